@@ -1,0 +1,73 @@
+"""What Rowcall logs, and how a line looks: JSON for programs, text for a person at a terminal.
+
+Every event's name stands in LogEvent; code emits an event with fields and never words a line itself.
+`bind` puts fields (run id, lease_no, request id) on every line of the current thread or request.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from enum import StrEnum
+from typing import TextIO
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from shared.settings import Settings
+
+
+class LogEvent(StrEnum):
+    """The names of all log lines."""
+
+    API_STARTED = "api started"
+    API_REFUSED = "api refused a request"
+    API_BROKE = "api broke on a request"
+    DATABASE_LOST = "database lost"
+    DATABASE_BACK = "database back"
+    RUN_ENQUEUED = "run enqueued"
+    RUN_STARTED = "run started"
+    RUN_SUCCEEDED = "run succeeded"
+    RUN_FAILED = "run failed"
+    RUN_DEAD = "run dead"
+    RUN_SNOOZED = "run snoozed"
+    RUN_RELEASED = "run released"
+    LEASE_EXPIRED = "lease expired"
+    LEASE_LOST = "lease lost"
+    WORKER_STARTED = "worker started"
+    WORKER_STOPPING = "worker stopping"
+    WORKER_STOPPED = "worker stopped"
+
+
+bind = bound_contextvars
+
+
+def configure(settings: Settings, stream: TextIO | None = None) -> None:
+    """Set the form and level of all further log lines of this process.  Lines go to standard error."""
+    stream = stream or sys.stderr
+    as_text = settings.log_format == "text" or (settings.log_format == "auto" and stream.isatty())
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=24)
+        if as_text
+        else structlog.processors.JSONRenderer()
+    )
+    tracebacks = [] if as_text else [structlog.processors.format_exc_info]
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *tracebacks,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.log_level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        # Tests and `rowcall up` configure more than once, which a cached logger would not notice.
+        cache_logger_on_first_use=False,
+    )
+
+
+def log() -> structlog.typing.FilteringBoundLogger:
+    """The logger, with what the current context has bound."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    return logger

@@ -1,0 +1,237 @@
+"""Everything that can be set, read once from the environment into one frozen object.
+
+Run as a module it prints docs/settings.md, so the table of settings is never kept by hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.errors import SettingsError
+
+Parser = Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment variable: how its text is read, what it means, and what holds without it."""
+
+    variable: str
+    parse: Parser
+    default: Any
+    meaning: str
+    unit: str = ""
+    secret: bool = False
+
+    def shown(self, value: Any) -> str:
+        """The value as it may be printed anywhere: a secret only says that it is there."""
+        if value is None or value == "":
+            return "(not set)"
+        if self.secret:
+            return "(set, not shown)"
+        return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
+
+
+def number(kind: type[int] | type[float], low: float, high: float) -> Parser:
+    """A number of this kind from low to high."""
+    noun = "whole number" if kind is int else "number"
+
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise ValueError(f"a {noun} from {low} to {high}") from None
+        if not low <= value <= high:
+            raise ValueError(f"a {noun} from {low} to {high}")
+        return value
+
+    return parse
+
+
+def one_of(*choices: str) -> Parser:
+    """One word out of these, in any case."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return text.strip().lower()
+
+    return parse
+
+
+def database_url(text: str) -> str:
+    """A PostgreSQL URL; the driver is Rowcall's business, so a driver in the scheme is dropped."""
+    scheme, separator, rest = text.strip().partition("://")
+    if not separator or scheme.partition("+")[0] not in {"postgresql", "postgres"}:
+        raise ValueError("a URL such as postgresql://user:password@host:5432/database")
+    return f"postgresql://{rest}"
+
+
+def module_name(text: str) -> str:
+    """A Python package's dotted name."""
+    if not all(part.isidentifier() for part in text.strip().split(".")):
+        raise ValueError("the name of a Python package, such as shop")
+    return text.strip()
+
+
+def folder(text: str) -> Path:
+    """A folder; `~` is the home of the user who runs Rowcall."""
+    if "\0" in text:
+        raise ValueError("a path without a null character")
+    return Path(text).expanduser()
+
+
+def _setting(variable: str, parse: Parser, default: Any, meaning: str, unit: str = "", secret: bool = False) -> Any:
+    spec = Setting(variable, parse, default, meaning, unit, secret)
+    return dataclasses.field(default=default, repr=not secret, metadata={"setting": spec})
+
+
+PORT = number(int, 0, 65535)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What this process was told; every field says where it came from in `doctor`."""
+
+    database_url: str | None = _setting(
+        "DATABASE_URL",
+        database_url,
+        None,
+        "The PostgreSQL to use; without it the embedded server is started.",
+        secret=True,
+    )
+    home: Path = _setting(
+        "ROWCALL_HOME",
+        folder,
+        Path(".rowcall"),
+        "Folder of the embedded server's data and of what `rowcall up` writes.",
+    )
+    postgres: str = _setting(
+        "ROWCALL_POSTGRES",
+        one_of("auto", "machine", "wheel"),
+        "auto",
+        "Programs of the embedded server: those of this machine, those of the wheel, or the first that there is.",
+    )
+    postgres_port: int = _setting(
+        "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the embedded server on loopback; 0 takes a free one."
+    )
+    app: str | None = _setting(
+        "ROWCALL_APP",
+        module_name,
+        None,
+        "Package of your own jobs: its job_types (and in workers its handlers) are imported.",
+    )
+    api_host: str = _setting("ROWCALL_API_HOST", str.strip, "127.0.0.1", "Address the API listens on.")
+    api_port: int = _setting("ROWCALL_API_PORT", PORT, 8000, "Port the API listens on; 0 takes a free one.")
+    api_workers: int = _setting("ROWCALL_API_WORKERS", number(int, 1, 64), 2, "Processes that answer requests.")
+    api_threads: int = _setting("ROWCALL_API_THREADS", number(int, 1, 64), 4, "Threads in each of those processes.")
+    lease: float = _setting(
+        "ROWCALL_LEASE",
+        number(float, 1, 86400),
+        120.0,
+        "How long a worker may hold a run without a heartbeat.",
+        unit="seconds",
+    )
+    heartbeat: float = _setting(
+        "ROWCALL_HEARTBEAT",
+        number(float, 0.1, 28800),
+        30.0,
+        "How often a worker renews its leases; at most a third of the lease.",
+        unit="seconds",
+    )
+    concurrency: int = _setting(
+        "ROWCALL_CONCURRENCY", number(int, 1, 1000), 10, "Runs that one worker process handles at a time."
+    )
+    poll: float = _setting(
+        "ROWCALL_POLL",
+        number(float, 0.01, 3600),
+        1.0,
+        "How often an idle worker looks for due runs when nothing wakes it.",
+        unit="seconds",
+    )
+    grace: float = _setting(
+        "ROWCALL_GRACE",
+        number(float, 0, 3600),
+        25.0,
+        "How long running handlers may go on after a worker was told to stop.",
+        unit="seconds",
+    )
+    lock_timeout: float = _setting(
+        "ROWCALL_LOCK_TIMEOUT",
+        number(float, 0.1, 3600),
+        3.0,
+        "How long a migration waits for a busy table before it gives way and tries again.",
+        unit="seconds",
+    )
+    log_format: str = _setting(
+        "ROWCALL_LOG_FORMAT",
+        one_of("auto", "json", "text"),
+        "auto",
+        "How log lines are written: auto is text on a terminal and JSON elsewhere.",
+    )
+    log_level: str = _setting(
+        "ROWCALL_LOG_LEVEL", one_of("debug", "info", "warning", "error"), "info", "The least that is logged."
+    )
+
+    def __post_init__(self) -> None:
+        if self.heartbeat * 3 > self.lease:
+            raise SettingsError(
+                f"ROWCALL_HEARTBEAT is {self.heartbeat:g} seconds and must be at most a third of ROWCALL_LEASE"
+                f" ({self.lease:g} seconds): set it to {self.lease / 3:g} or less"
+            )
+
+
+def all_settings() -> dict[str, Setting]:
+    """Field name -> what can be set, in the order of their declaration."""
+    return {field.name: field.metadata["setting"] for field in dataclasses.fields(Settings)}
+
+
+def read(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Settings of this environment.  All wrong values are told at once; an empty value counts as not set."""
+    values: dict[str, Any] = {}
+    wrong: list[str] = []
+    for name, setting in all_settings().items():
+        text = environment.get(setting.variable, "")
+        if not text.strip():
+            continue
+        try:
+            values[name] = setting.parse(text)
+        except ValueError as error:
+            was = "set to something else" if setting.secret else repr(text)
+            wrong.append(f"{setting.variable} is {was} and must be {error}")
+    if wrong:
+        raise SettingsError("; ".join(wrong))
+    return Settings(**values)
+
+
+def source(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Where a field's value came from."""
+    return "environment" if environment.get(all_settings()[name].variable, "").strip() else "default"
+
+
+def as_markdown() -> str:
+    """The table of docs/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "Produced by `make docs` from `shared/settings.py`. All are environment variables; an empty one counts as",
+        "not set. `rowcall doctor` shows the values in force and where each came from.",
+        "",
+        "| variable | default | meaning |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| `{setting.variable}` | {setting.shown(setting.default)} | {setting.meaning} |"
+        for setting in all_settings().values()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown())

@@ -1,0 +1,24 @@
+"""JSON on its way into a jsonb column: what PostgreSQL would refuse is refused here, before a statement is tried."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+# An escaped null character; an even number of backslashes before the u would be backslashes and the plain word u0000.
+NULL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def stored(value: Any) -> str:
+    """The value as text for jsonb; ValueError says what in it cannot be stored."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is no character") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    if NULL.search(text):
+        raise ValueError("it holds a null character, which PostgreSQL cannot store")
+    return text
