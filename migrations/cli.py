@@ -1,0 +1,33 @@
+"""`rowcall migrate`."""
+
+from __future__ import annotations
+
+import click
+
+from migrations.migrate import Migrated, migrate
+from shared import settings
+from shared.database import database_url
+
+
+@click.command("migrate")
+@click.option("--to", "target", default="head", show_default=True, help="Revision to go to, such as 0002, or base.")
+def migrate_command(target: str) -> None:
+    """Bring the database to this version's schema.
+
+    Safe to run from every server at each deploy: one does the work, the others wait and find it done.  All steps are
+    one transaction.
+    """
+    chosen = settings.read()
+    with database_url(chosen) as url:
+        for line in told(migrate(url, chosen.lock_timeout, target)):
+            click.echo(line)
+
+
+def told(done: Migrated) -> list[str]:
+    """What was done, in words."""
+    if done.before == done.after:
+        return [f"the schema is {done.after or 'empty'} already: nothing to do"]
+    return [
+        f"the schema was {done.before or 'empty'}, and is now {done.after or 'empty'}:",
+        *map("  {}".format, done.steps),
+    ]

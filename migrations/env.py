@@ -1,0 +1,12 @@
+"""What alembic runs: the versions, on the connection and in the transaction that migrations.migrate opened."""
+
+from alembic import context
+
+from shared.schema import metadata
+from shared.schema.revision import VERSION_TABLE
+
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=metadata, version_table=VERSION_TABLE
+)
+# The caller's transaction is already open, so this begins none and commits none.
+context.run_migrations()

@@ -1,0 +1,124 @@
+"""What should exist, what should run, and what happened."""
+
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+TABLES = """
+CREATE TABLE job_definitions (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    name text NOT NULL,
+    job_type text NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    schedule text,
+    time_zone text DEFAULT 'UTC' NOT NULL,
+    catch_up text DEFAULT 'latest' NOT NULL,
+    max_lateness interval,
+    overlap text DEFAULT 'skip' NOT NULL,
+    jitter interval DEFAULT '0'::interval NOT NULL,
+    queue text,
+    priority smallint DEFAULT 0 NOT NULL,
+    max_attempts integer,
+    paused_at timestamptz,
+    revision integer DEFAULT 1 NOT NULL,
+    next_run_at timestamptz,
+    created_at timestamptz DEFAULT now() NOT NULL,
+    updated_at timestamptz DEFAULT now() NOT NULL,
+    CONSTRAINT job_definitions_pkey PRIMARY KEY (id),
+    CONSTRAINT job_definitions_catch_up_known CHECK (catch_up IN ('skip', 'latest', 'all')),
+    CONSTRAINT job_definitions_overlap_known CHECK (overlap IN ('allow', 'skip')),
+    CONSTRAINT job_definitions_max_attempts_positive CHECK (max_attempts > 0),
+    CONSTRAINT job_definitions_name_key UNIQUE (name)
+);
+CREATE INDEX job_definitions_due ON job_definitions (next_run_at)
+    WHERE paused_at IS NULL AND next_run_at IS NOT NULL;
+CREATE TABLE job_runs (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    definition_id bigint,
+    scheduled_for timestamptz,
+    job_type text NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    queue text DEFAULT 'default' NOT NULL,
+    priority smallint DEFAULT 0 NOT NULL,
+    run_at timestamptz DEFAULT now() NOT NULL,
+    status text DEFAULT 'queued' NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    max_attempts integer DEFAULT 10 NOT NULL,
+    lease_no integer DEFAULT 0 NOT NULL,
+    locked_by text,
+    locked_until timestamptz,
+    cancel_requested_at timestamptz,
+    idempotency_key text,
+    request_fingerprint text,
+    last_error text,
+    error_type text,
+    failed_at timestamptz,
+    last_stack text,
+    progress jsonb,
+    result jsonb,
+    trace_parent text,
+    created_by text,
+    started_at timestamptz,
+    finished_at timestamptz,
+    created_at timestamptz DEFAULT now() NOT NULL,
+    updated_at timestamptz DEFAULT now() NOT NULL,
+    CONSTRAINT job_runs_pkey PRIMARY KEY (id),
+    CONSTRAINT job_runs_status_known
+        CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'dead', 'cancelled')),
+    CONSTRAINT job_runs_lease_iff_running
+        CHECK ((status = 'running') = (locked_by IS NOT NULL)
+            AND (status = 'running') = (locked_until IS NOT NULL)),
+    CONSTRAINT job_runs_finished_iff_final
+        CHECK ((status IN ('succeeded', 'dead', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT job_runs_attempts_bounded CHECK (attempts BETWEEN 0 AND max_attempts AND max_attempts > 0),
+    CONSTRAINT job_runs_definition_id_fkey
+        FOREIGN KEY (definition_id) REFERENCES job_definitions (id) ON DELETE SET NULL
+) WITH (fillfactor = 50);
+CREATE INDEX job_runs_created ON job_runs (created_at, id);
+CREATE UNIQUE INDEX job_runs_idempotency_key ON job_runs (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX job_runs_live ON job_runs (queue, priority, run_at, id) WHERE finished_at IS NULL;
+CREATE UNIQUE INDEX job_runs_occurrence ON job_runs (definition_id, scheduled_for) WHERE definition_id IS NOT NULL;
+CREATE TABLE job_attempts (
+    run_id bigint NOT NULL,
+    lease_no integer NOT NULL,
+    attempt integer NOT NULL,
+    outcome text NOT NULL,
+    worker text NOT NULL,
+    started_at timestamptz,
+    ended_at timestamptz DEFAULT now() NOT NULL,
+    error_type text,
+    error text,
+    stack text,
+    permanent boolean DEFAULT false NOT NULL,
+    forensics jsonb,
+    CONSTRAINT job_attempts_pkey PRIMARY KEY (run_id, lease_no),
+    CONSTRAINT job_attempts_outcome_known
+        CHECK (outcome IN ('fail', 'give up', 'release', 'snooze', 'expire', 'cancelled', 'force cancel')),
+    CONSTRAINT job_attempts_run_id_fkey FOREIGN KEY (run_id) REFERENCES job_runs (id) ON DELETE CASCADE
+);
+CREATE TABLE schedule_occurrences (
+    definition_id bigint NOT NULL,
+    nominal_at timestamptz NOT NULL,
+    outcome text NOT NULL,
+    reason text,
+    revision integer NOT NULL,
+    run_id bigint,
+    created_at timestamptz DEFAULT now() NOT NULL,
+    CONSTRAINT schedule_occurrences_pkey PRIMARY KEY (definition_id, nominal_at),
+    CONSTRAINT schedule_occurrences_outcome_known CHECK (outcome IN ('enqueued', 'skipped', 'missed')),
+    CONSTRAINT schedule_occurrences_run_iff_enqueued CHECK ((outcome = 'enqueued') = (run_id IS NOT NULL)),
+    CONSTRAINT schedule_occurrences_definition_id_fkey
+        FOREIGN KEY (definition_id) REFERENCES job_definitions (id) ON DELETE CASCADE
+);
+"""
+
+
+def upgrade() -> None:
+    """Create the tables."""
+    op.execute(TABLES)
+
+
+def downgrade() -> None:
+    """Drop them again."""
+    op.execute("DROP TABLE schedule_occurrences, job_attempts, job_runs, job_definitions")

@@ -1,0 +1,109 @@
+"""Connections, and one way to run SQL on any of the kinds a caller may hold.
+
+Queue functions take the caller's connection (psycopg2's, or SQLAlchemy's connection or session), run their SQL in
+the caller's transaction, and never commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import psycopg2
+import psycopg2.extensions
+import psycopg2.extras
+import sqlalchemy
+import sqlalchemy.orm
+
+from shared.embedded import open_server
+from shared.errors import DatabaseUnreachable
+from shared.settings import Settings
+
+Connection: TypeAlias = psycopg2.extensions.connection | sqlalchemy.Connection | sqlalchemy.orm.Session
+Row: TypeAlias = dict[str, Any]
+
+CONNECT_TIMEOUT_SECONDS = 5
+
+
+@contextmanager
+def database_url(settings: Settings) -> Iterator[str]:
+    """The URL to connect to: DATABASE_URL, or the embedded server's, held for as long as this context lasts."""
+    if settings.database_url:
+        yield settings.database_url
+        return
+    with open_server(settings.home, settings.postgres, settings.postgres_port) as server:
+        yield server.url
+
+
+def connect(url: str, application_name: str = "rowcall") -> psycopg2.extensions.connection:
+    """A psycopg2 connection, in a transaction from its first statement on."""
+    try:
+        connection: psycopg2.extensions.connection = psycopg2.connect(
+            url, application_name=application_name, connect_timeout=CONNECT_TIMEOUT_SECONDS
+        )
+    except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
+        raise DatabaseUnreachable(
+            f"no connection to {without_password(url)}: {_reason(error)};"
+            " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
+        ) from None
+    return connection
+
+
+@contextmanager
+def transaction(url: str) -> Iterator[psycopg2.extensions.connection]:
+    """A connection of its own for one transaction: committed at the end, rolled back on an error, then closed."""
+    connection = connect(url)
+    try:
+        with connection:
+            yield connection
+    finally:
+        connection.close()
+
+
+def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
+    """SQLAlchemy's pool for the API; a connection that died in the pool is replaced before it is used."""
+    # The bare scheme would mean psycopg 3, which is not installed.
+    return sqlalchemy.create_engine(
+        url.replace("postgresql://", "postgresql+psycopg2://", 1),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS},
+    )
+
+
+def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
+    """Run one statement and return its rows; a statement that returns none gives an empty list."""
+    if isinstance(connection, psycopg2.extensions.connection):
+        with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
+            cursor.execute(sql, parameters)
+            return [dict(row) for row in cursor.fetchall()] if cursor.description else []
+    # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
+    bound = connection.connection() if isinstance(connection, sqlalchemy.orm.Session) else connection
+    result = bound.exec_driver_sql(sql, dict(parameters or {}))
+    return [dict(row) for row in result.mappings()] if result.returns_rows else []
+
+
+def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Row | None:
+    """The first row of a statement, if there is one."""
+    rows = fetch_all(connection, sql, parameters)
+    return rows[0] if rows else None
+
+
+def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    """The first column of the first row, if there is one."""
+    row = fetch_one(connection, sql, parameters)
+    return next(iter(row.values())) if row else None
+
+
+def without_password(text: str) -> str:
+    """The same text with the passwords of URLs and DSNs in it blanked, fit for a log or an error."""
+    text = re.sub(r"(://[^:/@\s]*):.*@", r"\1:***@", text)
+    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", text, flags=re.IGNORECASE)
+
+
+def _reason(error: Exception) -> str:
+    """The driver's reason on one line, without what repeats the address."""
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,131 @@
+"""A real PostgreSQL for all tests: one server a session, one database a module, made from a migrated template."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from psycopg2.extensions import connection as PgConnection  # noqa: N812 - a class, whatever psycopg2 calls it
+
+from migrations.migrate import migrate
+from shared import database
+from shared.embedded import open_server
+
+TEMPLATE = "rowcall_template"
+
+# A test's database may be lost with the machine; it need not wait for a disk.
+UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}
+
+# Nobody's own settings may reach a test, least of all the URL of a database that matters.
+CHOOSES_PROGRAMS = "ROWCALL_POSTGRES"
+SOURCE = os.environ.get(CHOOSES_PROGRAMS, "auto")
+for variable in [name for name in os.environ if name == "DATABASE_URL" or name.startswith("ROWCALL_")]:
+    del os.environ[variable]
+
+
+# Programs of Debian that some tests need, where they may lie besides the PATH.
+PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make check` runs the whole suite; `make test` what needs no network and no program that is not here."""
+    parser.addoption("--whole", action="store_true", help="also tests that need the package index or a missing program")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without --whole, leave out what cannot run here, and say so in pytest's closing line as deselected."""
+    if config.getoption("--whole"):
+        return
+    left_out = [item for item in items if _cannot_run(item)]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def _cannot_run(item: pytest.Item) -> bool:
+    programs = [mark.args[0] for mark in item.iter_markers("program")]
+    missing = [program for program in programs if shutil.which(program, path=PROGRAM_PATH) is None]
+    return bool(missing) or item.get_closest_marker("network") is not None
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
+    """The maintenance database of the session's server, which all xdist workers share."""
+    base = tmp_path_factory.getbasetemp()
+    home = (base if worker_id == "master" else base.parent) / "rowcall"
+    with open_server(home, SOURCE, options=UNSAFE_AND_FAST) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str) -> str:
+    """A migrated database to copy; whichever worker comes first makes it."""
+    connection = database.connect(server_url)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(1)")
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_database WHERE datname = %s)", (TEMPLATE,))
+        if cursor.fetchone() == (False,):
+            cursor.execute(f"CREATE DATABASE {TEMPLATE}_new")
+            migrate(_sibling(server_url, f"{TEMPLATE}_new"), lock_timeout=3)
+            cursor.execute(f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
+    connection.close()
+    return TEMPLATE
+
+
+@pytest.fixture(scope="module")
+def module_url(server_url: str, template: str) -> Iterator[str]:
+    """This module's own database, with the schema and no rows."""
+    yield from _database(server_url, template)
+
+
+@pytest.fixture
+def empty_url(server_url: str) -> Iterator[str]:
+    """A database of this test's own, with nothing in it."""
+    yield from _database(server_url, "template1")
+
+
+@pytest.fixture
+def fresh_url(server_url: str, template: str) -> Iterator[str]:
+    """A database of this test's own, with the schema and no rows."""
+    yield from _database(server_url, template)
+
+
+@pytest.fixture
+def connection(module_url: str) -> Iterator[PgConnection]:
+    """A connection whose transaction is rolled back after the test."""
+    connection = database.connect(module_url)
+    yield connection
+    connection.rollback()
+    connection.close()
+
+
+@pytest.fixture
+def environment(module_url: str, tmp_path: Path) -> dict[str, str]:
+    """The environment of a `rowcall` process on this module's database."""
+    return {**os.environ, "DATABASE_URL": module_url, "ROWCALL_HOME": str(tmp_path / "home")}
+
+
+def _database(server_url: str, template: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    _command(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield _sibling(server_url, name)
+    _command(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _command(server_url: str, sql: str) -> None:
+    connection = database.connect(server_url)
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+    finally:
+        connection.close()
+
+
+def _sibling(url: str, name: str) -> str:
+    """The URL of another database on the same server."""
+    return url.rsplit("/", 1)[0] + "/" + name

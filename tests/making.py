@@ -1,0 +1,43 @@
+"""Rows as tests need them, written straight into the table: back-dated instead of waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.database import Connection, Row, fetch_one
+from shared.status import FINAL, Status
+
+WORKER = "worker-1"
+
+COLUMNS: dict[str, str] = {
+    "job_type": "'noop'",
+    "lease_no": "3",
+    "attempts": "2",
+    "max_attempts": "5",
+    "locked_by": "NULL",
+    "locked_until": "NULL",
+    "finished_at": "NULL",
+    "run_at": "now() - interval '1 minute'",
+}
+
+
+def run_in(connection: Connection, status: Status, **columns: str) -> Row:
+    """A run in this status, on its second attempt of five; columns are given as SQL."""
+    values = {**COLUMNS, "status": f"'{status}'"}
+    if status is Status.RUNNING:
+        values |= {"locked_by": f"'{WORKER}'", "locked_until": "now() + interval '2 minutes'"}
+    if status in FINAL:
+        values["finished_at"] = "now()"
+    values |= columns
+    row = fetch_one(
+        connection, f"INSERT INTO job_runs ({', '.join(values)}) VALUES ({', '.join(values.values())}) RETURNING *"
+    )
+    assert row is not None
+    return row
+
+
+def row_of(connection: Connection, run_id: int) -> dict[str, Any]:
+    """The run as it stands in the table now."""
+    row = fetch_one(connection, "SELECT * FROM job_runs WHERE id = %(run_id)s", {"run_id": run_id})
+    assert row is not None
+    return row
