@@ -1,0 +1,40 @@
+"""The audit log: who changed what, from what to what.  Rows are only ever added."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from shared.database import Connection, fetch_all
+
+RECORD = """
+INSERT INTO audit_log (who, action, subject, subject_id, before, after, request_id)
+VALUES (%(who)s, %(action)s, %(subject)s, %(subject_id)s, %(before)s::jsonb, %(after)s::jsonb, %(request_id)s)
+"""
+
+
+def record(
+    connection: Connection,
+    who: str,
+    action: str,
+    subject: str,
+    subject_id: int,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+    request_id: str | None = None,
+) -> None:
+    """Add one row, in the transaction of the change it tells of."""
+    fetch_all(
+        connection,
+        RECORD,
+        {
+            "who": who,
+            "action": action,
+            "subject": subject,
+            "subject_id": subject_id,
+            "before": None if before is None else json.dumps(before),
+            "after": None if after is None else json.dumps(after),
+            "request_id": request_id,
+        },
+    )

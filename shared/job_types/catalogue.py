@@ -1,0 +1,69 @@
+"""All job types that this process knows: the built-in ones, and those of the team's own package."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+
+from shared import settings
+from shared.errors import DeclarationError, JobTypeUnknown
+from shared.job_types import builtin
+from shared.job_types.declaration import JobType
+
+
+class Catalogue(Mapping[str, JobType]):
+    """Name -> job type; an unknown name is an error that lists the known ones."""
+
+    def __init__(self, *modules: ModuleType) -> None:
+        self._types: dict[str, JobType] = {}
+        for module in modules:
+            for found in vars(module).values():
+                if isinstance(found, JobType):
+                    self._add(found, module)
+
+    def _add(self, found: JobType, module: ModuleType) -> None:
+        if self._types.setdefault(found.name, found) is not found:
+            raise DeclarationError(
+                f"job type {found.name!r}: {module.__name__} declares a name that is taken; choose another"
+            )
+
+    def __getitem__(self, name: str) -> JobType:
+        try:
+            return self._types[name]
+        except KeyError:
+            raise JobTypeUnknown(name, sorted(self._types)) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._types
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+
+def load_catalogue(app: str | None) -> Catalogue:
+    """The catalogue of this app package; without one, only the built-in types."""
+    return Catalogue(builtin, *([app_module(app, "job_types")] if app else []))
+
+
+def app_module(app: str, name: str) -> ModuleType:
+    """A module of the team's own package, or an error that says how Python was looking for it."""
+    try:
+        return importlib.import_module(f"{app}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in {app, f"{app}.{name}"}:
+            raise
+        raise DeclarationError(
+            f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"
+            " start Rowcall in the folder that holds the package, or install it"
+        ) from None
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    """The catalogue of ROWCALL_APP, loaded at first use."""
+    return load_catalogue(settings.read().app)

@@ -1,0 +1,71 @@
+"""One job type: its name, what its payload looks like, its natural key, and how it is run and retried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marshmallow import Schema, ValidationError
+
+from shared.errors import DeclarationError, RunInvalid
+from shared.retry import Backoff, quadratic
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+@dataclass(frozen=True)
+class JobType:
+    """A declaration.  A wrong one fails where it stands, with the type and the field named."""
+
+    name: str
+    schema: type[Schema]
+    key: Callable[[Mapping[str, Any]], str] | None = None
+    queue: str = "default"
+    max_attempts: int = 10
+    lease: float | None = None
+    backoff: Backoff = field(default_factory=quadratic)
+
+    def __post_init__(self) -> None:
+        self._must(
+            isinstance(self.name, str) and NAME.fullmatch(self.name),
+            "name",
+            "lower-case words such as send_mail",
+        )
+        self._must(
+            isinstance(self.schema, type) and issubclass(self.schema, Schema),
+            "schema",
+            "a marshmallow Schema class",
+        )
+        self._must(self.key is None or callable(self.key), "key", "a function from the payload to a text")
+        self._must(
+            isinstance(self.queue, str) and NAME.fullmatch(self.queue),
+            "queue",
+            "lower-case words such as mail",
+        )
+        self._must(_whole(self.max_attempts) and 1 <= self.max_attempts <= 1000, "max_attempts", "from 1 to 1000")
+        self._must(self.lease is None or 1 <= self.lease <= 86400, "lease", "seconds from 1 to 86400")
+        self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
+
+    def _must(self, holds: object, name: str, be: str) -> None:
+        if not holds:
+            raise DeclarationError(f"job type {self.name!r}: {name} is {getattr(self, name)!r} and must be {be}")
+
+    def checked(self, payload: object) -> dict[str, Any]:
+        """The payload as it is stored: checked against the schema, defaults filled in, values in their JSON form."""
+        schema = self.schema()
+        try:
+            loaded = schema.load(payload)  # type: ignore[arg-type]  # anything may come; load refuses what is no mapping
+        except ValidationError as error:
+            raise RunInvalid({"payload": error.messages}) from None
+        stored: dict[str, Any] = schema.dump(loaded)
+        return stored
+
+    def natural_key(self, payload: Mapping[str, Any]) -> str | None:
+        """The key that the business fact itself gives, where the type has one."""
+        return self.key(payload) if self.key else None
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

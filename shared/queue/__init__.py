@@ -1,0 +1,40 @@
+"""The queue: every change of a run, each as one readable SQL statement.
+
+All functions take the caller's connection first, run in its transaction, and never commit.
+"""
+
+from shared.queue.cancel import ask_to_cancel, cancel, force_cancel
+from shared.queue.claim import Claimed, claim
+from shared.queue.enqueue import Enqueued, enqueue, enqueue_many
+from shared.queue.finish import Ending, Failure, cancelled, fail, give_up, release, snooze, succeed
+from shared.queue.inspect import attempts_of, get_run, list_runs
+from shared.queue.lease import Held, expire, heartbeat
+from shared.queue.operate import clone, retry, run_now
+
+__all__ = [
+    "Claimed",
+    "Ending",
+    "Enqueued",
+    "Failure",
+    "Held",
+    "ask_to_cancel",
+    "attempts_of",
+    "cancel",
+    "cancelled",
+    "claim",
+    "clone",
+    "enqueue",
+    "enqueue_many",
+    "expire",
+    "fail",
+    "force_cancel",
+    "get_run",
+    "give_up",
+    "heartbeat",
+    "list_runs",
+    "release",
+    "retry",
+    "run_now",
+    "snooze",
+    "succeed",
+]

@@ -1,0 +1,54 @@
+"""Cancel: at once where nobody works on the run, by asking where somebody does, by force where asking is in vain."""
+
+from __future__ import annotations
+
+from shared.database import Connection, Row
+from shared.queue.operate import Admin, change
+from shared.status import Event, Status, sources_of
+
+CANCEL = f"""
+UPDATE job_runs SET status = '{Status.CANCELLED}', finished_at = now(), updated_at = now()
+WHERE id = %(run_id)s AND status IN {sources_of(Event.CANCEL)}
+RETURNING *
+"""
+
+ASK_TO_CANCEL = f"""
+UPDATE job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now()
+WHERE id = %(run_id)s AND status IN {sources_of(Event.ASK_TO_CANCEL)}
+RETURNING *
+"""
+
+# lease_no as seen: who looked at one attempt must not cut off the next.  The owner's fence no longer matches.
+FORCE_CANCEL = f"""
+WITH seen AS (
+    SELECT id, locked_by AS worker FROM job_runs
+    WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.FORCE_CANCEL)}
+    FOR UPDATE
+), ended AS (
+    UPDATE job_runs AS run
+    SET status = '{Status.CANCELLED}', finished_at = now(), updated_at = now(),
+        cancel_requested_at = coalesce(run.cancel_requested_at, now()), locked_by = NULL, locked_until = NULL
+    FROM seen WHERE run.id = seen.id
+    RETURNING run.*
+), history AS (
+    INSERT INTO job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
+    SELECT ended.id, lease_no, attempts, '{Event.FORCE_CANCEL}', worker, started_at, 'Cancelled', 'cancelled by force'
+    FROM ended JOIN seen ON ended.id = seen.id
+)
+SELECT * FROM ended
+"""
+
+
+def cancel(connection: Connection, run_id: int, admin: Admin) -> Row:
+    """Cancel a run that is waiting."""
+    return change(connection, Event.CANCEL, CANCEL, run_id, admin)
+
+
+def ask_to_cancel(connection: Connection, run_id: int, admin: Admin) -> Row:
+    """Ask the worker that has the run to stop; it learns of it at its next heartbeat."""
+    return change(connection, Event.ASK_TO_CANCEL, ASK_TO_CANCEL, run_id, admin)
+
+
+def force_cancel(connection: Connection, run_id: int, lease_no: int, admin: Admin) -> Row:
+    """Cancel a running run over its owner's head; whatever the owner still writes is refused."""
+    return change(connection, Event.FORCE_CANCEL, FORCE_CANCEL, run_id, admin, lease_no=lease_no)

@@ -1,0 +1,131 @@
+"""Claim: a worker takes due runs, each under a lease of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.database import Connection, Row, fetch_all
+from shared.queue.lease import EXPIRED_HISTORY, EXPIRED_SET
+from shared.status import Event, Status, sources_of
+
+# Reads as: find the lanes, meet the due rows, end the leases that ran out, claim the rest.
+#
+# lanes    One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
+#          never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
+# open_    The lanes that have something due and are not paused, urgent ones first (a lower priority number is more
+#          urgent), then the lane that has waited longest, so that no queue starves another.
+# met      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
+#          A running row is met only when its lease has run out: that is the whole sweep.
+# expired  Their attempt ended with the lease.  They come back as failed and are claimed next time.
+# claimed  By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
+CLAIM = f"""
+WITH RECURSIVE lanes AS (
+    (SELECT queue, priority, run_at FROM job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), open_lanes AS (
+    SELECT lanes.queue, lanes.priority FROM lanes
+    WHERE lanes.run_at <= now()
+        AND (%(queues)s::text[] IS NULL OR lanes.queue = ANY(%(queues)s::text[]))
+        AND NOT EXISTS (SELECT FROM queues WHERE queues.name = lanes.queue AND queues.paused_at IS NOT NULL)
+    ORDER BY lanes.priority, lanes.run_at
+), met AS MATERIALIZED (
+    SELECT due.* FROM open_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM job_runs
+        WHERE finished_at IS NULL AND queue = open_lanes.queue AND priority = open_lanes.priority AND run_at <= now()
+            AND (status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts
+                    AND job_type = ANY(%(job_types)s::text[])
+                OR status IN {sources_of(Event.EXPIRE)} AND locked_until < now())
+        ORDER BY run_at, id
+        LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ) AS due
+    LIMIT %(limit)s
+), expired AS (
+    UPDATE job_runs AS run SET {EXPIRED_SET}
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN {sources_of(Event.EXPIRE)}))
+    RETURNING run.*
+), history AS ({EXPIRED_HISTORY.format(seen="met")}
+), claimed AS (
+    UPDATE job_runs AS run
+    SET status = '{Status.RUNNING}', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
+        locked_by = %(worker)s,
+        locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
+        started_at = now(), updated_at = now(), progress = NULL
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN {sources_of(Event.CLAIM)}))
+    RETURNING run.*
+)
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+UNION ALL
+SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+ORDER BY priority, run_at, id
+"""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """One attempt of one run, ours until the lease ends."""
+
+    run_id: int
+    lease_no: int
+    job_type: str
+    payload: dict[str, Any]
+    attempt: int
+    max_attempts: int
+    scheduled_for: datetime | None
+
+
+@dataclass(frozen=True)
+class Met:
+    """What a claim came upon: the runs it took, and the runs whose lease it found run out (id -> status now).
+
+    While either is not empty there may be more that is due.
+    """
+
+    claimed: list[Claimed]
+    expired: dict[int, Status]
+
+
+def claim(
+    connection: Connection,
+    worker: str,
+    leases: Mapping[str, float],
+    limit: int,
+    queues: list[str] | None = None,
+) -> Met:
+    """Take up to `limit` due runs of the job types in `leases` (type -> seconds), of all queues or of those named."""
+    rows = fetch_all(
+        connection,
+        CLAIM,
+        {
+            "worker": worker,
+            "job_types": list(leases),
+            "leases": json.dumps(dict(leases)),
+            "limit": limit,
+            "queues": queues,
+        },
+    )
+    return Met(
+        [_claimed(row) for row in rows if row["status"] == Status.RUNNING],
+        {row["id"]: Status(row["status"]) for row in rows if row["status"] != Status.RUNNING},
+    )
+
+
+def _claimed(row: Row) -> Claimed:
+    return Claimed(
+        row["id"],
+        row["lease_no"],
+        row["job_type"],
+        row["payload"],
+        row["attempts"],
+        row["max_attempts"],
+        row["scheduled_for"],
+    )

@@ -1,0 +1,192 @@
+"""Enqueue: a checked request becomes a queued run, once per key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.database import Connection, fetch_all
+from shared.errors import KeyConflict, RunInvalid
+from shared.job_types import JobType, catalogue
+from shared.job_types.declaration import NAME
+from shared.status import Status
+from shared.stored_json import stored
+
+# A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.
+PAYLOAD_BYTES = 64 * 1024
+KEY_CHARACTERS = 255
+
+# One INSERT for one run or ten thousand.  job_runs_idempotency_key is the arbiter of equal keys: a row that loses
+# is not returned, and INSERT ... ON CONFLICT has by then waited for the winner's commit.
+ENQUEUE = f"""
+INSERT INTO job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
+       %(max_attempts)s, wanted.key, wanted.fingerprint, %(created_by)s, '{Status.QUEUED}'
+FROM unnest(%(payloads)s::jsonb[], %(keys)s::text[], %(fingerprints)s::text[])
+    WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
+ORDER BY wanted.position
+ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id, idempotency_key
+"""
+
+# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
+FIND_BY_KEY = """
+SELECT id, idempotency_key, request_fingerprint FROM job_runs WHERE idempotency_key = ANY(%(keys)s)
+"""
+
+
+@dataclass(frozen=True)
+class Enqueued:
+    """The run that a request has now; `replayed` when an earlier request had made it."""
+
+    run_id: int
+    replayed: bool
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """One run asked for, in the form in which it is stored."""
+
+    payload: str
+    key: str | None
+    fingerprint: str
+
+
+def enqueue(connection: Connection, job_type: str, payload: Mapping[str, Any], **options: Any) -> Enqueued:
+    """Ask for one run.  Options: key, run_at, queue, priority, max_attempts, created_by (see enqueue_many)."""
+    key = options.pop("key", None)
+    return enqueue_many(connection, job_type, [payload], keys=[key], **options)[0]
+
+
+def enqueue_many(
+    connection: Connection,
+    job_type: str,
+    payloads: Sequence[Mapping[str, Any]],
+    *,
+    keys: Sequence[str | None] | None = None,
+    run_at: datetime | None = None,
+    queue: str | None = None,
+    priority: int = 0,
+    max_attempts: int | None = None,
+    created_by: str | None = None,
+) -> list[Enqueued]:
+    """Ask for many runs of one type in the caller's transaction; the answers come in the order of the payloads.
+
+    A run's key is the one in `keys`, else the type's natural key; the same key with the same content is a replay of
+    the run there is, with other content a KeyConflict, and then nothing of this call was enqueued.
+    """
+    kind = catalogue()[job_type]
+    chosen = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
+    _check_options(chosen)
+    wanted = [
+        _wanted(kind, payload, key, chosen)
+        for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
+    ]
+    options = {
+        **chosen,
+        "job_type": job_type,
+        "queue": queue or kind.queue,
+        "max_attempts": max_attempts or kind.max_attempts,
+        "created_by": created_by,
+    }
+    if len(wanted) == 1:
+        return _insert(connection, options, wanted)
+    # Many runs are all enqueued or none, also for a caller who catches the conflict and goes on.
+    fetch_all(connection, "SAVEPOINT enqueue_many")
+    try:
+        outcomes = _insert(connection, options, wanted)
+    except KeyConflict:
+        fetch_all(connection, "ROLLBACK TO SAVEPOINT enqueue_many")
+        raise
+    fetch_all(connection, "RELEASE SAVEPOINT enqueue_many")
+    return outcomes
+
+
+def _insert(connection: Connection, options: Mapping[str, Any], wanted: Sequence[_Wanted]) -> list[Enqueued]:
+    """Insert what is new, find what is not, and answer for each in order."""
+    rows = fetch_all(
+        connection,
+        ENQUEUE,
+        {
+            **options,
+            "payloads": [item.payload for item in wanted],
+            "keys": [item.key for item in wanted],
+            "fingerprints": [item.fingerprint for item in wanted],
+        },
+    )
+    keyless = iter([row["id"] for row in rows if row["idempotency_key"] is None])
+    new = {row["idempotency_key"]: row["id"] for row in rows}
+    stored = _stored(connection, [item.key for item in wanted if item.key])
+    outcomes = []
+    for item in wanted:
+        if item.key is None:
+            outcomes.append(Enqueued(next(keyless), replayed=False))
+            continue
+        run_id, fingerprint = stored[item.key]
+        if fingerprint != item.fingerprint:
+            raise KeyConflict(item.key, run_id)
+        # Of equal keys within one call the first makes the run, and the others are its replays.
+        outcomes.append(Enqueued(run_id, replayed=new.pop(item.key, None) is None))
+    return outcomes
+
+
+def _stored(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Key -> id and fingerprint of the run that holds it."""
+    rows = fetch_all(connection, FIND_BY_KEY, {"keys": keys}) if keys else []
+    return {row["idempotency_key"]: (row["id"], row["request_fingerprint"]) for row in rows}
+
+
+def _check_options(chosen: Mapping[str, Any]) -> None:
+    """Refuse what the table would refuse, with the field's name."""
+    wrong = {}
+    if chosen["run_at"] is not None and chosen["run_at"].tzinfo is None:
+        wrong["run_at"] = "must carry an offset, such as 2026-03-29T09:00:00+02:00"
+    if chosen["queue"] is not None and not NAME.fullmatch(chosen["queue"]):
+        wrong["queue"] = "must be lower-case words such as mail"
+    if not -32768 <= chosen["priority"] <= 32767:
+        wrong["priority"] = "must be a whole number from -32768 (first) to 32767 (last)"
+    if chosen["max_attempts"] is not None and not 1 <= chosen["max_attempts"] <= 1000:
+        wrong["max_attempts"] = "must be a whole number from 1 to 1000"
+    if wrong:
+        raise RunInvalid(wrong)
+
+
+def _wanted(kind: JobType, payload: Mapping[str, Any], key: str | None, chosen: Mapping[str, Any]) -> _Wanted:
+    """Check one payload at the door and take its key: the caller's, else the one the business fact gives."""
+    checked = kind.checked(payload)
+    key = kind.natural_key(checked) if key is None else key
+    return _Wanted(_stored_text(checked), _checked_key(key), _fingerprint(kind.name, checked, chosen))
+
+
+def _stored_text(payload: Mapping[str, Any]) -> str:
+    """The payload as jsonb takes it; what jsonb or the size limit would refuse is refused here, by name."""
+    try:
+        text = stored(payload)
+    except ValueError as error:
+        raise RunInvalid({"payload": f"cannot be stored as JSON: {error}"}) from None
+    size = len(text.encode())
+    if size > PAYLOAD_BYTES:
+        raise RunInvalid(
+            {
+                "payload": f"is {size} bytes and may be {PAYLOAD_BYTES} at most:"
+                " store the data in a table or file of your own, and send its id"
+            }
+        )
+    return text
+
+
+def _checked_key(key: str | None) -> str | None:
+    if key is not None and (not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable()):
+        raise RunInvalid({"idempotency_key": f"must be 1 to {KEY_CHARACTERS} printable characters"})
+    return key
+
+
+def _fingerprint(job_type: str, payload: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+    """What 'the same content' means: type, payload and every option that the caller chose."""
+    content = json.dumps([job_type, payload, chosen], sort_keys=True, default=datetime.isoformat)
+    return hashlib.sha256(content.encode()).hexdigest()

@@ -1,0 +1,140 @@
+"""Finish: the one guarded door through which a worker ends an attempt.
+
+Every statement names run, lease_no, owner and status (the fence F).  No row means that the lease was lost: another
+worker or an admin has the run, and nothing of this attempt counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.database import Connection, fetch_all
+from shared.status import Event, Status, sources_of
+from shared.stored_json import stored
+
+# Many at once: the primary key finds each row, and the fence decides.  The happy path writes no history.
+SUCCEED = f"""
+UPDATE job_runs AS run
+SET status = '{Status.SUCCEEDED}', result = done.result, finished_at = now(), updated_at = now(),
+    locked_by = NULL, locked_until = NULL
+FROM unnest(%(run_ids)s::bigint[], %(lease_nos)s::int[], %(results)s::jsonb[]) AS done(run_id, lease_no, result)
+WHERE run.id = done.run_id AND run.lease_no = done.lease_no AND run.locked_by = %(worker)s
+    AND run.status IN {sources_of(Event.SUCCEED)}
+RETURNING run.id
+"""
+
+
+def _ending(event: Event, changes: str, guard: str = "true") -> str:
+    """The statement of an end that was no success: the row by its fence, and the attempt into the history."""
+    return f"""
+WITH ended AS (
+    UPDATE job_runs AS run
+    SET {changes}, locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
+        AND run.status IN {sources_of(event)} AND {guard}
+    RETURNING run.id, run.started_at, run.status
+), history AS (
+    INSERT INTO job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent)
+    SELECT id, %(lease_no)s, %(attempt)s, '{event}', %(worker)s, started_at,
+        %(error_type)s, %(error)s, %(stack)s, %(permanent)s FROM ended
+)
+SELECT status FROM ended
+"""
+
+
+_ERROR = "last_error = %(error)s, error_type = %(error_type)s, last_stack = %(stack)s, failed_at = now()"
+
+FAIL = _ending(
+    Event.FAIL,
+    f"status = '{Status.FAILED}', run_at = now() + %(delay)s * interval '1 second', {_ERROR}",
+    guard="run.attempts < run.max_attempts",
+)
+
+GIVE_UP = _ending(Event.GIVE_UP, f"status = '{Status.DEAD}', finished_at = now(), {_ERROR}")
+
+# A draining worker gives the run back.  run_at stays, so it is due at once; the attempt stays counted, because nobody
+# knows what the handler had already done.
+RELEASE = _ending(
+    Event.RELEASE,
+    f"""status = CASE WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}' ELSE '{Status.DEAD}' END,
+        finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, {_ERROR}""",
+)
+
+# The handler itself asked to wait, so the attempt is given back; lease_no never is.
+SNOOZE = _ending(Event.SNOOZE, f"status = '{Status.QUEUED}', run_at = %(until)s, attempts = run.attempts - 1")
+
+CANCELLED = _ending(
+    Event.CANCELLED,
+    f"status = '{Status.CANCELLED}', finished_at = now()",
+    guard="run.cancel_requested_at IS NOT NULL",
+)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The attempt that ends: whose it is, and under which lease."""
+
+    worker: str
+    run_id: int
+    lease_no: int
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an attempt failed: short and safe to show, a type to group by, and the stack for who mends it."""
+
+    error: str
+    error_type: str
+    stack: str | None = None
+    permanent: bool = False
+
+
+def succeed(connection: Connection, worker: str, done: Sequence[tuple[int, int, Any]]) -> set[int]:
+    """Finish (run_id, lease_no, result) triples; the ids of those that were still this worker's."""
+    rows = fetch_all(
+        connection,
+        SUCCEED,
+        {
+            "worker": worker,
+            "run_ids": [run_id for run_id, _, _ in done],
+            "lease_nos": [lease_no for _, lease_no, _ in done],
+            "results": [None if result is None else stored(result) for _, _, result in done],
+        },
+    )
+    return {row["id"] for row in rows}
+
+
+def fail(connection: Connection, ending: Ending, failure: Failure, delay: float) -> Status | None:
+    """The attempt failed and another will be made after `delay` seconds."""
+    return _end(connection, FAIL, ending, failure, delay=delay)
+
+
+def give_up(connection: Connection, ending: Ending, failure: Failure) -> Status | None:
+    """The attempt failed and there will be no other, unless an operator asks for it."""
+    return _end(connection, GIVE_UP, ending, failure)
+
+
+def release(connection: Connection, ending: Ending, reason: str) -> Status | None:
+    """Give the run back unfinished; dead when this was its last attempt."""
+    return _end(connection, RELEASE, ending, Failure(reason, "Released"))
+
+
+def snooze(connection: Connection, ending: Ending, until: datetime, reason: str) -> Status | None:
+    """The handler wants to be called again at `until`."""
+    return _end(connection, SNOOZE, ending, Failure(reason, "Snooze"), until=until)
+
+
+def cancelled(connection: Connection, ending: Ending) -> Status | None:
+    """The handler stopped because cancelling was asked for."""
+    return _end(connection, CANCELLED, ending, Failure("cancelled on request", "Cancelled"))
+
+
+def _end(connection: Connection, sql: str, ending: Ending, failure: Failure, **more: Any) -> Status | None:
+    """Run one ending: the run's status now, or None when the lease was lost."""
+    rows = fetch_all(connection, sql, {**vars(ending), **vars(failure), **more})
+    return Status(rows[0]["status"]) if rows else None

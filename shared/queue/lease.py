@@ -1,0 +1,82 @@
+"""Leases: kept by heartbeat, met by the sweep when they have run out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.database import Connection, fetch_all
+from shared.status import Event, Status, sources_of
+
+# One statement for all leases of a process.  greatest(): a heartbeat that was held up must not shorten a lease.
+# Primary key; locked_until is in no index, so this is a heap-only update.
+HEARTBEAT = f"""
+UPDATE job_runs AS run
+SET locked_until = greatest(run.locked_until, now() + held.lease * interval '1 second'), updated_at = now()
+FROM unnest(%(run_ids)s::bigint[], %(lease_nos)s::int[], %(leases)s::float8[]) AS held(run_id, lease_no, lease)
+WHERE run.id = held.run_id AND run.lease_no = held.lease_no AND run.locked_by = %(worker)s
+    AND run.status IN {sources_of(Event.HEARTBEAT)}
+RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
+"""
+
+# What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
+EXPIRED_SET = f"""
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'
+                  WHEN run.attempts >= run.max_attempts THEN '{Status.DEAD}'
+                  ELSE '{Status.FAILED}' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()"""
+
+EXPIRED_HISTORY = f"""
+    INSERT INTO job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
+    SELECT expired.id, lease_no, attempts, '{Event.EXPIRE}', worker, started_at, error_type, last_error
+    FROM expired JOIN {{seen}} ON expired.id = {{seen}}.id"""
+
+# The same for one run by id: what an operator or a test asks for.  lease_no as seen.
+EXPIRE = f"""
+WITH seen AS (
+    SELECT id, locked_by AS worker FROM job_runs
+    WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.EXPIRE)} AND locked_until < now()
+    FOR UPDATE
+), expired AS (
+    UPDATE job_runs AS run SET {EXPIRED_SET}
+    FROM seen WHERE run.id = seen.id
+    RETURNING run.*
+), history AS ({EXPIRED_HISTORY.format(seen="seen")})
+SELECT id FROM expired
+"""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lease that a worker believes to hold."""
+
+    run_id: int
+    lease_no: int
+    lease: float
+
+
+def heartbeat(connection: Connection, worker: str, held: Sequence[Held]) -> dict[int, bool]:
+    """Renew leases.  Run id -> whether cancelling was asked for; a run that is missing has lost its lease."""
+    rows = fetch_all(
+        connection,
+        HEARTBEAT,
+        {
+            "worker": worker,
+            "run_ids": [lease.run_id for lease in held],
+            "lease_nos": [lease.lease_no for lease in held],
+            "leases": [lease.lease for lease in held],
+        },
+    )
+    return {row["id"]: row["cancel_requested"] for row in rows}
+
+
+def expire(connection: Connection, run_id: int, lease_no: int) -> bool:
+    """End a lease that has run out; False when it has not, or is another by now."""
+    parameters: dict[str, Any] = {"run_id": run_id, "lease_no": lease_no}
+    return bool(fetch_all(connection, EXPIRE, parameters))

@@ -1,0 +1,241 @@
+"""Every event against every status, in the database: the legal ones happen, and the others change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import product
+
+import pytest
+
+from shared import queue
+from shared.database import Connection, Row, fetch_all
+from shared.errors import TransitionRefused
+from shared.queue import Ending, Failure, Held
+from shared.queue.operate import Admin
+from shared.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
+from tests.making import WORKER, row_of, run_in
+
+ADMIN = Admin("a test")
+FAILURE = Failure("it broke", "ValueError")
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+
+Act = Callable[[Connection, Row], object]
+
+
+def ending(run: Row, worker: str = WORKER) -> Ending:
+    return Ending(worker, run["id"], run["lease_no"], run["attempts"])
+
+
+def steered(event: Callable[[Connection, int, Admin], Row]) -> Act:
+    return lambda connection, run: event(connection, run["id"], ADMIN)
+
+
+def claim_one(connection: Connection, run: Row) -> object:
+    return [
+        claimed
+        for claimed in queue.claim(connection, "worker-2", {"noop": 60}, 10).claimed
+        if claimed.run_id == run["id"]
+    ]
+
+
+# How each event is brought about; each answers with something false when it was refused, or raises TransitionRefused.
+ACTS: dict[Event, Act] = {
+    Event.CLAIM: claim_one,
+    Event.HEARTBEAT: lambda c, run: queue.heartbeat(c, WORKER, [Held(run["id"], run["lease_no"], 60)]),
+    Event.SUCCEED: lambda c, run: queue.succeed(c, WORKER, [(run["id"], run["lease_no"], {"done": 1})]),
+    Event.FAIL: lambda c, run: queue.fail(c, ending(run), FAILURE, delay=30),
+    Event.GIVE_UP: lambda c, run: queue.give_up(c, ending(run), FAILURE),
+    Event.RELEASE: lambda c, run: queue.release(c, ending(run), "stopping"),
+    Event.SNOOZE: lambda c, run: queue.snooze(c, ending(run), LATER, "not yet"),
+    Event.EXPIRE: lambda c, run: queue.expire(c, run["id"], run["lease_no"]),
+    Event.CANCEL: steered(queue.cancel),
+    Event.ASK_TO_CANCEL: steered(queue.ask_to_cancel),
+    Event.CANCELLED: lambda c, run: queue.cancelled(c, ending(run)),
+    Event.FORCE_CANCEL: lambda c, run: queue.force_cancel(c, run["id"], run["lease_no"], ADMIN),
+    Event.RUN_NOW: steered(queue.run_now),
+    Event.RETRY: steered(queue.retry),
+}
+
+# What a row must be besides its status for an event's guard to let it through.
+READY: dict[Event, dict[str, str]] = {
+    Event.EXPIRE: {"locked_until": "now() - interval '1 second'"},
+    Event.CANCELLED: {"cancel_requested_at": "now()"},
+}
+
+
+def attempt(connection: Connection, event: Event, run: Row) -> bool:
+    """Whether the event was let through."""
+    try:
+        return bool(ACTS[event](connection, run))
+    except TransitionRefused:
+        return False
+
+
+def ready(event: Event, status: Status) -> dict[str, str]:
+    """The guard's columns, as far as a row of this status may hold them."""
+    columns = READY.get(event, {})
+    return columns if status is Status.RUNNING else {name: v for name, v in columns.items() if name != "locked_until"}
+
+
+def test_every_event_of_the_machine_is_walked() -> None:
+    assert set(ACTS) == set(Event) - {Event.ENQUEUE}
+    assert {transition.event for transition in TRANSITIONS} == set(Event)
+
+
+@pytest.mark.parametrize(
+    ("event", "status"), [pair for pair in product(ACTS, Status) if pair[1] in BY_EVENT[pair[0]].sources]
+)
+def test_a_legal_event_leads_where_the_table_says(connection: Connection, event: Event, status: Status) -> None:
+    run = run_in(connection, status, **ready(event, status))
+    assert attempt(connection, event, run)
+    assert row_of(connection, run["id"])["status"] in BY_EVENT[event].targets
+
+
+@pytest.mark.parametrize(
+    ("event", "status"), [pair for pair in product(ACTS, Status) if pair[1] not in BY_EVENT[pair[0]].sources]
+)
+def test_an_illegal_event_changes_nothing(connection: Connection, event: Event, status: Status) -> None:
+    run = run_in(connection, status, **ready(event, status))
+    assert not attempt(connection, event, run)
+    assert row_of(connection, run["id"]) == run
+
+
+OWNERS_EVENTS = [transition.event for transition in TRANSITIONS if transition.who is Who.OWNER]
+
+
+@pytest.mark.parametrize("event", OWNERS_EVENTS)
+@pytest.mark.parametrize(
+    "taken", [{"lease_no": "4"}, {"locked_by": "'worker-2'"}], ids=["another lease", "another worker"]
+)
+def test_only_the_owner_of_the_very_lease_can_write(
+    connection: Connection, event: Event, taken: dict[str, str]
+) -> None:
+    run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING), **taken)
+    stale = {**run, "lease_no": 3}
+    assert not attempt(connection, event, stale)
+    assert row_of(connection, run["id"]) == run
+
+
+def test_force_cancel_spares_a_lease_that_was_not_seen(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert not attempt(connection, Event.FORCE_CANCEL, {**run, "lease_no": run["lease_no"] - 1})
+    assert row_of(connection, run["id"]) == run
+
+
+def test_a_lease_that_still_runs_is_not_swept(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert not attempt(connection, Event.EXPIRE, run)
+    assert not attempt(connection, Event.CLAIM, run)
+    assert row_of(connection, run["id"]) == run
+
+
+LAST = {"attempts": "5", "max_attempts": "5"}
+
+
+@pytest.mark.parametrize(
+    ("event", "columns", "target"),
+    [
+        (Event.EXPIRE, {}, Status.FAILED),
+        (Event.EXPIRE, LAST, Status.DEAD),
+        (Event.EXPIRE, {"cancel_requested_at": "now()"}, Status.CANCELLED),
+        (Event.EXPIRE, {**LAST, "cancel_requested_at": "now()"}, Status.CANCELLED),
+        (Event.RELEASE, {}, Status.QUEUED),
+        (Event.RELEASE, LAST, Status.DEAD),
+    ],
+)
+def test_where_an_event_leads_depends_on_attempts_left_and_cancelling(
+    connection: Connection, event: Event, columns: dict[str, str], target: Status
+) -> None:
+    run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING) | columns)
+    assert attempt(connection, event, run)
+    assert row_of(connection, run["id"])["status"] == target
+
+
+def test_the_last_attempt_cannot_end_in_failed(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING, **LAST)
+    assert not attempt(connection, Event.FAIL, run)
+    assert row_of(connection, run["id"]) == run
+
+
+def test_cancelled_needs_that_cancelling_was_asked_for(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert not attempt(connection, Event.CANCELLED, run)
+    assert row_of(connection, run["id"]) == run
+
+
+def test_a_heartbeat_extends_a_lease_and_never_shortens_it(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING, locked_until="now() + interval '10 seconds'")
+    queue.heartbeat(connection, WORKER, [Held(run["id"], run["lease_no"], 60)])
+    extended = row_of(connection, run["id"])["locked_until"]
+    assert (extended - run["locked_until"]).total_seconds() == 50
+    queue.heartbeat(connection, WORKER, [Held(run["id"], run["lease_no"], 5)])
+    assert row_of(connection, run["id"])["locked_until"] == extended
+
+
+def test_a_heartbeat_tells_the_owner_that_cancelling_was_asked_for(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    held = [Held(run["id"], run["lease_no"], 60)]
+    assert queue.heartbeat(connection, WORKER, held) == {run["id"]: False}
+    queue.ask_to_cancel(connection, run["id"], ADMIN)
+    assert queue.heartbeat(connection, WORKER, held) == {run["id"]: True}
+
+
+def test_a_retry_forgets_attempts_and_error_but_never_the_lease_number(connection: Connection) -> None:
+    run = run_in(connection, Status.DEAD, last_error="'it broke'", error_type="'ValueError'", failed_at="now()")
+    now = queue.retry(connection, run["id"], ADMIN)
+    assert (now["attempts"], now["last_error"], now["error_type"], now["failed_at"]) == (0, None, None, None)
+    assert now["lease_no"] == run["lease_no"]
+
+
+def test_a_snoozed_attempt_is_given_back(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert attempt(connection, Event.SNOOZE, run)
+    now = row_of(connection, run["id"])
+    assert (now["attempts"], now["run_at"], now["lease_no"]) == (run["attempts"] - 1, LATER, run["lease_no"])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.EXPIRE, Event.CANCELLED, Event.FORCE_CANCEL],
+)
+def test_an_attempt_that_did_not_succeed_is_kept_under_its_lease(connection: Connection, event: Event) -> None:
+    run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING))
+    assert attempt(connection, event, run)
+    [kept] = queue.attempts_of(connection, run["id"])
+    assert (kept["lease_no"], kept["attempt"], kept["outcome"], kept["worker"]) == (3, 2, event, WORKER)
+
+
+def test_success_leaves_no_history_behind(connection: Connection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert attempt(connection, Event.SUCCEED, run)
+    assert queue.attempts_of(connection, run["id"]) == []
+
+
+@pytest.mark.parametrize("event", [transition.event for transition in TRANSITIONS if transition.who is Who.ADMIN])
+def test_what_an_admin_does_is_audited_with_before_and_after(connection: Connection, event: Event) -> None:
+    run = run_in(connection, BY_EVENT[event].sources[0])
+    assert attempt(connection, event, run)
+    audited = fetch_all(
+        connection, "SELECT * FROM audit_log WHERE subject = 'run' AND subject_id = %(id)s", {"id": run["id"]}
+    )
+    assert [(row["who"], row["action"], row["before"]["status"]) for row in audited] == [
+        ("a test", event, run["status"])
+    ]
+    assert audited[0]["after"]["status"] == row_of(connection, run["id"])["status"]
+
+
+def test_live_and_final_are_all_statuses_and_nothing_leaves_a_final_one_but_a_retry() -> None:
+    assert {*LIVE, *FINAL} == set(Status)
+    for status in FINAL:
+        assert set(allowed(status)) <= {Event.RETRY}
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_refused_admin_is_told_the_status_and_what_it_allows(connection: Connection, status: Status) -> None:
+    run = run_in(connection, status)
+    refused = next(t.event for t in TRANSITIONS if t.who is Who.ADMIN and status not in t.sources)
+    with pytest.raises(TransitionRefused) as refusal:
+        ACTS[refused](connection, run)
+    assert (refusal.value.status, refusal.value.allowed) == (status, allowed(status))
+    assert f"run {run['id']} is {status}" in str(refusal.value)

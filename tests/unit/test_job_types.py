@@ -1,0 +1,81 @@
+"""Declarations: right ones are found, wrong ones stop the start with the type and the field named."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+from marshmallow import Schema, fields
+
+from shared.errors import DeclarationError, JobTypeUnknown, RunInvalid
+from shared.job_types import Catalogue, JobType, load_catalogue
+from worker.handlers import load_handlers
+
+
+class Greeting(Schema):
+    user_id = fields.Integer(required=True)
+    on = fields.Date(load_default=None, allow_none=True)
+
+
+def module(*types: JobType) -> ModuleType:
+    made = ModuleType("shop.job_types")
+    vars(made).update({f"TYPE_{number}": kind for number, kind in enumerate(types)})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"name": "Send Mail"}, "job type 'Send Mail': name is 'Send Mail' and must be lower-case words"),
+        ({"schema": dict}, "job type 'greet': schema is .* and must be a marshmallow Schema class"),
+        ({"key": "user_id"}, "job type 'greet': key is 'user_id' and must be a function"),
+        ({"queue": "E-Mail"}, "job type 'greet': queue is 'E-Mail' and must be"),
+        ({"max_attempts": 0}, "job type 'greet': max_attempts is 0 and must be from 1 to 1000"),
+        ({"max_attempts": True}, "job type 'greet': max_attempts is True"),
+        ({"lease": 0.5}, "job type 'greet': lease is 0.5 and must be seconds from 1"),
+        ({"backoff": 5}, "job type 'greet': backoff is 5 and must be fixed"),
+    ],
+)
+def test_a_wrong_declaration_names_the_type_and_the_field(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(DeclarationError, match=complaint):
+        JobType(**{"name": "greet", "schema": Greeting, **wrong})
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="'greet': shop.job_types declares a name that is taken"):
+        Catalogue(module(JobType("greet", Greeting), JobType("greet", Greeting)))
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(JobTypeUnknown, match="no job type 'grate'; known here: greet"):
+        Catalogue(module(JobType("greet", Greeting)))["grate"]
+
+
+def test_a_payload_is_stored_in_its_json_form_with_defaults() -> None:
+    kind = JobType("greet", Greeting, key=lambda payload: f"greet:{payload['user_id']}")
+    checked = kind.checked({"user_id": "7", "on": "2026-03-29"})
+    assert checked == {"user_id": 7, "on": "2026-03-29"}
+    assert kind.natural_key(checked) == "greet:7"
+
+
+def test_a_wrong_payload_names_its_fields() -> None:
+    with pytest.raises(RunInvalid, match="payload: user_id: Missing data .*, colour: Unknown field"):
+        JobType("greet", Greeting).checked({"colour": "red"})
+
+
+def test_the_catalogue_and_the_handlers_are_the_same_set() -> None:
+    catalogue = load_catalogue(None)
+    assert set(load_handlers(catalogue, None)) == set(catalogue)
+
+
+def test_a_type_without_handler_stops_a_worker_with_its_name() -> None:
+    with pytest.raises(DeclarationError, match="'greet' has no handler: write one under @handles"):
+        load_handlers(Catalogue(*[module(JobType("greet", Greeting), *load_catalogue(None).values())]), None)
+
+
+def test_an_app_that_is_not_there_is_named_with_what_to_do() -> None:
+    with pytest.raises(
+        DeclarationError, match="ROWCALL_APP is 'no_such_shop', and there is no module no_such_shop.job_types"
+    ):
+        load_catalogue("no_such_shop")
