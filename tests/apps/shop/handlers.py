@@ -1,0 +1,60 @@
+"""What the shop's runs do."""
+
+import sys
+import time
+from datetime import UTC, datetime
+
+from shared.errors import Permanent, Retry, Snooze
+from worker.context import Run
+from worker.handlers import handles
+
+FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@handles("shop_pack")
+def pack(run: Run) -> object:
+    """End as the payload says."""
+    ends = {
+        "well": _well,
+        "badly": _badly,
+        "for good": _for_good,
+        "later": _later,
+        "not yet": _not_yet,
+        "exit": _exit,
+        "unstorable": _unstorable,
+        "never": _never,
+    }
+    return ends[run.payload["ends"]](run)
+
+
+def _well(run: Run) -> object:
+    return {"packed": run.payload["order_id"], "attempt": run.attempt}
+
+
+def _badly(run: Run) -> object:
+    raise ValueError(f"order {run.payload['order_id']}: postgresql://me:hush@db/shop did not answer")
+
+
+def _for_good(run: Run) -> object:
+    raise Permanent("no such order")
+
+
+def _later(run: Run) -> object:
+    raise Retry("the shelf is empty", after=3600)
+
+
+def _not_yet(run: Run) -> object:
+    raise Snooze(FAR_FUTURE)
+
+
+def _exit(run: Run) -> object:
+    sys.exit(3)
+
+
+def _unstorable(run: Run) -> object:
+    return {"a": "\0"}
+
+
+def _never(run: Run) -> object:
+    time.sleep(3600)  # what a test means to interrupt
+    return None

@@ -1,0 +1,23 @@
+"""What kinds of run the shop has."""
+
+from marshmallow import Schema, fields
+
+from shared.job_types import JobType, fixed
+
+
+class Order(Schema):
+    """Which order, and what shall happen to its run."""
+
+    order_id = fields.Integer(required=True)
+    ends = fields.String(load_default="well")
+
+
+PACK = JobType(
+    "shop_pack",
+    schema=Order,
+    key=lambda payload: f"pack:{payload['order_id']}",
+    queue="packing",
+    max_attempts=2,
+    lease=30,
+    backoff=fixed(0, jitter=False),
+)

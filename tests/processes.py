@@ -1,0 +1,61 @@
+"""Real processes: started, waited for, and looked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+APPS = ROOT / "tests" / "apps"
+
+# Generous: what takes longer than this on a busy machine is hanging.
+LIMIT_SECONDS = 60.0
+POLL_SECONDS = 0.02
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of `rowcall`, through the interpreter that runs the tests."""
+    return [sys.executable, "-m", "shared.cli", *arguments]
+
+
+def rowcall(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `rowcall` to its end."""
+    return subprocess.run(
+        command(*arguments), env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
+
+
+def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    """Start `rowcall` and go on; its output can be read."""
+    return subprocess.Popen(
+        command(*arguments), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def wait_until(holds: Callable[[], object], what: str) -> None:
+    """Return as soon as something holds; fail with its name when it never does."""
+    until = time.monotonic() + LIMIT_SECONDS
+    while not holds():
+        assert time.monotonic() < until, f"waited {LIMIT_SECONDS:g} seconds for this: {what}"
+        time.sleep(POLL_SECONDS)
+
+
+def living_with(marker: str) -> dict[int, str]:
+    """The living processes that name this text in command line, environment or working folder: pid -> command line."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            words += os.fsencode((entry / "cwd").readlink())
+            zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except OSError:
+            continue
+        if marker.encode() in words and not zombie:
+            found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found

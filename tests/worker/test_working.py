@@ -1,0 +1,206 @@
+"""Workers as processes: what is due is done, what fails is tried again, and stopping loses nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+import pytest
+
+from shared import database, queue
+from shared.status import Status
+from tests.making import row_of, run_in
+from tests.processes import APPS, ROOT, rowcall, start, wait_until
+
+PACK = "shop_pack"
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+    """The environment of a worker of the shop, on a database of the test's own."""
+    return {
+        **environment,
+        "DATABASE_URL": fresh_url,
+        "ROWCALL_APP": "shop",
+        "PYTHONPATH": f"{APPS}:{ROOT}",
+        "ROWCALL_POLL": "0.05",
+    }
+
+
+def ask(shop: dict[str, str], payload: dict[str, Any]) -> int:
+    """Enqueue a run of the shop, as the shop's own people would."""
+    asked = rowcall(shop, "enqueue", PACK, json.dumps(payload), "--json")
+    assert asked.returncode == 0, asked.stderr
+    run_id: int = json.loads(asked.stdout)["run_id"]
+    return run_id
+
+
+def row(shop: dict[str, str], run_id: int) -> dict[str, Any]:
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        return row_of(connection, run_id)
+
+
+def outcome(shop: dict[str, str], ends: str) -> dict[str, Any]:
+    """What one `worker once` makes of a run that ends so."""
+    run_id = ask(shop, {"order_id": 1, "ends": ends})
+    worked = rowcall(shop, "worker", "once")
+    assert worked.returncode == 0, worked.stderr
+    return row(shop, run_id)
+
+
+def test_once_does_what_is_due_says_so_and_goes(shop: dict[str, str]) -> None:
+    run_id = ask(shop, {"order_id": 7})
+    worked = rowcall(shop, "worker", "once")
+    assert (worked.returncode, worked.stdout.startswith("claimed 1, succeeded 1, failed 0, dead 0 in ")) == (0, True)
+    run = row(shop, run_id)
+    assert (run["status"], run["result"], run["queue"]) == ("succeeded", {"packed": 7, "attempt": 1}, "packing")
+
+
+def test_once_with_nothing_due_does_nothing(shop: dict[str, str]) -> None:
+    assert rowcall(shop, "worker", "once").stdout.startswith("claimed 0, succeeded 0")
+
+
+def test_once_drains_more_than_it_can_hold_at_a_time(shop: dict[str, str]) -> None:
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        queue.enqueue_many(connection, "noop", [{}] * 500)
+    assert "claimed 500, succeeded 500" in rowcall(shop, "worker", "once", "--concurrency", "3").stdout
+
+
+def test_once_claims_no_more_than_its_limit(shop: dict[str, str]) -> None:
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        queue.enqueue_many(connection, "noop", [{}] * 5)
+    assert "claimed 3, succeeded 3" in rowcall(shop, "worker", "once", "--limit", "3").stdout
+
+
+def test_ten_at_once_do_each_run_once(shop: dict[str, str]) -> None:
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        queue.enqueue_many(connection, "noop", [{"n": n} for n in range(300)])
+    workers = [start(shop, "worker", "once") for _ in range(10)]
+    for worker in workers:
+        worker.communicate()
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        ended = database.fetch_all(
+            connection, "SELECT status, attempts, lease_no, count(*) FROM job_runs GROUP BY 1, 2, 3"
+        )
+    assert ended == [{"status": "succeeded", "attempts": 1, "lease_no": 1, "count": 300}]
+
+
+def test_a_failure_is_tried_again_until_the_attempts_are_used_up_and_both_are_kept(shop: dict[str, str]) -> None:
+    run = outcome(shop, "badly")
+    assert (run["status"], run["attempts"], run["error_type"]) == ("dead", 2, "ValueError")
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        kept = queue.attempts_of(connection, run["id"])
+    assert [(attempt["attempt"], attempt["outcome"]) for attempt in kept] == [(1, "fail"), (2, "give up")]
+
+
+def test_what_is_kept_of_an_error_holds_no_password(shop: dict[str, str]) -> None:
+    run = outcome(shop, "badly")
+    assert run["last_error"] == "order 1: postgresql://me:***@db/shop did not answer"
+    assert "Traceback" in run["last_stack"]
+    assert "hush" not in run["last_stack"]
+
+
+def test_an_error_that_trying_again_cannot_help_ends_it_at_once(shop: dict[str, str]) -> None:
+    run = outcome(shop, "for good")
+    assert (run["status"], run["attempts"], run["last_error"]) == ("dead", 1, "no such order")
+
+
+def test_a_handler_may_say_when_to_try_again(shop: dict[str, str]) -> None:
+    run = outcome(shop, "later")
+    assert run["status"] == "failed"
+    assert (run["run_at"] - run["failed_at"]).total_seconds() == 3600
+
+
+def test_a_handler_may_ask_to_wait_without_losing_an_attempt(shop: dict[str, str]) -> None:
+    run = outcome(shop, "not yet")
+    assert (run["status"], run["attempts"], run["run_at"].year) == ("queued", 0, 2100)
+
+
+def test_a_handler_that_exits_fails_its_run_and_not_the_worker(shop: dict[str, str]) -> None:
+    run = outcome(shop, "exit")
+    assert (run["status"], run["error_type"]) == ("dead", "SystemExit")
+
+
+def test_a_result_that_cannot_be_stored_ends_that_run_alone(shop: dict[str, str]) -> None:
+    other = ask(shop, {"order_id": 2})
+    run = outcome(shop, "unstorable")
+    assert run["status"] == "dead"
+    assert "null character" in run["last_error"]
+    assert row(shop, other)["status"] == "succeeded"
+
+
+def test_a_run_left_behind_by_a_dead_worker_is_taken_over(shop: dict[str, str]) -> None:
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        left = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'")
+    assert "claimed 1, succeeded 1" in rowcall(shop, "worker", "once").stdout
+    run = row(shop, left["id"])
+    assert (run["status"], run["attempts"], run["lease_no"]) == ("succeeded", 3, 4)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_that_stays_stops_when_told_and_gives_back_what_it_could_not_finish(
+    shop: dict[str, str], number: signal.Signals
+) -> None:
+    run_id = ask(shop, {"order_id": 1, "ends": "never"})
+    worker = start(shop, "worker", "run", "--grace", "0.1")
+    wait_until(lambda: row(shop, run_id)["status"] == "running", "the run is running")
+    worker.send_signal(number)
+    said, _ = worker.communicate()
+    assert worker.returncode == 0, said
+    run = row(shop, run_id)
+    assert (run["status"], run["attempts"], run["locked_by"]) == ("queued", 1, None)
+    assert "run released" in said
+
+
+def test_a_second_signal_ends_it_at_once(shop: dict[str, str]) -> None:
+    run_id = ask(shop, {"order_id": 1, "ends": "never"})
+    worker = start(shop, "worker", "run", "--grace", "3600")
+    wait_until(lambda: row(shop, run_id)["status"] == "running", "the run is running")
+    assert worker.stdout is not None
+    worker.terminate()
+    wait_until(lambda: "worker stopping" in str(worker.stdout and worker.stdout.readline()), "it says it is stopping")
+    worker.terminate()
+    worker.communicate()
+    assert worker.returncode == 128 + signal.SIGTERM
+
+
+def test_a_worker_that_stays_does_what_comes_later(shop: dict[str, str]) -> None:
+    worker = start(shop, "worker", "run")
+    run_id = ask(shop, {"order_id": 3})
+    wait_until(lambda: row(shop, run_id)["status"] == "succeeded", "the run succeeds")
+    worker.terminate()
+    worker.communicate()
+    assert worker.returncode == 0
+
+
+def test_a_worker_outlives_its_connection_and_finishes_what_it_did_meanwhile(shop: dict[str, str]) -> None:
+    worker = start(shop, "worker", "run")
+    first = ask(shop, {"order_id": 1})
+    wait_until(lambda: row(shop, first)["status"] == "succeeded", "the first run succeeds")
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        database.fetch_all(
+            connection,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'rowcall worker'",
+        )
+    second = ask(shop, {"order_id": 2})
+    wait_until(lambda: row(shop, second)["status"] == "succeeded", "the second run succeeds")
+    worker.terminate()
+    said, _ = worker.communicate()
+    assert said.count('"database lost"') == 1
+    assert said.count('"database back"') == 1
+
+
+def test_a_worker_of_an_older_release_leaves_new_types_alone(shop: dict[str, str]) -> None:
+    run_id = ask(shop, {"order_id": 1})
+    without_app = {name: value for name, value in shop.items() if name != "ROWCALL_APP"}
+    assert "claimed 0" in rowcall(without_app, "worker", "once").stdout
+    assert row(shop, run_id)["status"] == "queued"
+
+
+def test_a_worker_does_not_start_on_another_schema(shop: dict[str, str]) -> None:
+    assert rowcall(shop, "migrate", "--to", "0003").returncode == 0
+    refused = rowcall(shop, "worker", "once")
+    assert refused.returncode == 1
+    assert refused.stderr.strip().endswith("run `rowcall migrate`")
