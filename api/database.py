@@ -1,0 +1,39 @@
+"""The application's pool: one transaction a request, opened by the route that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import flask
+import sqlalchemy
+
+from shared.database import without_password
+from shared.errors import DatabaseUnreachable
+
+
+def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
+    """Give the application its pool."""
+    app.extensions["database"] = pool
+
+
+@contextmanager
+def transaction() -> Iterator[sqlalchemy.Connection]:
+    """This request's transaction: committed at the end of the block, rolled back on an error."""
+    with reachable(flask.current_app.extensions["database"]) as connection:
+        yield connection
+
+
+@contextmanager
+def reachable(pool: sqlalchemy.Engine) -> Iterator[sqlalchemy.Connection]:
+    """A transaction on the pool; a database that is gone is told as DatabaseUnreachable."""
+    try:
+        with pool.begin() as connection:
+            yield connection
+    except sqlalchemy.exc.TimeoutError:
+        raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None
+    except sqlalchemy.exc.DBAPIError as error:
+        if not error.connection_invalidated and not isinstance(error, sqlalchemy.exc.OperationalError):
+            raise
+        reason = without_password(" ".join(str(error.orig).split()))
+        raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

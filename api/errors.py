@@ -1,0 +1,96 @@
+"""Errors as RFC 9457 problem documents: a stable type, a status, and a sentence; never a trace."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import flask
+import marshmallow
+from marshmallow import fields
+from werkzeug.exceptions import HTTPException
+
+from shared import errors
+from shared.logs import LogEvent, log
+
+RETRY_AFTER_SECONDS = 2
+
+# Error -> the last part of its problem's type, and the status it is answered with.
+PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
+    errors.RunInvalid: ("run-invalid", 422),
+    errors.JobTypeUnknown: ("job-type-unknown", 422),
+    errors.KeyConflict: ("idempotency-key-reused", 422),
+    errors.RunNotFound: ("not-found", 404),
+    errors.TransitionRefused: ("transition-refused", 409),
+    errors.DatabaseUnreachable: ("database-unreachable", 503),
+    errors.SchemaMismatch: ("schema-mismatch", 503),
+}
+
+
+class ProblemSchema(marshmallow.Schema):
+    """What every error answer looks like."""
+
+    type = fields.String(required=True, metadata={"description": "Stable; what a program decides by."})
+    title = fields.String(required=True)
+    status = fields.Integer(required=True)
+    detail = fields.String(metadata={"description": "What was wrong here, and what to do."})
+    errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
+
+
+def problem(kind: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
+    """One problem document."""
+    body = {"type": f"urn:rowcall:problem:{kind}", "title": title, "status": status, "detail": detail, **more}
+    return flask.Response(json.dumps(body), status, mimetype="application/problem+json")
+
+
+def register(app: flask.Flask) -> None:
+    """Answer every error of this application as a problem."""
+    app.register_error_handler(HTTPException, http_problem)
+    app.register_error_handler(errors.RowcallError, rowcall_problem)
+    app.register_error_handler(Exception, broken)
+
+
+def http_problem(error: HTTPException) -> flask.Response:
+    """What Flask, Werkzeug or flask-smorest refused."""
+    status = error.code or 500
+    more = getattr(error, "data", None) or {}
+    wrong = more.get("errors") or more.get("messages")
+    detail = "the request's fields are not as the documentation says" if wrong else str(error.description)
+    response = problem(_slug(error.name), error.name, status, detail, **({"errors": wrong} if wrong else {}))
+    for name, value in error.get_headers(flask.request.environ):
+        if name.lower() not in {"content-type", "content-length"}:
+            response.headers[name] = value
+    return response
+
+
+def rowcall_problem(error: errors.RowcallError) -> flask.Response:
+    """What Rowcall itself refused; an error without an entry in PROBLEMS is a fault of ours."""
+    if type(error) not in PROBLEMS:
+        return broken(error)
+    kind, status = PROBLEMS[type(error)]
+    response = problem(kind, kind.replace("-", " "), status, str(error), **_more(error))
+    if status == 503:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    log().info(LogEvent.API_REFUSED, problem=kind, status=status)
+    return response
+
+
+def _more(error: errors.RowcallError) -> dict[str, Any]:
+    """What a program needs besides the sentence."""
+    if isinstance(error, errors.RunInvalid):
+        return {"errors": error.fields}
+    if isinstance(error, errors.TransitionRefused):
+        return {"current_status": error.status, "allowed_events": list(error.allowed)}
+    return {}
+
+
+def broken(error: Exception) -> flask.Response:
+    """A fault of ours: the log has the trace, the answer has the request id to find it by."""
+    log().error(LogEvent.API_BROKE, exc_info=error)
+    return problem(
+        "internal-error", "internal error", 500, f"this is our fault; our log has it under {flask.g.get('request_id')}"
+    )
+
+
+def _slug(title: str) -> str:
+    return title.lower().replace(" ", "-").replace("'", "")

@@ -1,0 +1,34 @@
+"""A request id on every log line of a request, and on its answer."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import flask
+import structlog
+
+# A caller's own id is taken over when it is short and plain enough for a log and a header.
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def register(app: flask.Flask) -> None:
+    """Bind the id before each request, send it back, and forget it afterwards."""
+    app.before_request(_begin)
+    app.after_request(_answer)
+    app.teardown_request(_forget)
+
+
+def _begin() -> None:
+    asked = flask.request.headers.get("X-Request-Id", "")
+    flask.g.request_id = asked if REQUEST_ID.fullmatch(asked) else uuid.uuid4().hex
+    structlog.contextvars.bind_contextvars(request_id=flask.g.request_id)
+
+
+def _answer(response: flask.Response) -> flask.Response:
+    response.headers["X-Request-Id"] = flask.g.get("request_id", "")
+    return response
+
+
+def _forget(_: BaseException | None) -> None:
+    structlog.contextvars.clear_contextvars()

@@ -1,0 +1,109 @@
+"""Errors: always a problem document, never a trace."""
+
+from __future__ import annotations
+
+import flask
+import pytest
+
+from api import errors, request_log
+from api.app import create_app
+from migrations.migrate import migrate
+from shared import database
+from shared.errors import DatabaseUnreachable, SchemaMismatch
+from tests.api.conftest import Call, told
+
+PROBLEM = "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status"),
+    [
+        ("GET", "/v1/nothing", {}, 404),
+        ("GET", "/v1/runs/one", {}, 404),
+        ("DELETE", "/v1/runs/1", {}, 405),
+        ("POST", "/v1/runs", {"data": b"{", "content_type": "application/json"}, 400),
+        ("POST", "/v1/runs", {"data": b"\xff", "content_type": "application/json"}, 400),
+        ("POST", "/v1/runs", {"data": b"[" * 50_000, "content_type": "application/json"}, 400),
+        ("POST", "/v1/runs", {"data": b'{"job_type": NaN}', "content_type": "application/json"}, 400),
+        ("POST", "/v1/runs", {"data": b'{"priority": ' + b"9" * 5000 + b"}", "content_type": "application/json"}, 400),
+        ("POST", "/v1/runs", {"data": b'{"job_type": "noop"}', "content_type": "text/plain"}, 415),
+        ("POST", "/v1/runs", {"data": b"x" * 300_000, "content_type": "application/json"}, 413),
+    ],
+)
+def test_what_cannot_be_answered_is_a_problem(
+    call: Call, method: str, path: str, options: dict[str, object], status: int
+) -> None:
+    answer = call(method, path, **options)
+    assert (answer.status_code, answer.mimetype) == (status, PROBLEM)
+    assert told(answer)["status"] == status
+    assert told(answer)["type"].startswith("urn:rowcall:problem:")
+
+
+def test_a_405_says_what_is_allowed(call: Call) -> None:
+    assert "GET" in call("DELETE", "/v1/runs/1").headers["Allow"]
+
+
+def test_a_fault_of_ours_is_a_500_without_a_trace_that_names_the_request() -> None:
+    answer = app_that_breaks().test_client().get("/break", headers={"X-Request-Id": "find-me"})
+    assert (answer.status_code, answer.mimetype) == (500, PROBLEM)
+    assert "find-me" in told(answer)["detail"]
+    assert "Traceback" not in answer.get_data(as_text=True)
+
+
+def breaks() -> str:
+    raise ZeroDivisionError("a fault of ours")
+
+
+def app_that_breaks() -> flask.Flask:
+    """The same error handling and request ids, around a view with a fault."""
+    broken = flask.Flask("broken")
+    errors.register(broken)
+    request_log.register(broken)
+    broken.add_url_rule("/break", view_func=breaks)
+    return broken
+
+
+def test_every_answer_has_a_request_id_and_a_plain_one_is_taken_over(call: Call) -> None:
+    assert call("GET", "/healthz").headers["X-Request-Id"]
+    assert call("GET", "/healthz", headers={"X-Request-Id": "mine-1"}).headers["X-Request-Id"] == "mine-1"
+    assert call("GET", "/healthz", headers={"X-Request-Id": "not plain"}).headers["X-Request-Id"] != "not plain"
+
+
+def test_the_interface_describes_itself(call: Call) -> None:
+    described = told(call("GET", "/openapi.json"))
+    assert described["openapi"].startswith("3.1")
+    assert set(described["paths"]) == {"/v1/runs", "/v1/runs/{run_id}"}
+
+
+def test_an_api_does_not_start_on_an_older_schema(fresh_url: str) -> None:
+    migrate(fresh_url, 3, "0003")
+    with pytest.raises(SchemaMismatch, match="run `rowcall migrate`"):
+        create_app(fresh_url)
+
+
+def test_an_api_does_not_start_without_its_database() -> None:
+    with pytest.raises(DatabaseUnreachable, match="the database cannot be reached"):
+        create_app("postgresql://me:hush@127.0.0.1:1/none")
+
+
+def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_url: str) -> None:
+    migrate(empty_url, 3)
+    app = create_app(empty_url)
+    client = app.test_client()
+    assert client.get("/readyz").status_code == 200
+    migrate(empty_url, 3, "0003")
+    behind = client.get("/readyz")
+    assert (behind.status_code, behind.mimetype) == (503, PROBLEM)
+    assert "run `rowcall migrate`" in told(behind)["detail"]
+    with database.transaction(empty_url.rsplit("/", 1)[0] + "/rowcall") as connection:
+        connection.autocommit = True
+        name = empty_url.rsplit("/", 1)[1]
+        database.fetch_all(connection, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        database.fetch_all(
+            connection, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        )
+    gone = client.get("/readyz")
+    assert (gone.status_code, gone.mimetype) == (503, PROBLEM)
+    assert gone.headers["Retry-After"]
+    assert client.get("/healthz").status_code == 200
+    app.extensions["database"].dispose()

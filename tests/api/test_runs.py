@@ -1,0 +1,98 @@
+"""/v1/runs: asking for a run, once per key, and looking at it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from shared import database
+from tests.api.conftest import Call, told
+
+NOOP = {"job_type": "noop", "payload": {"hello": "world"}}
+
+
+def count(url: str) -> int:
+    with database.transaction(url) as connection:
+        found: int = database.fetch_value(connection, "SELECT count(*) FROM job_runs")
+    return found
+
+
+def test_a_run_is_accepted_committed_and_found_where_the_answer_says(call: Call) -> None:
+    accepted = call("POST", "/v1/runs", scope="enqueue", json=NOOP)
+    assert accepted.status_code == 202
+    found = call("GET", accepted.headers["Location"], scope="read")
+    assert found.status_code == 200
+    assert found.json == accepted.json
+    assert tuple(told(found)[name] for name in ("status", "payload", "created_by")) == (
+        "queued",
+        {"hello": "world"},
+        "test enqueue",
+    )
+
+
+def test_times_are_iso_8601_with_offset_in_and_out(call: Call) -> None:
+    run = told(call("POST", "/v1/runs", json={**NOOP, "run_at": "2030-03-31T09:00:00+02:00"}))
+    assert datetime.fromisoformat(run["run_at"]) == datetime.fromisoformat("2030-03-31T07:00:00+00:00")
+
+
+def test_the_same_key_and_body_again_is_the_same_run(call: Call) -> None:
+    first = call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": "once"})
+    again = call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": "once"})
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.headers["Location"] == first.headers["Location"]
+
+
+def test_the_same_key_with_another_body_is_refused(call: Call, module_url: str) -> None:
+    call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": "mine"})
+    before = count(module_url)
+    refused = call("POST", "/v1/runs", json={**NOOP, "payload": {}}, headers={"Idempotency-Key": "mine"})
+    assert (refused.status_code, told(refused)["type"]) == (422, "urn:rowcall:problem:idempotency-key-reused")
+    assert count(module_url) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"payload": {}}, "job_type"),
+        ({**NOOP, "job_type": 7}, "job_type"),
+        ({**NOOP, "payload": [1]}, "payload"),
+        ({**NOOP, "payload": {"a": "\0"}}, "payload"),
+        ({**NOOP, "payload": {"a": "x" * 70_000}}, "payload"),
+        ({**NOOP, "run_at": "tomorrow"}, "run_at"),
+        ({**NOOP, "run_at": "2030-01-01T00:00:00"}, "run_at"),
+        ({**NOOP, "queue": "No Such"}, "queue"),
+        ({**NOOP, "priority": 10**30}, "priority"),
+        ({**NOOP, "priority": "1"}, "priority"),
+        ({**NOOP, "max_attempts": 0}, "max_attempts"),
+        ({**NOOP, "colour": "red"}, "colour"),
+    ],
+)
+def test_a_wrong_field_is_named_and_nothing_added(
+    call: Call, module_url: str, body: dict[str, Any], field: str
+) -> None:
+    before = count(module_url)
+    refused = call("POST", "/v1/runs", json=body)
+    assert refused.status_code == 422
+    assert refused.mimetype == "application/problem+json"
+    assert field in refused.get_data(as_text=True)
+    assert count(module_url) == before
+
+
+def test_an_unknown_type_is_refused_with_the_known_ones(call: Call) -> None:
+    refused = call("POST", "/v1/runs", json={"job_type": "nop"})
+    assert (refused.status_code, told(refused)["type"]) == (422, "urn:rowcall:problem:job-type-unknown")
+    assert "known here: noop" in told(refused)["detail"]
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256])
+def test_a_key_too_short_or_too_long_is_refused(call: Call, key: str) -> None:
+    assert call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": key}).status_code == 422
+
+
+@pytest.mark.parametrize("run_id", ["999999999", "9223372036854775808", "1" * 100])
+def test_a_run_that_is_not_there_is_a_404_problem(call: Call, run_id: str) -> None:
+    missing = call("GET", f"/v1/runs/{run_id}")
+    assert (missing.status_code, missing.mimetype) == (404, "application/problem+json")
