@@ -1,0 +1,1 @@
+"""The sub-commands of `rowcall` that need neither API nor worker: one file each."""

@@ -1,0 +1,53 @@
+"""How commands answer: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+json_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "--json", "as_json", is_flag=True, help="Answer in JSON."
+)
+
+
+def show_json(value: object) -> None:
+    """One value, on one line, with times in ISO 8601."""
+    click.echo(json.dumps(value, default=_plain, ensure_ascii=False))
+
+
+def show_table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], empty: str) -> None:
+    """Rows under their headings; `empty` is said where there are none."""
+    if not rows:
+        click.echo(empty)
+        return
+    lines = [list(columns), *([shown(row[column]) for column in columns] for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    for line in lines:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def show_fields(row: Mapping[str, Any]) -> None:
+    """One row, a line for each field that holds something."""
+    width = max(map(len, row))
+    for name, value in row.items():
+        if value is not None:
+            click.echo(f"{name.ljust(width)}  {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """A value as a person reads it, on one line."""
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    return str(value)
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,175 @@
+"""`rowcall enqueue` and `rowcall runs`."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import click
+
+from shared import queue
+from shared.commands.output import json_option, show_fields, show_json, show_table
+from shared.commands.session import command_transaction
+from shared.database import Connection, Row
+from shared.queue.operate import Admin
+from shared.status import Status
+
+# As words: click would offer an enum by its members' names.
+STATUSES = [status.value for status in Status]
+
+LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "last_error")
+
+
+class Moment(click.ParamType[datetime]):
+    """A time with an offset: without one, nobody could tell which hour was meant."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read ISO 8601."""
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is None:
+            self.fail(f"{value!r} is no time with an offset, such as 2026-03-29T09:00:00+02:00", param, ctx)
+        return moment
+
+
+class JsonObject(click.ParamType[dict[str, Any]]):
+    """A payload."""
+
+    name = "json"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """Read a JSON object."""
+        if isinstance(value, dict):
+            return value
+        try:
+            payload = json.loads(str(value))
+        except (ValueError, RecursionError) as error:
+            self.fail(f"the payload is no JSON: {error}", param, ctx)
+        if not isinstance(payload, dict):
+            self.fail("the payload must be a JSON object, such as '{\"user_id\": 1}'", param, ctx)
+        return payload
+
+
+@click.command("enqueue")
+@click.argument("job_type")
+@click.argument("payload", type=JsonObject(), default="{}")
+@click.option("--key", help="Idempotency key: the same key and content again is the same run.")
+@click.option("--run-at", type=Moment(), help="Not before this time.  [default: now]")
+@click.option("--queue", "queue_name", help="Queue.  [default: the type's]")
+@click.option("--priority", type=int, default=0, show_default=True, help="A lower number is more urgent.")
+@click.option("--max-attempts", type=int, help="Give up after this many attempts.  [default: the type's]")
+@json_option
+def enqueue_command(
+    job_type: str, payload: dict[str, Any], queue_name: str | None, as_json: bool, **options: Any
+) -> None:
+    """Ask for a run of JOB_TYPE with PAYLOAD, a JSON object."""
+    with command_transaction() as connection:
+        outcome = queue.enqueue(connection, job_type, payload, queue=queue_name, created_by=_admin().who, **options)
+    if as_json:
+        show_json(vars(outcome))
+    else:
+        click.echo(f"run {outcome.run_id} {'was asked for before: nothing added' if outcome.replayed else 'queued'}")
+
+
+@click.group("runs")
+def runs_command() -> None:
+    """See and steer runs."""
+
+
+@runs_command.command("list")
+@click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="Only these; may be repeated.")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@json_option
+def list_command(statuses: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """The newest runs."""
+    with command_transaction() as connection:
+        rows = queue.list_runs(connection, statuses, limit)
+    if as_json:
+        show_json(rows)
+    else:
+        show_table(rows, LISTED, empty="there are no such runs; `rowcall enqueue noop` makes one")
+
+
+@runs_command.command("show")
+@click.argument("run_id", type=int)
+@json_option
+def show_command(run_id: int, as_json: bool) -> None:
+    """One run, and its attempts that did not succeed."""
+    with command_transaction() as connection:
+        run, attempts = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id)
+    if as_json:
+        show_json({**run, "attempts_ended": attempts})
+        return
+    show_fields(run)
+    if attempts:
+        click.echo()
+        show_table(attempts, ("attempt", "outcome", "worker", "ended_at", "error_type", "error"), empty="")
+
+
+@runs_command.command("retry")
+@click.argument("run_id", type=int)
+@json_option
+def retry_command(run_id: int, as_json: bool) -> None:
+    """Give a dead or cancelled run a new life."""
+    _steer(run_id, queue.retry, as_json)
+
+
+@runs_command.command("run-now")
+@click.argument("run_id", type=int)
+@json_option
+def run_now_command(run_id: int, as_json: bool) -> None:
+    """Make a waiting run due at once."""
+    _steer(run_id, queue.run_now, as_json)
+
+
+@runs_command.command("clone")
+@click.argument("run_id", type=int)
+@json_option
+def clone_command(run_id: int, as_json: bool) -> None:
+    """Enqueue the same content again, as a new run."""
+    _steer(run_id, queue.clone, as_json)
+
+
+@runs_command.command("cancel")
+@click.argument("run_id", type=int)
+@click.option("--force", is_flag=True, help="Do not wait for the worker that has it; its writes are refused.")
+@json_option
+def cancel_command(run_id: int, force: bool, as_json: bool) -> None:
+    """Cancel a waiting run, or ask the worker of a running one to stop."""
+
+    def cancel(connection: Connection, run_id: int, admin: Admin) -> Row:
+        run = queue.get_run(connection, run_id)
+        if run["status"] != Status.RUNNING:
+            return queue.cancel(connection, run_id, admin)
+        if force:
+            return queue.force_cancel(connection, run_id, run["lease_no"], admin)
+        return queue.ask_to_cancel(connection, run_id, admin)
+
+    _steer(run_id, cancel, as_json)
+
+
+def _steer(run_id: int, event: Callable[[Connection, int, Admin], Row], as_json: bool) -> None:
+    """Carry an admin's event out, and tell what the run is now."""
+    with command_transaction() as connection:
+        row = event(connection, run_id, _admin())
+    if as_json:
+        show_json(row)
+    else:
+        asked = ", and its worker is asked to stop" if row["cancel_requested_at"] and not row["finished_at"] else ""
+        click.echo(f"run {row['id']} is {row['status']}{asked}")
+
+
+def _admin() -> Admin:
+    """Who sits at this terminal; a container's user may have only a number."""
+    try:
+        return Admin(f"cli:{getpass.getuser()}")
+    except (KeyError, OSError):
+        return Admin(f"cli:{os.getuid()}")
