@@ -40,8 +40,8 @@ docs: .venv/installed ## write the generated pages of docs/ anew
 	@echo "docs/status.md and docs/settings.md are written"
 
 lock: .venv/installed ## renew the locked dependencies
-	@for set in "runtime" "dev --extra embedded --group dev"; do set -- $$set; name=$$1; shift; \
-	.venv/bin/uv pip compile pyproject.toml "$$@" --universal --python-version 3.11 --upgrade --generate-hashes \
+	@for set in "runtime pyproject.toml" "dev pyproject.toml --extra embedded --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \
+	.venv/bin/uv pip compile "$$@" --universal --python-version 3.11 --upgrade --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements/$$name.lock || exit 1; done
 	@echo "requirements/*.lock are renewed; run make check"
 
