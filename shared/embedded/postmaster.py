@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
 import signal
 import subprocess
 import sys
@@ -16,14 +14,12 @@ from shared.embedded.account import ENVIRONMENT, Account
 from shared.embedded.home import Doorway, Home
 from shared.embedded.locks import Lock
 from shared.errors import EmbeddedServerError, PortInUse
+from shared.lineage import dies_with_us
 
 START_LIMIT = 60.0  # seconds; recovery after a crash may have a gigabyte of log to read
 READY_POLL = 0.01  # seconds
 # A fast stop writes what is in memory, an immediate one leaves that to the next start's recovery.
 STOPS = ((signal.SIGINT, 5.0), (signal.SIGQUIT, 3.0), (signal.SIGKILL, 3.0))
-
-PR_SET_PDEATHSIG = 1  # from linux/prctl.h
-_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 class Postmaster:
@@ -55,7 +51,7 @@ class Postmaster:
                 user=account.user,
                 group=account.group,
                 extra_groups=account.groups,
-                preexec_fn=_dies_with(os.getpid()),
+                preexec_fn=dies_with_us(signal.SIGQUIT),
             )
         return cls(process, home, port, log_start)
 
@@ -115,15 +111,3 @@ def _command(home: Home, programs: Path, port: int, options: Mapping[str, str], 
     }
     words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return [str(programs / "postgres"), "-D", f"{doorway.path}/{home.data.name}", *words]
-
-
-def _dies_with(keeper: int) -> Callable[[], None]:
-    """What the child does before it becomes PostgreSQL: ask the kernel to end it when its keeper dies."""
-
-    def ask() -> None:
-        if _prctl is not None:
-            _prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
-        if os.getppid() != keeper:  # it died before the kernel was asked
-            os._exit(1)
-
-    return ask

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 
 from shared import settings
@@ -51,7 +53,13 @@ def load_catalogue(app: str | None) -> Catalogue:
 
 
 def app_module(app: str, name: str) -> ModuleType:
-    """A module of the team's own package, or an error that says how Python was looking for it."""
+    """A module of the team's own package, or an error that says how Python was looking for it.
+
+    The working folder is looked in too, behind everything installed: a package of the team's that happens to be called
+    as one of ours must not take its place.
+    """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
     try:
         return importlib.import_module(f"{app}.{name}")
     except ModuleNotFoundError as error:

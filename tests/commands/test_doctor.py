@@ -16,6 +16,7 @@ import pytest
 from migrations.migrate import migrate
 from shared import database, settings
 from shared.diagnosis import clock
+from shared.schema import REVISION
 from tests.pooler import pgbouncer
 from tests.processes import rowcall, start, wait_until
 
@@ -75,7 +76,7 @@ def test_an_old_schema(well: dict[str, str], fresh_url: str) -> None:
     migrate(fresh_url, 3, "0002")
     code, found = findings({**well, "DATABASE_URL": fresh_url})
     assert (code, found["schema"]["good"]) == (1, False)
-    assert found["schema"]["told"].endswith("older than this code needs (0004): run `rowcall migrate`")
+    assert found["schema"]["told"].endswith(f"older than this code needs ({REVISION}): run `rowcall migrate`")
 
 
 class Other(BaseHTTPRequestHandler):

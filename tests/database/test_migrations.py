@@ -24,7 +24,7 @@ SELECT 'column' AS kind, c.relname || '.' || a.attname AS name,
         pg_get_expr(d.adbin, d.adrelid)) AS definition
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0
+WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT 'constraint', conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
 FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
