@@ -21,7 +21,8 @@ from shared.embedded import open_server
 from shared.errors import DatabaseUnreachable
 from shared.settings import Settings
 
-Connection: TypeAlias = psycopg2.extensions.connection | sqlalchemy.Connection | sqlalchemy.orm.Session
+PgConnection: TypeAlias = psycopg2.extensions.connection
+Connection: TypeAlias = PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session
 Row: TypeAlias = dict[str, Any]
 
 CONNECT_TIMEOUT_SECONDS = 5
@@ -37,10 +38,10 @@ def database_url(settings: Settings) -> Iterator[str]:
         yield server.url
 
 
-def connect(url: str, application_name: str = "rowcall") -> psycopg2.extensions.connection:
+def connect(url: str, application_name: str = "rowcall") -> PgConnection:
     """A psycopg2 connection, in a transaction from its first statement on."""
     try:
-        connection: psycopg2.extensions.connection = psycopg2.connect(
+        connection: PgConnection = psycopg2.connect(
             url, application_name=application_name, connect_timeout=CONNECT_TIMEOUT_SECONDS
         )
     except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
@@ -52,7 +53,7 @@ def connect(url: str, application_name: str = "rowcall") -> psycopg2.extensions.
 
 
 @contextmanager
-def transaction(url: str) -> Iterator[psycopg2.extensions.connection]:
+def transaction(url: str) -> Iterator[PgConnection]:
     """A connection of its own for one transaction: committed at the end, rolled back on an error, then closed."""
     connection = connect(url)
     try:
@@ -76,7 +77,7 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
 
 def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
     """Run one statement and return its rows; a statement that returns none gives an empty list."""
-    if isinstance(connection, psycopg2.extensions.connection):
+    if isinstance(connection, PgConnection):
         with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
             cursor.execute(sql, parameters)
             return [dict(row) for row in cursor.fetchall()] if cursor.description else []
@@ -84,6 +85,13 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
     bound = connection.connection() if isinstance(connection, sqlalchemy.orm.Session) else connection
     result = bound.exec_driver_sql(sql, dict(parameters or {}))
     return [dict(row) for row in result.mappings()] if result.returns_rows else []
+
+
+def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """The same for the hot path: plain tuples, on psycopg2's own connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()
 
 
 def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Row | None:

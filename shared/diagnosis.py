@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - a class, whatever psycopg2 calls it
 
 from shared import database
+from shared.database import PgConnection
 from shared.errors import RowcallError
 from shared.job_types import load_catalogue
 from shared.schema.revision import REVISION, mismatch, revision_of

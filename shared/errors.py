@@ -101,6 +101,23 @@ class LeaseLost(RowcallError):
         super().__init__(f"lease {lease_no} of run {run_id} is over: another worker or an admin has the run now")
 
 
+class CancelRequested(RowcallError):
+    """An admin asked for this run to be cancelled; raised by `run.check()`, and best let through."""
+
+    def __init__(self, run_id: int) -> None:
+        super().__init__(f"run {run_id} was asked to be cancelled")
+
+
+class TimeLimitExceeded(RowcallError):
+    """The handler took longer than its job type allows."""
+
+    def __init__(self, job_type: str, seconds: float) -> None:
+        super().__init__(
+            f"the handler of {job_type} took longer than its limit of {seconds:g} seconds; raise the type's"
+            " time_limit, or let the handler do less at a time"
+        )
+
+
 class Retry(RowcallError):
     """Raised by a handler: this attempt failed, try again after so many seconds (default: the type's backoff)."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import TextIO
 
@@ -26,8 +27,7 @@ class LogEvent(StrEnum):
     DATABASE_LOST = "database lost"
     DATABASE_BACK = "database back"
     RUN_ENQUEUED = "run enqueued"
-    RUN_STARTED = "run started"
-    RUN_SUCCEEDED = "run succeeded"
+    RUN_CANCELLED = "run cancelled"
     RUN_FAILED = "run failed"
     RUN_DEAD = "run dead"
     RUN_SNOOZED = "run snoozed"
@@ -40,6 +40,10 @@ class LogEvent(StrEnum):
 
 
 bind = bound_contextvars
+
+# The run that this thread works on, and its lease.  A variable of its own, because binding costs more than a small
+# handler does: it is set for every run, and read only when a line is written.
+RUN: ContextVar[tuple[int, int] | None] = ContextVar("run", default=None)
 
 
 def configure(settings: Settings, stream: TextIO | None = None) -> None:
@@ -55,6 +59,7 @@ def configure(settings: Settings, stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            _add_run,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *tracebacks,
@@ -65,6 +70,15 @@ def configure(settings: Settings, stream: TextIO | None = None) -> None:
         # Tests and `rowcall up` configure more than once, which a cached logger would not notice.
         cache_logger_on_first_use=False,
     )
+
+
+def _add_run(_: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Name the run that the line was written in."""
+    run = RUN.get()
+    if run is not None:
+        line.setdefault("run_id", run[0])
+        line.setdefault("lease_no", run[1])
+    return line
 
 
 def log() -> structlog.typing.FilteringBoundLogger:

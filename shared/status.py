@@ -35,6 +35,7 @@ class Event(StrEnum):
     FAIL = "fail"
     GIVE_UP = "give up"
     RELEASE = "release"
+    HAND_BACK = "hand back"
     SNOOZE = "snooze"
     EXPIRE = "expire"
     CANCEL = "cancel"
@@ -118,6 +119,14 @@ TRANSITIONS = (
         Who.OWNER,
         FENCE,
         "the attempt stays counted; dead when it was the last",
+    ),
+    Transition(
+        Event.HAND_BACK,
+        (Status.RUNNING,),
+        (Status.QUEUED,),
+        Who.OWNER,
+        f"{FENCE}; the handler was not begun",
+        "as if it had not been claimed: the attempt is given back, lease_no is not",
     ),
     Transition(
         Event.SNOOZE,

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - a class, whatever psycopg2 calls it
 
 from migrations.migrate import migrate
 from shared import database
+from shared.database import PgConnection
 from shared.embedded import open_server
 
 TEMPLATE = "rowcall_template"

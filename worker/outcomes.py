@@ -1,17 +1,17 @@
-"""Finish: what an attempt's outcome does to its run."""
+"""Finish: what an attempt's outcome does to its run, when it was no plain success."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
 
 from shared import errors
 from shared.database import Connection, without_password
 from shared.job_types import Catalogue
 from shared.logs import LogEvent, log
-from shared.queue import Ending, Failure, fail, give_up, snooze, succeed
+from shared.queue import Ending, Failure, cancelled, fail, give_up, snooze
 from shared.status import Status
-from worker.executor import Outcome
+from worker.executor import AlreadyFinished
+from worker.hands import HeldRun, Outcome
 
 ERROR_CHARACTERS = 1000
 STACK_CHARACTERS = 8000
@@ -20,41 +20,36 @@ STORY = {
     Status.FAILED: LogEvent.RUN_FAILED,
     Status.DEAD: LogEvent.RUN_DEAD,
     Status.QUEUED: LogEvent.RUN_SNOOZED,
+    Status.CANCELLED: LogEvent.RUN_CANCELLED,
 }
 
 
-def finish(connection: Connection, worker: str, catalogue: Catalogue, outcomes: Sequence[Outcome]) -> list[Status]:
-    """Write all outcomes in the caller's transaction; the statuses written, without those whose lease was lost."""
-    succeeded = [outcome for outcome in outcomes if outcome.error is None]
-    written = succeed(
-        connection, worker, [(done.claimed.run_id, done.claimed.lease_no, done.result) for done in succeeded]
-    )
-    for outcome in succeeded:
-        if outcome.claimed.run_id in written:
-            log().debug(LogEvent.RUN_SUCCEEDED, **_named(outcome))
-        else:
-            log().warning(LogEvent.LEASE_LOST, **_named(outcome))
-    others = [_finish_failed(connection, worker, catalogue, outcome) for outcome in outcomes if outcome.error]
-    return [Status.SUCCEEDED] * len(written) + [status for status in others if status]
+def finish_unsuccessful(connection: Connection, worker: str, catalogue: Catalogue, outcome: Outcome) -> Status | None:
+    """Write one outcome that is an error: the run's status now, or None when its lease was lost."""
+    if isinstance(outcome.error, AlreadyFinished):
+        return Status.SUCCEEDED
+    status = None if isinstance(outcome.error, errors.LeaseLost) else _write(connection, worker, catalogue, outcome)
+    if status is None:
+        log().warning(LogEvent.LEASE_LOST, **named(outcome.run))
+    else:
+        kind = type(outcome.error).__name__
+        log().warning(STORY[status], error=_plain(str(outcome.error)), error_type=kind, **named(outcome.run))
+    return status
 
 
-def _finish_failed(connection: Connection, worker: str, catalogue: Catalogue, outcome: Outcome) -> Status | None:
+def _write(connection: Connection, worker: str, catalogue: Catalogue, outcome: Outcome) -> Status | None:
     """Decide between another attempt and none."""
-    claimed, error = outcome.claimed, outcome.error
+    claimed, error = outcome.run.claimed, outcome.error
     ending = Ending(worker, claimed.run_id, claimed.lease_no, claimed.attempt)
     if isinstance(error, errors.Snooze):
-        status = snooze(connection, ending, error.until, str(error))
-    elif isinstance(error, errors.Permanent) or claimed.attempt >= claimed.max_attempts:
-        status = give_up(connection, ending, failure_of(error))
-    else:
-        asked = error.after if isinstance(error, errors.Retry) else None
-        delay = catalogue[claimed.job_type].backoff.delay(claimed.attempt) if asked is None else asked
-        status = fail(connection, ending, failure_of(error), delay)
-    if status is None:
-        log().warning(LogEvent.LEASE_LOST, **_named(outcome))
-    else:
-        log().warning(STORY[status], error=str(error), error_type=type(error).__name__, **_named(outcome))
-    return status
+        return snooze(connection, ending, error.until, str(error))
+    if isinstance(error, errors.CancelRequested):
+        return cancelled(connection, ending)
+    if isinstance(error, errors.Permanent) or claimed.attempt >= claimed.max_attempts:
+        return give_up(connection, ending, failure_of(error))
+    asked = error.after if isinstance(error, errors.Retry) else None
+    delay = catalogue[claimed.job_type].backoff.delay(claimed.attempt) if asked is None else asked
+    return fail(connection, ending, failure_of(error), delay)
 
 
 def failure_of(error: BaseException | None) -> Failure:
@@ -74,8 +69,9 @@ def _plain(text: str) -> str:
     return without_password(text).replace("\0", "").encode(errors="replace").decode()
 
 
-def _named(outcome: Outcome) -> dict[str, object]:
-    claimed = outcome.claimed
+def named(run: HeldRun) -> dict[str, object]:
+    """The fields by which a log line tells which attempt it speaks of."""
+    claimed = run.claimed
     return {
         "run_id": claimed.run_id,
         "lease_no": claimed.lease_no,

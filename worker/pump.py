@@ -1,116 +1,133 @@
-"""The pump: one transaction after another that finishes what is done and claims what is due."""
+"""The pump: one statement after another that writes what has ended and claims what is due."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - a class, whatever psycopg2 calls it
 
-from shared import database
 from shared.clock import elapsed
-from shared.errors import DatabaseUnreachable
+from shared.database import PgConnection
+from shared.errors import Permanent
 from shared.job_types import Catalogue
 from shared.logs import LogEvent, log
-from shared.queue import Claimed, Ending, claim, release
+from shared.queue import Done, Ending, Met, Wanted, claim, finish_and_claim, give_up, hand_back, release, succeed
 from shared.status import Status
-from worker.executor import Executor, Outcome
-from worker.outcomes import finish
+from worker.connection import LOST, Link
+from worker.hands import Hands, HeldRun, Outcome
+from worker.outcomes import failure_of, finish_unsuccessful, named
 
-# Wait this long after the first failure to reach the database, twice as long after each further one.
-RECONNECT_SECONDS = 0.2
-RECONNECT_CAP_SECONDS = 10.0
-
-# What the driver raises when the database is gone, restarting, or refusing.
-LOST = (psycopg2.OperationalError, psycopg2.InterfaceError, DatabaseUnreachable)
+NOTHING = Met([], {})
 
 
 @dataclass
 class Pump:
-    """One worker's connection to the queue, and what it has done so far."""
+    """One claiming thread with its connection.  Two of them keep the database busy while the other one computes."""
 
-    url: str
+    hands: Hands
+    link: Link
     worker: str
     catalogue: Catalogue
-    leases: Mapping[str, float]
-    executor: Executor
-    queues: list[str] | None = None
-    done: Counter[Status] = field(default_factory=Counter)
-    claimed: int = 0
-    _unwritten: list[Outcome] = field(default_factory=list)
-    _connection: PgConnection | None = None
-    _failures: int = 0
-    _busy: bool = True
+    wanted: Wanted
+    poll: float
+    leads: bool
 
-    def step(self, wait: float, limit: int | None = None) -> bool:
-        """Finish what has ended, claim what fits; whether there was anything to do."""
-        self._unwritten += self.executor.collect(wait)
-        room = self.executor.free if limit is None else min(self.executor.free, limit)
+    def __post_init__(self) -> None:
+        self._waker = self.hands.waker()
+        self._more = self.leads
+
+    def start(self) -> threading.Thread:
+        """Pump on a thread of its own until the hands are closed and empty."""
+        thread = threading.Thread(target=self.run, name="pump", daemon=True)
+        thread.start()
+        return thread
+
+    def run(self) -> None:
+        """Wait for something to write, to claim, or for the time of the next look; then exchange."""
+        while not (self.hands.closing and self.hands.empty):
+            woken = self._waker.wait(0 if self._more else self.poll)
+            self._waker.clear()
+            outcomes = self.hands.collect()
+            # The second pump looks for work only while there is plenty: idle, one look a poll is enough.
+            if outcomes or self._more or (self.leads and (woken or not self.hands.closing)):
+                self._try(outcomes)
+        self.link.close()
+
+    def _try(self, outcomes: Sequence[Outcome]) -> None:
+        """Exchange; without a database, keep what has ended and wait."""
+        reserved = self.hands.reserve(ending=len(outcomes))
         try:
-            self._busy = self._exchange(room)
+            met, asked_at = self._exchange(outcomes, reserved)
         except LOST as error:
-            self._busy = True  # there may be anything to do: nobody could look
-            self._lost(error)
-        return self._busy
-
-    def _exchange(self, room: int) -> bool:
-        """One transaction: outcomes in, claims out.  Nothing counts as done before its commit."""
-        connection = self._connected()
-        outcomes = self._unwritten
-        with connection:
-            statuses = finish(connection, self.worker, self.catalogue, outcomes) if outcomes else []
-            met = claim(connection, self.worker, self.leases, room, self.queues) if room > 0 else None
-        self._unwritten = []
-        self.done.update(statuses)
-        for run_id, status in met.expired.items() if met else ():
-            log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
-        if met and met.claimed:
-            self.claimed += len(met.claimed)
-            self.executor.submit(met.claimed)
-        return bool(outcomes or (met and (met.claimed or met.expired)))
-
-    @property
-    def idle(self) -> bool:
-        """Nothing is running, everything is written, and the last look found nothing due."""
-        return not (self.executor.held or self._unwritten or self._busy)
-
-    def release(self, runs: Sequence[Claimed], reason: str) -> None:
-        """Give back runs that will not be finished here; without a database their leases run out by themselves."""
-        if not runs:
+            self.hands.accept(reserved, [])
+            self.hands.put_back(outcomes)
+            self._more = False
+            threading.Event().wait(self.link.lost(error))
+            self._waker.set()
             return
+        self.link.works()
+        runs = [HeldRun(run, asked_at + self.wanted.leases[run.job_type]) for run in met.claimed]
+        self.hands.accept(reserved, runs)
+        for run_id, status in met.expired.items():
+            log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
+        self._more = len(met.claimed) == reserved > 0 or bool(met.expired)
+        if reserved and not (met.claimed or met.expired):
+            self.hands.look_found_nothing()
+
+    def _exchange(self, outcomes: Sequence[Outcome], room: int) -> tuple[Met, float]:
+        """Write the outcomes and claim for the room there is; what was met, and when the leases began at the latest."""
+        connection = self.link.get()
+        successes = [outcome for outcome in outcomes if outcome.error is None]
+        others = [outcome for outcome in outcomes if outcome.error is not None]
+        statuses = self._unsuccessful(connection, others)
+        asked_at = elapsed()
+        done = [Done(*outcome.run.key, outcome.result) for outcome in successes]
+        wanted = Wanted(self.wanted.leases, room, self.wanted.queues)
+        if done and room:
+            written, met = finish_and_claim(connection, self.worker, done, wanted)
+        else:
+            written = succeed(connection, self.worker, done) if done else set()
+            met = claim(connection, self.worker, wanted) if room else NOTHING
+        for outcome in successes:
+            if outcome.run.claimed.run_id not in written:
+                log().warning(LogEvent.LEASE_LOST, **named(outcome.run))
+        self.hands.written(successes, [Status.SUCCEEDED] * len(written))
+        self.hands.written(others, statuses)
+        return met, asked_at
+
+    def _unsuccessful(self, connection: PgConnection, outcomes: Sequence[Outcome]) -> list[Status]:
+        """Write each in a statement of its own; one that the database refuses must not hold up the others."""
+        statuses = []
+        for outcome in outcomes:
+            try:
+                status = finish_unsuccessful(connection, self.worker, self.catalogue, outcome)
+            except psycopg2.DataError as error:
+                status = give_up(connection, self.ending(outcome.run), failure_of(Permanent(str(error))))
+            if status:
+                statuses.append(status)
+        return statuses
+
+    def ending(self, run: HeldRun) -> Ending:
+        """The attempt, as the statements that end it name it."""
+        claimed = run.claimed
+        return Ending(self.worker, claimed.run_id, claimed.lease_no, claimed.attempt)
+
+    def hand_back(self, runs: Sequence[HeldRun]) -> None:
+        """Give back what was claimed and not begun; without a database the leases run out by themselves."""
         try:
-            with self._connected() as connection:
-                for run in runs:
-                    ending = Ending(self.worker, run.run_id, run.lease_no, run.attempt)
-                    if release(connection, ending, reason):
-                        log().info(LogEvent.RUN_RELEASED, run_id=run.run_id, lease_no=run.lease_no)
+            hand_back(self.link.get(), self.worker, [run.key for run in runs])
         except LOST as error:
-            self._lost(error)
+            self.link.lost(error)
+        self.hands.drop(runs)
 
-    def close(self) -> None:
-        """Give the connection up."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _connected(self) -> PgConnection:
-        if self._connection is None:
-            self._connection = database.connect(self.url, "rowcall worker")
-            if self._failures:
-                log().info(LogEvent.DATABASE_BACK, failures=self._failures)
-            self._failures = 0
-        return self._connection
-
-    def _lost(self, error: Exception) -> None:
-        """Drop the connection, say so once, and wait a little longer each time."""
-        if self._failures == 0:
-            log().warning(LogEvent.DATABASE_LOST, error=database.without_password(str(error).strip()))
-        self.close()
-        pause = min(RECONNECT_SECONDS * 2**self._failures, RECONNECT_CAP_SECONDS)
-        self._failures += 1
-        until = elapsed() + pause
-        while (left := until - elapsed()) > 0:
-            time.sleep(min(left, RECONNECT_SECONDS))
+    def release(self, runs: Sequence[HeldRun], reason: str) -> None:
+        """Give back what was begun and will not be finished here."""
+        try:
+            for run in runs:
+                if release(self.link.get(), self.ending(run), reason):
+                    log().info(LogEvent.RUN_RELEASED, **named(run))
+        except LOST as error:
+            self.link.lost(error)
+        self.hands.drop(runs)

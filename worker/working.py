@@ -5,24 +5,45 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from shared import database
 from shared.clock import elapsed
-from shared.job_types import catalogue
+from shared.errors import JobTypeUnknown
+from shared.job_types import Catalogue, JobType, catalogue
 from shared.logs import LogEvent, log
+from shared.queue import Wanted
+from shared.queue.workers import Worker, register, stopped
 from shared.schema import check_revision
 from shared.settings import Settings
 from shared.status import Status
+from worker.connection import LOST, Link, Outage
 from worker.executor import Executor
 from worker.handlers import load_handlers
+from worker.hands import Hands
+from worker.heartbeat import Heartbeat
+from worker.listener import Listener
 from worker.pump import Pump
 from worker.shutdown import Shutdown
 
-# How long a stopping worker waits for one outcome before it looks at its grace again.
-DRAIN_STEP_SECONDS = 0.5
+# How often a stopping worker looks whether its handlers have ended.
+DRAIN_STEP_SECONDS = 0.05
 
 RELEASED = "the worker was stopped before the run was finished"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker was told to do."""
+
+    once: bool
+    concurrency: int
+    queues: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    limit: int | None = None
+    max_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -42,60 +63,118 @@ class Report:
         )
 
 
-def work(
-    settings: Settings,
-    url: str,
-    *,
-    once: bool,
-    concurrency: int | None = None,
-    queues: list[str] | None = None,
-    limit: int | None = None,
-    max_seconds: float | None = None,
-) -> Report:
-    """Work until asked to stop; with `once`, until nothing is due, or a bound is reached."""
-    types = catalogue()
-    with database.transaction(url) as connection:
-        check_revision(connection)
-    executor = Executor(load_handlers(types, settings.app), concurrency or settings.concurrency)
-    leases = {name: kind.lease or settings.lease for name, kind in types.items()}
-    pump = Pump(url, _worker_id(), types, leases, executor, queues)
-    shutdown = Shutdown(executor.interrupt)
-    started = elapsed()
-    log().info(LogEvent.WORKER_STARTED, worker=pump.worker, concurrency=executor.threads, queues=queues or "all")
-    until = float("inf") if max_seconds is None else started + max_seconds
-    wait = 0.0
-    while not shutdown.asked and elapsed() < until:
-        busy = pump.step(wait, None if limit is None else limit - pump.claimed)
-        if once and pump.idle:
-            break
-        # With runs in hand or nothing due, the next step may wait for an outcome; else there may be more at once.
-        wait = settings.poll if executor.held or not busy else 0.0
-    _drain(pump, settings.grace)
-    report = Report(
-        pump.claimed,
-        pump.done[Status.SUCCEEDED],
-        pump.done[Status.FAILED],
-        pump.done[Status.DEAD],
-        elapsed() - started,
-    )
-    log().info(LogEvent.WORKER_STOPPED, worker=pump.worker, **vars(report))
-    return report
+class Working:
+    """A worker process: its threads, in the order in which they begin and end."""
+
+    def __init__(self, settings: Settings, url: str, task: Task) -> None:
+        self._settings = settings
+        self._url = url
+        self._task = task
+        types = catalogue()
+        served = _served(types, task.types)
+        handlers = load_handlers(types, settings.app)
+        leases = {name: kind.lease or settings.lease for name, kind in served.items()}
+        limits = {name: kind.time_limit for name, kind in served.items() if kind.time_limit is not None}
+        self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self._outage = Outage()
+        self.hands = Hands(task.concurrency, task.limit)
+        self._executor = Executor(self.hands, handlers, self.id, lambda: database.connect(url, "rowcall handler"))
+        self._heartbeat = Heartbeat(
+            self.hands,
+            self._executor,
+            self._link("heartbeat"),
+            self.id,
+            leases,
+            limits,
+            # A lease must survive two heartbeats that fail, also the shortest one.
+            min([settings.heartbeat, *(lease / 3 for lease in leases.values())]),
+        )
+        wanted = Wanted(leases, 0, task.queues)
+        self._pumps = [
+            Pump(self.hands, self._link("pump"), self.id, types, wanted, settings.poll, leads)
+            for leads in (True, False)
+        ]
+        self._listener = Listener(self._link("listener"), self.hands.wake)
+
+    def _link(self, purpose: str) -> Link:
+        return Link(self._url, f"rowcall worker {purpose}", self._outage)
+
+    def work(self) -> Report:
+        """Work until asked to stop; with `once`, until nothing is due, or a bound is reached."""
+        task, started = self._task, elapsed()
+        with database.transaction(self._url) as connection:
+            check_revision(connection)
+            register(connection, self._registered())
+        log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
+        shutdown = Shutdown(self.hands.quiet.set)
+        self._heartbeat.start()
+        if not task.once:
+            self._listener.start()
+        threads = [pump.start() for pump in self._pumps]
+        until = float("inf") if task.max_seconds is None else started + task.max_seconds
+        while not shutdown.asked and elapsed() < until:
+            # Signals are handled between waits, so none may last for ever.
+            quiet = self.hands.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
+            self.hands.quiet.clear()
+            if task.once and (quiet or self._limit_reached()):
+                break
+        self._drain()
+        for thread in threads:
+            thread.join(DRAIN_STEP_SECONDS)
+        self._heartbeat.stop()
+        return self._told(elapsed() - started)
+
+    def _limit_reached(self) -> bool:
+        limit = self._task.limit
+        return limit is not None and self.hands.claimed >= limit and self.hands.empty
+
+    def _drain(self) -> None:
+        """Claim no more; let running handlers end within the grace; give back the rest."""
+        hands, pump = self.hands, self._pumps[0]
+        hands.closing = True
+        self._listener.stop()
+        grace = self._settings.grace
+        if not hands.empty:
+            log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(hands.held), grace=grace)
+            helper = Pump(hands, self._link("drain"), self.id, pump.catalogue, pump.wanted, pump.poll, leads=False)
+            helper.hand_back(hands.withdraw())
+            until = elapsed() + grace
+            while not hands.empty and elapsed() < until:
+                hands.quiet.wait(DRAIN_STEP_SECONDS)
+            helper.release(list(hands.held.values()), RELEASED)
+            helper.link.close()
+        self._executor.close()
+        hands.wake()
+
+    def _told(self, seconds: float) -> Report:
+        """Say goodbye in the database and in the log."""
+        tally = self.hands.tally
+        report = Report(
+            self.hands.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
+        )
+        try:
+            with database.transaction(self._url) as connection:
+                stopped(connection, self.id)
+        except LOST as error:
+            self._outage.begins(self._outage.epoch, error)
+        log().info(LogEvent.WORKER_STOPPED, worker=self.id, **vars(report))
+        return report
+
+    def _registered(self) -> Worker:
+        return Worker(
+            self.id,
+            socket.gethostname(),
+            os.getpid(),
+            version("rowcall"),
+            None if self._task.queues is None else list(self._task.queues),
+            list(self._pumps[0].wanted.leases),
+            self._task.concurrency,
+        )
 
 
-def _drain(pump: Pump, grace: float) -> None:
-    """Claim no more; let running handlers end within the grace; give back the rest."""
-    executor = pump.executor
-    executor.close()
-    if not pump.idle:
-        log().info(LogEvent.WORKER_STOPPING, worker=pump.worker, running=len(executor.held), grace=grace)
-        pump.release(executor.withdraw(), RELEASED)
-    until = elapsed() + grace
-    while not pump.idle and elapsed() < until:
-        pump.step(min(DRAIN_STEP_SECONDS, grace), limit=0)
-    pump.release(list(executor.held.values()), RELEASED)
-    pump.close()
-
-
-def _worker_id() -> str:
-    """Who holds a lease: readable for an operator, and never the same twice."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+def _served(types: Catalogue, names: Sequence[str] | None) -> Mapping[str, JobType]:
+    """The job types that this worker takes: all it knows, or those it was told."""
+    for name in names or ():
+        if name not in types:
+            raise JobTypeUnknown(name, sorted(types))
+    return {name: types[name] for name in (names or types)}

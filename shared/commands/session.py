@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - a class, whatever psycopg2 calls it
-
 from shared import settings
-from shared.database import database_url, transaction
+from shared.database import PgConnection, database_url, transaction
 from shared.schema import check_revision
 
 

@@ -4,19 +4,22 @@ All functions take the caller's connection first, run in its transaction, and ne
 """
 
 from shared.queue.cancel import ask_to_cancel, cancel, force_cancel
-from shared.queue.claim import Claimed, claim
+from shared.queue.claim import Claimed, Met, Wanted, claim, finish_and_claim
 from shared.queue.enqueue import Enqueued, enqueue, enqueue_many
-from shared.queue.finish import Ending, Failure, cancelled, fail, give_up, release, snooze, succeed
+from shared.queue.finish import Done, Ending, Failure, cancelled, fail, give_up, hand_back, release, snooze, succeed
 from shared.queue.inspect import attempts_of, get_run, list_runs
-from shared.queue.lease import Held, expire, heartbeat
+from shared.queue.lease import Held, expire, heartbeat, note_progress
 from shared.queue.operate import clone, retry, run_now
 
 __all__ = [
     "Claimed",
+    "Done",
     "Ending",
     "Enqueued",
     "Failure",
     "Held",
+    "Met",
+    "Wanted",
     "ask_to_cancel",
     "attempts_of",
     "cancel",
@@ -27,11 +30,14 @@ __all__ = [
     "enqueue_many",
     "expire",
     "fail",
+    "finish_and_claim",
     "force_cancel",
     "get_run",
     "give_up",
+    "hand_back",
     "heartbeat",
     "list_runs",
+    "note_progress",
     "release",
     "retry",
     "run_now",

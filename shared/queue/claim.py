@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from shared.database import Connection, Row, fetch_all
+from shared.database import PgConnection, fetch_tuples
+from shared.queue.finish import SUCCEED, Done, done_parameters
 from shared.queue.lease import EXPIRED_HISTORY, EXPIRED_SET
 from shared.status import Event, Status, sources_of
 
@@ -22,8 +23,8 @@ from shared.status import Event, Status, sources_of
 #          A running row is met only when its lease has run out: that is the whole sweep.
 # expired  Their attempt ended with the lease.  They come back as failed and are claimed next time.
 # claimed  By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
-CLAIM = f"""
-WITH RECURSIVE lanes AS (
+CLAIM_STEPS = f"""
+lanes AS (
     (SELECT queue, priority, run_at FROM job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -61,17 +62,32 @@ WITH RECURSIVE lanes AS (
         locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
         started_at = now(), updated_at = now(), progress = NULL
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN {sources_of(Event.CLAIM)}))
-    RETURNING run.*
-)
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.priority, run.run_at
+)"""
+
+CLAIM_ANSWER = """
 SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
 UNION ALL
 SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
 ORDER BY priority, run_at, id
 """
 
+CLAIM = f"WITH RECURSIVE {CLAIM_STEPS} {CLAIM_ANSWER}"
 
-@dataclass(frozen=True)
-class Claimed:
+# What a busy worker sends: the results it has, and the claim of what it has room for, in one round trip and commit.
+# Both halves see the table as it was before: a row that is just finished here is no longer anybody's to claim.
+FINISH_AND_CLAIM = (
+    f"WITH RECURSIVE finished AS ({SUCCEED}), {CLAIM_STEPS}, answer AS ({CLAIM_ANSWER})"
+    """
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status FROM answer
+UNION ALL
+SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM finished
+"""
+)
+
+
+class Claimed(NamedTuple):
     """One attempt of one run, ours until the lease ends."""
 
     run_id: int
@@ -81,6 +97,25 @@ class Claimed:
     attempt: int
     max_attempts: int
     scheduled_for: datetime | None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a worker asks for: types with the seconds of their leases, queues (None: all), and how many at the most."""
+
+    leases: Mapping[str, float]
+    limit: int
+    queues: Sequence[str] | None = None
+
+    def parameters(self, worker: str) -> dict[str, Any]:
+        """As the claim's SQL takes it."""
+        return {
+            "worker": worker,
+            "job_types": list(self.leases),
+            "leases": json.dumps(dict(self.leases)),
+            "limit": self.limit,
+            "queues": None if self.queues is None else list(self.queues),
+        }
 
 
 @dataclass(frozen=True)
@@ -94,38 +129,22 @@ class Met:
     expired: dict[int, Status]
 
 
-def claim(
-    connection: Connection,
-    worker: str,
-    leases: Mapping[str, float],
-    limit: int,
-    queues: list[str] | None = None,
-) -> Met:
-    """Take up to `limit` due runs of the job types in `leases` (type -> seconds), of all queues or of those named."""
-    rows = fetch_all(
-        connection,
-        CLAIM,
-        {
-            "worker": worker,
-            "job_types": list(leases),
-            "leases": json.dumps(dict(leases)),
-            "limit": limit,
-            "queues": queues,
-        },
-    )
+def claim(connection: PgConnection, worker: str, wanted: Wanted) -> Met:
+    """Take due runs, the urgent and the longest due first."""
+    return _met(fetch_tuples(connection, CLAIM, wanted.parameters(worker)))
+
+
+def finish_and_claim(
+    connection: PgConnection, worker: str, done: Sequence[Done], wanted: Wanted
+) -> tuple[set[int], Met]:
+    """`succeed` and `claim` in one statement: the ids of those that were still this worker's, and what was met."""
+    rows = fetch_tuples(connection, FINISH_AND_CLAIM, {**wanted.parameters(worker), **done_parameters(worker, done)})
+    return {row[0] for row in rows if row[1] is None}, _met([row for row in rows if row[1] is not None])
+
+
+def _met(rows: Sequence[tuple[Any, ...]]) -> Met:
+    # A row is a Claimed's fields in their order, with the run's status behind them.
     return Met(
-        [_claimed(row) for row in rows if row["status"] == Status.RUNNING],
-        {row["id"]: Status(row["status"]) for row in rows if row["status"] != Status.RUNNING},
-    )
-
-
-def _claimed(row: Row) -> Claimed:
-    return Claimed(
-        row["id"],
-        row["lease_no"],
-        row["job_type"],
-        row["payload"],
-        row["attempts"],
-        row["max_attempts"],
-        row["scheduled_for"],
+        [Claimed._make(row[:7]) for row in rows if row[7] == Status.RUNNING],
+        {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},
     )

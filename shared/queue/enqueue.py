@@ -13,6 +13,7 @@ from shared.database import Connection, fetch_all
 from shared.errors import KeyConflict, RunInvalid
 from shared.job_types import JobType, catalogue
 from shared.job_types.declaration import NAME
+from shared.queue.wake import NOTIFY
 from shared.status import Status
 from shared.stored_json import stored
 
@@ -23,6 +24,7 @@ KEY_CHARACTERS = 255
 # One INSERT for one run or ten thousand.  job_runs_idempotency_key is the arbiter of equal keys: a row that loses
 # is not returned, and INSERT ... ON CONFLICT has by then waited for the winner's commit.
 ENQUEUE = f"""
+WITH added AS (
 INSERT INTO job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
 SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
@@ -31,7 +33,9 @@ FROM unnest(%(payloads)s::jsonb[], %(keys)s::text[], %(fingerprints)s::text[])
     WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
 ORDER BY wanted.position
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key
+RETURNING id, idempotency_key, run_at <= now() AS due
+), woken AS ({NOTIFY} WHERE EXISTS (SELECT FROM added WHERE due))
+SELECT id, idempotency_key FROM added, (SELECT count(*) FROM woken) AS sent ORDER BY id
 """
 
 # A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.database import Connection, fetch_all
 from shared.status import Event, Status, sources_of
-from shared.stored_json import stored
 
 # Many at once: the primary key finds each row, and the fence decides.  The happy path writes no history.
 SUCCEED = f"""
@@ -56,13 +55,23 @@ FAIL = _ending(
 
 GIVE_UP = _ending(Event.GIVE_UP, f"status = '{Status.DEAD}', finished_at = now(), {_ERROR}")
 
-# A draining worker gives the run back.  run_at stays, so it is due at once; the attempt stays counted, because nobody
-# knows what the handler had already done.
+# A draining worker gives the run back.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
+# because nobody knows what the handler had already done; one that was not is no attempt.
 RELEASE = _ending(
     Event.RELEASE,
     f"""status = CASE WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}' ELSE '{Status.DEAD}' END,
         finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, {_ERROR}""",
 )
+
+# For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.
+HAND_BACK = f"""
+UPDATE job_runs AS run
+SET status = '{Status.QUEUED}', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+FROM unnest(%(run_ids)s::bigint[], %(lease_nos)s::int[]) AS held(run_id, lease_no)
+WHERE run.id = held.run_id AND run.lease_no = held.lease_no AND run.locked_by = %(worker)s
+    AND run.status IN {sources_of(Event.HAND_BACK)}
+RETURNING run.id
+"""
 
 # The handler itself asked to wait, so the attempt is given back; lease_no never is.
 SNOOZE = _ending(Event.SNOOZE, f"status = '{Status.QUEUED}', run_at = %(until)s, attempts = run.attempts - 1")
@@ -94,19 +103,27 @@ class Failure:
     permanent: bool = False
 
 
-def succeed(connection: Connection, worker: str, done: Sequence[tuple[int, int, Any]]) -> set[int]:
-    """Finish (run_id, lease_no, result) triples; the ids of those that were still this worker's."""
-    rows = fetch_all(
-        connection,
-        SUCCEED,
-        {
-            "worker": worker,
-            "run_ids": [run_id for run_id, _, _ in done],
-            "lease_nos": [lease_no for _, lease_no, _ in done],
-            "results": [None if result is None else stored(result) for _, _, result in done],
-        },
-    )
-    return {row["id"] for row in rows}
+class Done(NamedTuple):
+    """A success to be written: whose, under which lease, and the result as JSON text (None: no result)."""
+
+    run_id: int
+    lease_no: int
+    result: str | None
+
+
+def succeed(connection: Connection, worker: str, done: Sequence[Done]) -> set[int]:
+    """Finish runs; the ids of those that were still this worker's."""
+    return {row["id"] for row in fetch_all(connection, SUCCEED, done_parameters(worker, done))}
+
+
+def done_parameters(worker: str, done: Sequence[Done]) -> dict[str, Any]:
+    """As SUCCEED takes it: three arrays side by side."""
+    return {
+        "worker": worker,
+        "run_ids": [run.run_id for run in done],
+        "lease_nos": [run.lease_no for run in done],
+        "results": [run.result for run in done],
+    }
 
 
 def fail(connection: Connection, ending: Ending, failure: Failure, delay: float) -> Status | None:
@@ -122,6 +139,20 @@ def give_up(connection: Connection, ending: Ending, failure: Failure) -> Status 
 def release(connection: Connection, ending: Ending, reason: str) -> Status | None:
     """Give the run back unfinished; dead when this was its last attempt."""
     return _end(connection, RELEASE, ending, Failure(reason, "Released"))
+
+
+def hand_back(connection: Connection, worker: str, leases: Sequence[tuple[int, int]]) -> set[int]:
+    """Give back (run_id, lease_no) pairs that were claimed and not begun; the ids of those that were still ours."""
+    rows = fetch_all(
+        connection,
+        HAND_BACK,
+        {
+            "worker": worker,
+            "run_ids": [run_id for run_id, _ in leases],
+            "lease_nos": [lease_no for _, lease_no in leases],
+        },
+    )
+    return {row["id"] for row in rows}
 
 
 def snooze(connection: Connection, ending: Ending, until: datetime, reason: str) -> Status | None:

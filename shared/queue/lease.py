@@ -20,6 +20,13 @@ WHERE run.id = held.run_id AND run.lease_no = held.lease_no AND run.locked_by = 
 RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
 """
 
+# What the handler says of its progress, for people to see.  Fenced like every write of a worker.
+PROGRESS = f"""
+UPDATE job_runs AS run SET progress = %(progress)s::jsonb, updated_at = now()
+WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
+    AND run.status IN {sources_of(Event.HEARTBEAT)}
+"""
+
 # What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
 EXPIRED_SET = f"""
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'
@@ -61,8 +68,8 @@ class Held:
     lease: float
 
 
-def heartbeat(connection: Connection, worker: str, held: Sequence[Held]) -> dict[int, bool]:
-    """Renew leases.  Run id -> whether cancelling was asked for; a run that is missing has lost its lease."""
+def heartbeat(connection: Connection, worker: str, held: Sequence[Held]) -> dict[tuple[int, int], bool]:
+    """Renew leases.  (run_id, lease_no) -> whether cancelling was asked for; what is missing has been lost."""
     rows = fetch_all(
         connection,
         HEARTBEAT,
@@ -73,7 +80,13 @@ def heartbeat(connection: Connection, worker: str, held: Sequence[Held]) -> dict
             "leases": [lease.lease for lease in held],
         },
     )
-    return {row["id"]: row["cancel_requested"] for row in rows}
+    return {(row["id"], row["lease_no"]): row["cancel_requested"] for row in rows}
+
+
+def note_progress(connection: Connection, worker: str, key: tuple[int, int], progress: str) -> None:
+    """Keep how far a handler says it is, as JSON text; of a lease that is lost, nothing is kept."""
+    run_id, lease_no = key
+    fetch_all(connection, PROGRESS, {"worker": worker, "run_id": run_id, "lease_no": lease_no, "progress": progress})
 
 
 def expire(connection: Connection, run_id: int, lease_no: int) -> bool:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.audit import record
-from shared.database import Connection, Row, fetch_one
-from shared.errors import TransitionRefused
+from shared.database import Connection, Row, fetch_all, fetch_one
+from shared.errors import RunNotFound, TransitionRefused
 from shared.queue.inspect import get_run
+from shared.queue.wake import NOTIFY
 from shared.status import Event, Status, allowed, sources_of
 
 RUN_NOW = f"""
@@ -58,7 +59,7 @@ def clone(connection: Connection, run_id: int, admin: Admin) -> Row:
     before = get_run(connection, run_id)
     row = fetch_one(connection, CLONE, {"run_id": run_id, "who": admin.who})
     if row is None:
-        raise TypeError(f"run {run_id} was deleted while it was cloned")
+        raise RunNotFound(run_id)
     record(
         connection,
         admin.who,
@@ -80,6 +81,8 @@ def change(connection: Connection, event: Event, sql: str, run_id: int, admin: A
         now = get_run(connection, run_id)
         status = Status(now["status"])
         raise TransitionRefused(run_id, event, status, allowed(status), reason=f"lease {now['lease_no']}")
+    if row["status"] == Status.QUEUED:
+        fetch_all(connection, NOTIFY)
     record(connection, admin.who, event, "run", run_id, _audited(before), _audited(row), admin.request_id)
     return row
 

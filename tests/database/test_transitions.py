@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from shared import queue
-from shared.database import Connection, Row, fetch_all
+from shared.database import Connection, PgConnection, Row, fetch_all
 from shared.errors import TransitionRefused
-from shared.queue import Ending, Failure, Held
+from shared.queue import Done, Ending, Failure, Held, Wanted
 from shared.queue.operate import Admin
 from shared.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.making import WORKER, row_of, run_in
@@ -20,7 +20,7 @@ ADMIN = Admin("a test")
 FAILURE = Failure("it broke", "ValueError")
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
-Act = Callable[[Connection, Row], object]
+Act = Callable[[PgConnection, Row], object]
 
 
 def ending(run: Row, worker: str = WORKER) -> Ending:
@@ -31,10 +31,10 @@ def steered(event: Callable[[Connection, int, Admin], Row]) -> Act:
     return lambda connection, run: event(connection, run["id"], ADMIN)
 
 
-def claim_one(connection: Connection, run: Row) -> object:
+def claim_one(connection: PgConnection, run: Row) -> object:
     return [
         claimed
-        for claimed in queue.claim(connection, "worker-2", {"noop": 60}, 10).claimed
+        for claimed in queue.claim(connection, "worker-2", Wanted({"noop": 60}, 10)).claimed
         if claimed.run_id == run["id"]
     ]
 
@@ -43,10 +43,11 @@ def claim_one(connection: Connection, run: Row) -> object:
 ACTS: dict[Event, Act] = {
     Event.CLAIM: claim_one,
     Event.HEARTBEAT: lambda c, run: queue.heartbeat(c, WORKER, [Held(run["id"], run["lease_no"], 60)]),
-    Event.SUCCEED: lambda c, run: queue.succeed(c, WORKER, [(run["id"], run["lease_no"], {"done": 1})]),
+    Event.SUCCEED: lambda c, run: queue.succeed(c, WORKER, [Done(run["id"], run["lease_no"], '{"done": 1}')]),
     Event.FAIL: lambda c, run: queue.fail(c, ending(run), FAILURE, delay=30),
     Event.GIVE_UP: lambda c, run: queue.give_up(c, ending(run), FAILURE),
     Event.RELEASE: lambda c, run: queue.release(c, ending(run), "stopping"),
+    Event.HAND_BACK: lambda c, run: queue.hand_back(c, WORKER, [(run["id"], run["lease_no"])]),
     Event.SNOOZE: lambda c, run: queue.snooze(c, ending(run), LATER, "not yet"),
     Event.EXPIRE: lambda c, run: queue.expire(c, run["id"], run["lease_no"]),
     Event.CANCEL: steered(queue.cancel),
@@ -64,7 +65,7 @@ READY: dict[Event, dict[str, str]] = {
 }
 
 
-def attempt(connection: Connection, event: Event, run: Row) -> bool:
+def attempt(connection: PgConnection, event: Event, run: Row) -> bool:
     """Whether the event was let through."""
     try:
         return bool(ACTS[event](connection, run))
@@ -86,7 +87,7 @@ def test_every_event_of_the_machine_is_walked() -> None:
 @pytest.mark.parametrize(
     ("event", "status"), [pair for pair in product(ACTS, Status) if pair[1] in BY_EVENT[pair[0]].sources]
 )
-def test_a_legal_event_leads_where_the_table_says(connection: Connection, event: Event, status: Status) -> None:
+def test_a_legal_event_leads_where_the_table_says(connection: PgConnection, event: Event, status: Status) -> None:
     run = run_in(connection, status, **ready(event, status))
     assert attempt(connection, event, run)
     assert row_of(connection, run["id"])["status"] in BY_EVENT[event].targets
@@ -95,7 +96,7 @@ def test_a_legal_event_leads_where_the_table_says(connection: Connection, event:
 @pytest.mark.parametrize(
     ("event", "status"), [pair for pair in product(ACTS, Status) if pair[1] not in BY_EVENT[pair[0]].sources]
 )
-def test_an_illegal_event_changes_nothing(connection: Connection, event: Event, status: Status) -> None:
+def test_an_illegal_event_changes_nothing(connection: PgConnection, event: Event, status: Status) -> None:
     run = run_in(connection, status, **ready(event, status))
     assert not attempt(connection, event, run)
     assert row_of(connection, run["id"]) == run
@@ -109,7 +110,7 @@ OWNERS_EVENTS = [transition.event for transition in TRANSITIONS if transition.wh
     "taken", [{"lease_no": "4"}, {"locked_by": "'worker-2'"}], ids=["another lease", "another worker"]
 )
 def test_only_the_owner_of_the_very_lease_can_write(
-    connection: Connection, event: Event, taken: dict[str, str]
+    connection: PgConnection, event: Event, taken: dict[str, str]
 ) -> None:
     run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING), **taken)
     stale = {**run, "lease_no": 3}
@@ -117,13 +118,13 @@ def test_only_the_owner_of_the_very_lease_can_write(
     assert row_of(connection, run["id"]) == run
 
 
-def test_force_cancel_spares_a_lease_that_was_not_seen(connection: Connection) -> None:
+def test_force_cancel_spares_a_lease_that_was_not_seen(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     assert not attempt(connection, Event.FORCE_CANCEL, {**run, "lease_no": run["lease_no"] - 1})
     assert row_of(connection, run["id"]) == run
 
 
-def test_a_lease_that_still_runs_is_not_swept(connection: Connection) -> None:
+def test_a_lease_that_still_runs_is_not_swept(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     assert not attempt(connection, Event.EXPIRE, run)
     assert not attempt(connection, Event.CLAIM, run)
@@ -145,26 +146,26 @@ LAST = {"attempts": "5", "max_attempts": "5"}
     ],
 )
 def test_where_an_event_leads_depends_on_attempts_left_and_cancelling(
-    connection: Connection, event: Event, columns: dict[str, str], target: Status
+    connection: PgConnection, event: Event, columns: dict[str, str], target: Status
 ) -> None:
     run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING) | columns)
     assert attempt(connection, event, run)
     assert row_of(connection, run["id"])["status"] == target
 
 
-def test_the_last_attempt_cannot_end_in_failed(connection: Connection) -> None:
+def test_the_last_attempt_cannot_end_in_failed(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, **LAST)
     assert not attempt(connection, Event.FAIL, run)
     assert row_of(connection, run["id"]) == run
 
 
-def test_cancelled_needs_that_cancelling_was_asked_for(connection: Connection) -> None:
+def test_cancelled_needs_that_cancelling_was_asked_for(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     assert not attempt(connection, Event.CANCELLED, run)
     assert row_of(connection, run["id"]) == run
 
 
-def test_a_heartbeat_extends_a_lease_and_never_shortens_it(connection: Connection) -> None:
+def test_a_heartbeat_extends_a_lease_and_never_shortens_it(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, locked_until="now() + interval '10 seconds'")
     queue.heartbeat(connection, WORKER, [Held(run["id"], run["lease_no"], 60)])
     extended = row_of(connection, run["id"])["locked_until"]
@@ -173,22 +174,22 @@ def test_a_heartbeat_extends_a_lease_and_never_shortens_it(connection: Connectio
     assert row_of(connection, run["id"])["locked_until"] == extended
 
 
-def test_a_heartbeat_tells_the_owner_that_cancelling_was_asked_for(connection: Connection) -> None:
+def test_a_heartbeat_tells_the_owner_that_cancelling_was_asked_for(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     held = [Held(run["id"], run["lease_no"], 60)]
-    assert queue.heartbeat(connection, WORKER, held) == {run["id"]: False}
+    assert queue.heartbeat(connection, WORKER, held) == {(run["id"], run["lease_no"]): False}
     queue.ask_to_cancel(connection, run["id"], ADMIN)
-    assert queue.heartbeat(connection, WORKER, held) == {run["id"]: True}
+    assert queue.heartbeat(connection, WORKER, held) == {(run["id"], run["lease_no"]): True}
 
 
-def test_a_retry_forgets_attempts_and_error_but_never_the_lease_number(connection: Connection) -> None:
+def test_a_retry_forgets_attempts_and_error_but_never_the_lease_number(connection: PgConnection) -> None:
     run = run_in(connection, Status.DEAD, last_error="'it broke'", error_type="'ValueError'", failed_at="now()")
     now = queue.retry(connection, run["id"], ADMIN)
     assert (now["attempts"], now["last_error"], now["error_type"], now["failed_at"]) == (0, None, None, None)
     assert now["lease_no"] == run["lease_no"]
 
 
-def test_a_snoozed_attempt_is_given_back(connection: Connection) -> None:
+def test_a_snoozed_attempt_is_given_back(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     assert attempt(connection, Event.SNOOZE, run)
     now = row_of(connection, run["id"])
@@ -199,21 +200,29 @@ def test_a_snoozed_attempt_is_given_back(connection: Connection) -> None:
     "event",
     [Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.EXPIRE, Event.CANCELLED, Event.FORCE_CANCEL],
 )
-def test_an_attempt_that_did_not_succeed_is_kept_under_its_lease(connection: Connection, event: Event) -> None:
+def test_an_attempt_that_did_not_succeed_is_kept_under_its_lease(connection: PgConnection, event: Event) -> None:
     run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING))
     assert attempt(connection, event, run)
     [kept] = queue.attempts_of(connection, run["id"])
     assert (kept["lease_no"], kept["attempt"], kept["outcome"], kept["worker"]) == (3, 2, event, WORKER)
 
 
-def test_success_leaves_no_history_behind(connection: Connection) -> None:
+def test_a_run_handed_back_is_as_if_it_had_not_been_claimed_but_for_the_lease_number(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert attempt(connection, Event.HAND_BACK, run)
+    now = row_of(connection, run["id"])
+    assert (now["attempts"], now["run_at"], now["lease_no"]) == (run["attempts"] - 1, run["run_at"], run["lease_no"])
+    assert queue.attempts_of(connection, run["id"]) == []
+
+
+def test_success_leaves_no_history_behind(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     assert attempt(connection, Event.SUCCEED, run)
     assert queue.attempts_of(connection, run["id"]) == []
 
 
 @pytest.mark.parametrize("event", [transition.event for transition in TRANSITIONS if transition.who is Who.ADMIN])
-def test_what_an_admin_does_is_audited_with_before_and_after(connection: Connection, event: Event) -> None:
+def test_what_an_admin_does_is_audited_with_before_and_after(connection: PgConnection, event: Event) -> None:
     run = run_in(connection, BY_EVENT[event].sources[0])
     assert attempt(connection, event, run)
     audited = fetch_all(
@@ -232,7 +241,7 @@ def test_live_and_final_are_all_statuses_and_nothing_leaves_a_final_one_but_a_re
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_refused_admin_is_told_the_status_and_what_it_allows(connection: Connection, status: Status) -> None:
+def test_a_refused_admin_is_told_the_status_and_what_it_allows(connection: PgConnection, status: Status) -> None:
     run = run_in(connection, status)
     refused = next(t.event for t in TRANSITIONS if t.who is Who.ADMIN and status not in t.sources)
     with pytest.raises(TransitionRefused) as refusal:

@@ -182,7 +182,7 @@ def test_a_worker_outlives_its_connection_and_finishes_what_it_did_meanwhile(sho
         database.fetch_all(
             connection,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND application_name = 'rowcall worker'",
+            " WHERE datname = current_database() AND application_name LIKE 'rowcall worker%'",
         )
     second = ask(shop, {"order_id": 2})
     wait_until(lambda: row(shop, second)["status"] == "succeeded", "the second run succeeds")

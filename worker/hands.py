@@ -1,0 +1,170 @@
+"""What one worker process has in hand: the runs it holds, those that wait for a thread, and those that have ended.
+
+Claiming threads put runs in and take outcomes out; handler threads do the reverse; the heartbeat looks on.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shared.clock import elapsed
+from shared.queue import Claimed
+from shared.status import Status
+
+# Runs that take a millisecond are claimed ahead, so that a round trip serves many; those that take seconds are not,
+# because what one process has claimed no other can begin.
+AHEAD_SECONDS = 0.05
+AHEAD_MOST = 1000
+
+
+class HeldRun:
+    """One run in hand: its lease as the database last confirmed it, and what its handler has to be told."""
+
+    __slots__ = ("begun_at", "cancel_requested", "claimed", "deadline", "lost", "progress", "settled")
+
+    def __init__(self, claimed: Claimed, deadline: float) -> None:
+        self.claimed = claimed
+        self.deadline = deadline
+        self.begun_at: float | None = None
+        self.cancel_requested = False
+        self.lost = False
+        self.settled = False
+        self.progress: str | None = None
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Run and lease: the same run may come back under a new lease while an old handler still runs."""
+        return self.claimed.run_id, self.claimed.lease_no
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended: with a result (JSON text), or with the error that the handler raised."""
+
+    run: HeldRun
+    result: str | None = None
+    error: BaseException | None = None
+
+
+class Hands:
+    """The state that a worker's threads share."""
+
+    def __init__(self, threads: int, claims: int | None = None) -> None:
+        self.threads = threads
+        self.held: dict[tuple[int, int], HeldRun] = {}
+        self.waiting: queue.SimpleQueue[HeldRun | None] = queue.SimpleQueue()
+        self.tally: Counter[Status] = Counter()
+        self.claimed = 0
+        self.quiet = threading.Event()
+        self.closing = False
+        self._claims_left = claims
+        self._outcomes: deque[Outcome] = deque()
+        self._wakers: list[threading.Event] = []
+        self._lock = threading.Lock()
+        self._reserved = 0
+        self._rate = 0.0
+        self._rated_at = elapsed()
+
+    def waker(self) -> threading.Event:
+        """An event that is set whenever there may be something to claim or to write."""
+        event = threading.Event()
+        event.set()
+        self._wakers.append(event)
+        return event
+
+    def wake(self) -> None:
+        """Let the claiming threads look."""
+        for event in self._wakers:
+            if not event.is_set():
+                event.set()
+
+    def reserve(self, ending: int) -> int:
+        """Room for more runs beside those that are just ending; kept until the caller says what came of it."""
+        with self._lock:
+            target = self.threads + int(min(self._rate * AHEAD_SECONDS, AHEAD_MOST))
+            room = target - (len(self.held) - ending) - self._reserved
+            if self._claims_left is not None:
+                room = min(room, self._claims_left - self.claimed - self._reserved)
+            room = 0 if self.closing else max(room, 0)
+            self._reserved += room
+            return room
+
+    def accept(self, reserved: int, runs: Sequence[HeldRun]) -> None:
+        """Take over what came of a reservation."""
+        with self._lock:
+            self._reserved -= reserved
+            self.claimed += len(runs)
+            self.held.update((run.key, run) for run in runs)
+        for run in runs:
+            self.waiting.put(run)
+
+    def settle(self, outcome: Outcome) -> None:
+        """An attempt has ended.  Only its first end counts: a handler may return after its time limit has ended it."""
+        run = outcome.run
+        with self._lock:
+            if run.settled:
+                return
+            run.settled = True
+        self._outcomes.append(outcome)
+        self.wake()
+
+    def collect(self) -> list[Outcome]:
+        """All outcomes there are, to be written."""
+        outcomes = []
+        while self._outcomes:
+            try:
+                outcomes.append(self._outcomes.popleft())
+            except IndexError:  # another claiming thread was faster
+                break
+        return outcomes
+
+    def put_back(self, outcomes: Sequence[Outcome]) -> None:
+        """What could not be written yet is kept for the next try."""
+        self._outcomes.extendleft(reversed(outcomes))
+
+    def written(self, outcomes: Sequence[Outcome], statuses: Sequence[Status]) -> None:
+        """The outcomes are committed: their runs are no longer in hand."""
+        with self._lock:
+            for outcome in outcomes:
+                self.held.pop(outcome.run.key, None)
+            self.tally.update(statuses)
+            if not outcomes:
+                return
+            now = elapsed()
+            sample = len(outcomes) / max(now - self._rated_at, 1e-4)
+            # Half of the new sample: quick to follow a change, and not thrown by one odd batch.
+            self._rate = (self._rate + sample) / 2
+            self._rated_at = now
+
+    def look_found_nothing(self) -> None:
+        """A claim with room found nothing due; with nothing in hand either, all is quiet."""
+        with self._lock:
+            if not (self.held or self._reserved or self._outcomes):
+                self.quiet.set()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing runs and nothing waits to be written."""
+        return not (self.held or self._outcomes)
+
+    def withdraw(self) -> list[HeldRun]:
+        """Take back the runs that no thread has begun."""
+        withdrawn: list[HeldRun] = []
+        while True:
+            try:
+                run = self.waiting.get_nowait()
+            except queue.Empty:
+                return withdrawn
+            if run is not None:
+                withdrawn.append(run)
+
+    def drop(self, runs: Sequence[HeldRun]) -> None:
+        """These are no longer in hand."""
+        with self._lock:
+            for run in runs:
+                run.settled = True
+                self.held.pop(run.key, None)

@@ -1,0 +1,103 @@
+"""The heartbeat: keeps the leases of all runs in hand, on a thread and connection of its own.
+
+It also carries what handlers say of their progress, tells them when an admin wants them cancelled, ends those that
+are beyond their time limit, and is the sign of life of the worker itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared.clock import elapsed
+from shared.database import PgConnection
+from shared.errors import TimeLimitExceeded
+from shared.logs import LogEvent, log
+from shared.queue import Held, heartbeat, note_progress
+from shared.queue.workers import alive
+from worker.connection import LOST, Link
+from worker.executor import Executor
+from worker.hands import Hands, HeldRun, Outcome
+from worker.outcomes import named
+
+# How often limits are looked at and progress is written.
+TICK_SECONDS = 0.5
+
+
+@dataclass
+class Heartbeat:
+    """The thread that keeps the leases."""
+
+    hands: Hands
+    executor: Executor
+    link: Link
+    worker: str
+    leases: Mapping[str, float]
+    limits: Mapping[str, float]
+    interval: float
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _next: float = 0.0
+
+    def start(self) -> None:
+        """Begin."""
+        self._next = elapsed() + self.interval
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, last of all: a worker that is still finishing must keep its leases."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(min(TICK_SECONDS, self.interval)):
+            self.tick()
+        self.link.close()
+
+    def tick(self) -> None:
+        """One look at everything in hand."""
+        runs = list(self.hands.held.values())
+        now = elapsed()
+        self._end_overdue(runs, now)
+        try:
+            self._tell_progress(runs)
+            if now >= self._next:
+                self._beat(self.link.get(), runs)
+                self._next = now + self.interval
+        except LOST as error:
+            self._stopped.wait(self.link.lost(error))
+        else:
+            self.link.works()
+
+    def _beat(self, connection: PgConnection, runs: list[HeldRun]) -> None:
+        """Renew all leases in one statement; what it does not answer for is lost."""
+        asked_at = elapsed()
+        held = [Held(*run.key, self.leases[run.claimed.job_type]) for run in runs]
+        kept = heartbeat(connection, self.worker, held) if held else {}
+        alive(connection, self.worker)
+        for run in runs:
+            if run.key in kept:
+                run.deadline = asked_at + self.leases[run.claimed.job_type]
+                run.cancel_requested = kept[run.key]
+            elif run.key in self.hands.held and not run.lost and not run.settled:
+                run.lost = True
+                log().warning(LogEvent.LEASE_LOST, **named(run))
+
+    def _tell_progress(self, runs: list[HeldRun]) -> None:
+        for run in runs:
+            told, run.progress = run.progress, None
+            if told is not None:
+                note_progress(self.link.get(), self.worker, run.key, told)
+
+    def _end_overdue(self, runs: list[HeldRun], now: float) -> None:
+        """Fail what is beyond its time limit: its thread may be stuck for good, so another takes its place."""
+        for run in runs:
+            limit = self.limits.get(run.claimed.job_type)
+            if limit is None or run.begun_at is None or now < run.begun_at + limit or run.settled:
+                continue
+            run.lost = True
+            self.hands.settle(Outcome(run, error=TimeLimitExceeded(run.claimed.job_type, limit)))
+            self.executor.add_thread()

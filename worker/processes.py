@@ -1,0 +1,58 @@
+"""Several worker processes under one: `rowcall worker run --processes N`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from shared.errors import RowcallError
+from shared.lineage import dies_with_us
+from worker.shutdown import SIGNALS
+
+
+def work_in_processes(count: int) -> None:
+    """Start this very command line that many times with one process each, hand signals on, and wait for all to end.
+
+    A process that ends unasked ends the others too: the supervisor that started us starts us again, whole.
+    """
+    children = [
+        subprocess.Popen(_single(sys.argv[1:]), preexec_fn=dies_with_us(signal.SIGTERM), start_new_session=True)
+        for _ in range(count)
+    ]
+    asked = _hand_on(children)
+    codes = [_wait(child, children, asked) for child in children]
+    if any(codes) and not asked:
+        raise RowcallError(
+            f"a worker process ended with {next(code for code in codes if code)}; the reason stands above"
+        )
+
+
+def _single(arguments: Sequence[str]) -> list[str]:
+    """The command line of one of them."""
+    return [sys.executable, "-m", "shared.cli", *arguments, "--processes", "1"]
+
+
+def _hand_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+    """Pass SIGTERM and Ctrl-C to the children; the list fills with what was passed."""
+    passed: list[int] = []
+
+    def hand_on(number: int, _: FrameType | None) -> None:
+        passed.append(number)
+        for child in children:
+            child.send_signal(number)
+
+    for number in SIGNALS:
+        signal.signal(number, hand_on)
+    return passed
+
+
+def _wait(child: subprocess.Popen[bytes], children: Sequence[subprocess.Popen[bytes]], asked: list[int]) -> int:
+    """The exit code of one; if nobody asked for its end, the others are asked for theirs."""
+    code = child.wait()
+    if not asked:
+        for other in children:
+            other.terminate()
+    return code
