@@ -9,11 +9,14 @@ from typing import Any
 # An escaped null character; an even number of backslashes before the u would be backslashes and the plain word u0000.
 NULL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
+# Made once: json.dumps would make one for every value.
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
 
 def stored(value: Any) -> str:
     """The value as text for jsonb; ValueError says what in it cannot be stored."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = ENCODER.encode(value)
         text.encode()
     except UnicodeEncodeError:
         raise ValueError("it holds half of a surrogate pair, which is no character") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,9 +55,14 @@ class JobType:
         if not holds:
             raise DeclarationError(f"job type {self.name!r}: {name} is {getattr(self, name)!r} and must be {be}")
 
+    @functools.cached_property
+    def _schema(self) -> Schema:
+        """Made once: marshmallow walks all fields when it makes one."""
+        return self.schema()
+
     def checked(self, payload: object) -> dict[str, Any]:
         """The payload as it is stored: checked against the schema, defaults filled in, values in their JSON form."""
-        schema = self.schema()
+        schema = self._schema
         try:
             loaded = schema.load(payload)  # type: ignore[arg-type]  # anything may come; load refuses what is no mapping
         except ValidationError as error:
