@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from shared.status import Status
 # because what one process has claimed no other can begin.
 AHEAD_SECONDS = 0.05
 AHEAD_MOST = 1000
+
+# An outcome is written this late at the latest, when others are about to join it.
+FLUSH_SECONDS = 0.004
+FLUSH_STEP_SECONDS = 0.0005
 
 
 class HeldRun:
@@ -85,8 +90,9 @@ class Hands:
     def reserve(self, ending: int) -> int:
         """Room for more runs beside those that are just ending; kept until the caller says what came of it."""
         with self._lock:
-            target = self.threads + int(min(self._rate * AHEAD_SECONDS, AHEAD_MOST))
-            room = target - (len(self.held) - ending) - self._reserved
+            target = self._target()
+            # Half at a time: while one pump's half is on its way, the handlers have the other's.
+            room = min(target - (len(self.held) - ending) - self._reserved, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self._reserved)
             room = 0 if self.closing else max(room, 0)
@@ -111,6 +117,21 @@ class Hands:
             run.settled = True
         self._outcomes.append(outcome)
         self.wake()
+
+    def gather(self) -> None:
+        """With the hands full, give quick handlers a few milliseconds to end together: a round trip serves them all."""
+        until = elapsed() + FLUSH_SECONDS
+        while self._full() and not self.waiting.empty() and elapsed() < until:
+            time.sleep(FLUSH_STEP_SECONDS)
+
+    def _full(self) -> bool:
+        """More than half of what may be held is held, and less than half of that has ended."""
+        held = len(self.held)
+        return held * 2 > self._target() and len(self._outcomes) * 2 < held
+
+    def _target(self) -> int:
+        """How many runs to hold: one for each thread, and what quick ones take in a moment."""
+        return self.threads + int(min(self._rate * AHEAD_SECONDS, AHEAD_MOST))
 
     def collect(self) -> list[Outcome]:
         """All outcomes there are, to be written."""

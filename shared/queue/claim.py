@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from shared.database import PgConnection, fetch_tuples
-from shared.queue.finish import SUCCEED, Done, done_parameters
+from shared.queue.finish import BY_INDEX, SUCCEED, Done, done_parameters
 from shared.queue.lease import EXPIRED_HISTORY, EXPIRED_SET
 from shared.status import Event, Status, sources_of
 
@@ -131,14 +131,16 @@ class Met:
 
 def claim(connection: PgConnection, worker: str, wanted: Wanted) -> Met:
     """Take due runs, the urgent and the longest due first."""
-    return _met(fetch_tuples(connection, CLAIM, wanted.parameters(worker)))
+    return _met(fetch_tuples(connection, BY_INDEX + CLAIM, wanted.parameters(worker)))
 
 
 def finish_and_claim(
     connection: PgConnection, worker: str, done: Sequence[Done], wanted: Wanted
 ) -> tuple[set[int], Met]:
     """`succeed` and `claim` in one statement: the ids of those that were still this worker's, and what was met."""
-    rows = fetch_tuples(connection, FINISH_AND_CLAIM, {**wanted.parameters(worker), **done_parameters(worker, done)})
+    rows = fetch_tuples(
+        connection, BY_INDEX + FINISH_AND_CLAIM, {**wanted.parameters(worker), **done_parameters(worker, done)}
+    )
     return {row[0] for row in rows if row[1] is None}, _met([row for row in rows if row[1] is not None])
 
 

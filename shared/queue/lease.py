@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shared.database import Connection, fetch_all
+from shared.queue.finish import BY_INDEX, LEASE_KEY
 from shared.status import Event, Status, sources_of
 
 # One statement for all leases of a process.  greatest(): a heartbeat that was held up must not shorten a lease.
 # Primary key; locked_until is in no index, so this is a heap-only update.
 HEARTBEAT = f"""
 UPDATE job_runs AS run
-SET locked_until = greatest(run.locked_until, now() + held.lease * interval '1 second'), updated_at = now()
-FROM unnest(%(run_ids)s::bigint[], %(lease_nos)s::int[], %(leases)s::float8[]) AS held(run_id, lease_no, lease)
-WHERE run.id = held.run_id AND run.lease_no = held.lease_no AND run.locked_by = %(worker)s
+SET locked_until = greatest(
+        run.locked_until, now() + (%(held)s::jsonb ->> {LEASE_KEY})::float8 * interval '1 second'),
+    updated_at = now()
+WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(held)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.HEARTBEAT)}
 RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
 """
@@ -70,15 +73,11 @@ class Held:
 
 def heartbeat(connection: Connection, worker: str, held: Sequence[Held]) -> dict[tuple[int, int], bool]:
     """Renew leases.  (run_id, lease_no) -> whether cancelling was asked for; what is missing has been lost."""
+    leases = {f"{lease.run_id}/{lease.lease_no}": lease.lease for lease in held}
     rows = fetch_all(
         connection,
-        HEARTBEAT,
-        {
-            "worker": worker,
-            "run_ids": [lease.run_id for lease in held],
-            "lease_nos": [lease.lease_no for lease in held],
-            "leases": [lease.lease for lease in held],
-        },
+        BY_INDEX + HEARTBEAT,
+        {"worker": worker, "run_ids": [lease.run_id for lease in held], "held": json.dumps(leases)},
     )
     return {(row["id"], row["lease_no"]): row["cancel_requested"] for row in rows}
 

@@ -1,0 +1,157 @@
+"""The plan of every hot statement, with 100,000 finished and 100,000 live runs: each reaches its rows by an index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shared import database
+from shared.database import PgConnection
+from shared.queue.claim import CLAIM, FINISH_AND_CLAIM, Wanted
+from shared.queue.enqueue import FIND_BY_KEY
+from shared.queue.finish import BY_INDEX, FAIL, HAND_BACK, SUCCEED, Done, done_parameters
+from shared.queue.inspect import ATTEMPTS, GET_RUN, LIST_RUNS
+from shared.queue.lease import EXPIRE, HEARTBEAT
+
+MANY = 100_000
+BATCH = 500
+WORKER = "planned"
+
+# The backlog of a large queue beside a small one; what has finished is older than what is live, as in life.
+FILL = f"""
+INSERT INTO job_runs (job_type, status, finished_at, attempts, lease_no, idempotency_key, queue)
+SELECT 'noop', 'succeeded', now(), 1, 1, 'old:' || number, 'large' FROM generate_series(1, {MANY}) AS number;
+INSERT INTO job_runs (job_type, queue, idempotency_key)
+SELECT 'noop', 'large', 'live:' || number FROM generate_series(1, {MANY}) AS number;
+INSERT INTO job_runs (job_type, queue) SELECT 'noop', 'small' FROM generate_series(1, 10);
+INSERT INTO job_runs (job_type, queue, status, locked_by, locked_until, attempts, lease_no)
+SELECT 'noop', 'large', 'running', '{WORKER}', now() + interval '1 hour', 1, 1 FROM generate_series(1, {BATCH})
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(module_url: str) -> Iterator[PgConnection]:
+    """A connection to the filled database, in autocommit, as a worker's is."""
+    connection = database.connect(module_url)
+    connection.autocommit = True
+    database.fetch_all(connection, FILL)
+    database.fetch_all(connection, "VACUUM (ANALYZE) job_runs")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def held(filled: PgConnection) -> list[int]:
+    """The runs that the planned worker holds."""
+    rows = database.fetch_all(filled, "SELECT id FROM job_runs WHERE locked_by = %(worker)s", {"worker": WORKER})
+    return [row["id"] for row in rows]
+
+
+def plan(connection: PgConnection, sql: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every node of the plan as it ran; what the statement did is rolled back."""
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        guard, statement = (BY_INDEX, sql.removeprefix(BY_INDEX)) if sql.startswith(BY_INDEX) else ("", sql)
+        cursor.execute(f"{guard} EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
+        [[[explained]]] = cursor.fetchall()
+        cursor.execute("ROLLBACK")
+    return list(_nodes(explained["Plan"]))
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for inner in node.get("Plans", []):
+        yield from _nodes(inner)
+
+
+def looked_at(nodes: list[dict[str, Any]]) -> int:
+    """How many rows of job_runs the statement looked at, also those it passed over."""
+    scans = [node for node in nodes if node.get("Relation Name") == "job_runs" and "Scan" in node["Node Type"]]
+    assert scans, "the statement reads job_runs"
+    assert "Seq Scan" not in {node["Node Type"] for node in scans}, json.dumps(scans, indent=1)
+    return sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * max(node["Actual Loops"], 1) for node in scans
+    )
+
+
+def claiming(queues: list[str] | None = None) -> dict[str, Any]:
+    return Wanted({"noop": 60.0}, BATCH, queues).parameters(WORKER)
+
+
+def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgConnection) -> None:
+    nodes = plan(filled, BY_INDEX + CLAIM, claiming())
+    assert looked_at(nodes) <= 4 * BATCH
+    assert "job_runs_live" in {node.get("Index Name") for node in nodes}
+
+
+def test_a_worker_of_a_small_queue_does_not_walk_through_a_large_one(filled: PgConnection) -> None:
+    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["small"]))) <= 50
+
+
+def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:
+    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["none"]))) <= 50
+
+
+def test_finishing_and_claiming_together_cost_no_more_than_apart(filled: PgConnection, held: list[int]) -> None:
+    done = done_parameters(WORKER, [Done(run_id, 1, None) for run_id in held])
+    assert looked_at(plan(filled, BY_INDEX + FINISH_AND_CLAIM, {**claiming(), **done})) <= 5 * BATCH
+
+
+def test_success_heartbeat_and_hand_back_reach_their_rows_by_id(filled: PgConnection, held: list[int]) -> None:
+    leases = json.dumps({f"{run_id}/1": 60.0 for run_id in held})
+    done = done_parameters(WORKER, [Done(run_id, 1, "{}") for run_id in held])
+    same = {"worker": WORKER, "run_ids": held, "held": leases}
+    for sql, parameters in ((SUCCEED, done), (HEARTBEAT, same), (HAND_BACK, same)):
+        nodes = plan(filled, BY_INDEX + sql, parameters)
+        assert looked_at(nodes) <= 2 * BATCH
+        assert nodes[0]["Actual Rows"] == BATCH
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "index"),
+    [
+        (GET_RUN, {}, "job_runs_pkey"),
+        (EXPIRE, {"lease_no": 1}, "job_runs_pkey"),
+        (FIND_BY_KEY, {"keys": ["live:77", "old:77"]}, "job_runs_idempotency_key"),
+        (LIST_RUNS, {"statuses": None, "limit": 50}, "job_runs_created"),
+        (
+            FAIL,
+            {"worker": WORKER, "lease_no": 1, "attempt": 1, "delay": 1, "error": "e", "error_type": "E", "stack": "",
+             "permanent": False},
+            "job_runs_pkey",
+        ),
+    ],
+)  # fmt: skip
+def test_what_asks_for_few_rows_looks_at_few(
+    filled: PgConnection, held: list[int], sql: str, parameters: dict[str, Any], index: str
+) -> None:
+    nodes = plan(filled, sql, {"run_id": held[0], **parameters})
+    assert looked_at(nodes) <= 60
+    assert index in {node.get("Index Name") for node in nodes}
+
+
+def test_attempts_are_found_by_their_key(filled: PgConnection) -> None:
+    nodes = plan(filled, BY_INDEX + ATTEMPTS, {"run_id": 1})
+    assert "job_attempts_pkey" in {node.get("Index Name") for node in nodes}
+
+
+# Of this session, since its beginning.
+UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'job_runs'"
+
+
+@pytest.mark.parametrize("sql", [CLAIM, HEARTBEAT], ids=["claim", "heartbeat"])
+def test_claim_and_heartbeat_are_heap_only_updates(filled: PgConnection, held: list[int], sql: str) -> None:
+    database.fetch_all(filled, "VACUUM job_runs")  # the plans above were carried out and rolled back
+    leases = json.dumps({f"{run_id}/1": 7200.0 for run_id in held})
+    with filled.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(UPDATES)
+        [(all_before, hot_before)] = cursor.fetchall()
+        cursor.execute(BY_INDEX + sql, {**claiming(["small"]), "run_ids": held[:10], "held": leases})
+        cursor.execute(UPDATES)
+        [(all_after, hot_after)] = cursor.fetchall()
+        cursor.execute("ROLLBACK")
+    assert (all_after - all_before, hot_after - hot_before) == (10, 10)
