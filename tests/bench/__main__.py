@@ -1,0 +1,90 @@
+"""`make bench`: measure, in turns, and print ratios with every raw run."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from migrations.migrate import migrate
+from shared import queue, settings
+from shared.database import PgConnection
+from shared.embedded import open_server
+from tests.bench import bare
+from tests.bench.measures import AT_ONCE, DRAINED, ONE_BY_ONE, Bench
+from tests.processes import APPS
+
+Figure = Callable[[], float]
+
+
+@click.command()
+@click.option("--runs", default=3, show_default=True, help="Runs of each measure.")
+def main(runs: int) -> None:
+    """Measure Rowcall beside bare SQL, on an embedded server of its own that waits for the disk as in production."""
+    source = settings.read().postgres
+    with tempfile.TemporaryDirectory() as home, open_server(Path(home), source) as server:
+        click.echo(f"PostgreSQL {server.version} ({server.source}), {runs} runs of each, in turns")
+        migrate(server.url, lock_timeout=3)
+        bench = Bench(server.url)
+        # In turns, so that a busy neighbour slows both alike.
+        compare(
+            f"drain {DRAINED} noop runs, runs/s",
+            runs,
+            bench.bare_drain,
+            one=lambda: bench.drain(1),
+            two=lambda: bench.drain(2),
+        )
+        compare(
+            f"enqueue {ONE_BY_ONE} one by one, rows/s",
+            runs,
+            lambda: bench.insert(ONE_BY_ONE, bare.insert_one_by_one),
+            enqueue=lambda: bench.insert(ONE_BY_ONE, enqueue_one_by_one),
+        )
+        compare(
+            f"enqueue {AT_ONCE} in one call, rows/s",
+            runs,
+            lambda: bench.insert(AT_ONCE, bare.insert_many),
+            enqueue_many=lambda: bench.insert(AT_ONCE, enqueue_many),
+        )
+        compare(
+            "idle pick-up, commit to the claimed row or the handler, ms", runs, bench.bare_pickup, worker=bench.pickup
+        )
+
+
+def compare(title: str, runs: int, yardstick: Figure, **measured: Figure) -> None:
+    """Measure the yardstick and the others in turns, and print their medians, ratios and raw runs."""
+    figures: dict[str, list[float]] = {"bare": [], **{name: [] for name in measured}}
+    for _ in range(runs):
+        for name, figure in {"bare": yardstick, **measured}.items():
+            figures[name].append(figure())
+    click.echo(f"\n{title}")
+    base = statistics.median(figures["bare"])
+    for name, raw in figures.items():
+        median = statistics.median(raw)
+        shown = ", ".join(f"{value:,.2f}" if value < 100 else f"{value:,.0f}" for value in raw)
+        click.echo(f"  {name:14} median {median:>10,.2f}   {median / base:5.2f} of bare   runs: {shown}")
+
+
+def enqueue_one_by_one(connection: PgConnection, count: int) -> None:
+    """As an app would, one call and commit each."""
+    for number in range(count):
+        queue.enqueue(connection, "noop", {"user_id": number})
+
+
+def enqueue_many(connection: PgConnection, count: int) -> None:
+    """As an app would, in one transaction."""
+    connection.autocommit = False
+    with connection:
+        queue.enqueue_many(connection, "noop", [{"user_id": number} for number in range(count)])
+
+
+if __name__ == "__main__":
+    # The shop's handler tells when it was called; here and in the workers that inherit this environment.
+    os.environ.update(ROWCALL_APP="shop", PYTHONPATH=str(APPS))
+    sys.path.append(str(APPS))
+    main()

@@ -1,0 +1,74 @@
+"""The yardstick: the least that a program can do to claim, finish, insert and wake, on Rowcall's own tables."""
+
+from __future__ import annotations
+
+import json
+import select
+import time
+from collections.abc import Callable
+
+from shared.database import PgConnection
+from shared.queue.wake import CHANNEL
+
+BATCH = 500
+
+# One statement, one queue, one priority, no history, no result: what the textbook would do at its best.
+FINISH_AND_CLAIM = """
+WITH finished AS (
+    UPDATE job_runs SET status = 'succeeded', finished_at = now(), updated_at = now(), locked_by = NULL,
+        locked_until = NULL
+    WHERE id = ANY(%(ids)s) AND locked_by = 'bare'
+)
+UPDATE job_runs SET status = 'running', attempts = attempts + 1, lease_no = lease_no + 1, locked_by = 'bare',
+    locked_until = now() + interval '2 minutes', updated_at = now()
+WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM job_runs
+    WHERE finished_at IS NULL AND queue = 'default' AND priority = 0 AND run_at <= now()
+        AND (status IN ('queued', 'failed') OR status = 'running' AND locked_until < now())
+    ORDER BY run_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+))
+RETURNING id, job_type, payload, attempts, max_attempts
+"""
+
+INSERT = "INSERT INTO job_runs (job_type, payload) VALUES ('noop', %(payload)s) RETURNING id"
+INSERT_MANY = "INSERT INTO job_runs (job_type, payload) SELECT 'noop', unnest(%(payloads)s::jsonb[]) RETURNING id"
+
+
+def drain(connection: PgConnection) -> int:
+    """Claim and finish until nothing is left; how many there were."""
+    done, ids = 0, [0]
+    with connection.cursor() as cursor:
+        while ids:
+            cursor.execute(FINISH_AND_CLAIM, {"ids": ids, "limit": BATCH})
+            ids = [row[0] for row in cursor.fetchall()]
+            done += len(ids)
+    return done
+
+
+def insert_one_by_one(connection: PgConnection, count: int) -> None:
+    """One row and one commit at a time."""
+    with connection.cursor() as cursor:
+        for number in range(count):
+            cursor.execute(INSERT, {"payload": json.dumps({"user_id": number})})
+            cursor.fetchone()
+
+
+def insert_many(connection: PgConnection, count: int) -> None:
+    """All rows in one statement and commit."""
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT_MANY, {"payloads": [json.dumps({"user_id": number}) for number in range(count)]})
+        cursor.fetchall()
+
+
+def listen(connection: PgConnection, taken: Callable[[int, float], None], stop: Callable[[], bool]) -> None:
+    """Wait for notifications and claim at each; tell which run was taken, and when."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"LISTEN {CHANNEL}")
+        while not stop():
+            if select.select([connection], [], [], 0.1)[0]:
+                connection.poll()
+                connection.notifies.clear()
+                cursor.execute(FINISH_AND_CLAIM, {"ids": [0], "limit": BATCH})
+                now = time.time()
+                for row in cursor.fetchall():
+                    taken(row[0], now)

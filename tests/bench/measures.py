@@ -1,0 +1,133 @@
+"""What is measured: each function is one run, and answers with a figure."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+from shared import database, queue
+from shared.database import PgConnection
+from tests.bench import bare
+from tests.processes import command, wait_until
+
+DRAINED = 100_000
+ONE_BY_ONE = 2_000
+AT_ONCE = 10_000
+PICKUPS = 100
+PICKUP_PAUSE_SECONDS = 0.02
+
+FILL = """
+TRUNCATE job_runs CASCADE;
+INSERT INTO job_runs (job_type, payload)
+SELECT 'noop', jsonb_build_object('user_id', number) FROM generate_series(1, %(count)s) AS number
+"""
+
+# The database's own clock, from the first claim to the last finish: starting Python is not measured.
+SPAN = """
+SELECT count(*) AS finished, extract(epoch FROM max(finished_at) - min(started_at))::float8 AS seconds
+FROM job_runs WHERE status = 'succeeded'
+"""
+
+
+class Bench:
+    """A database to measure on."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def bare_drain(self) -> float:
+        """Runs a second of the bare loop."""
+        self._fill(DRAINED)
+        connection = self._connect()
+        started = time.monotonic()
+        done = bare.drain(connection)
+        rate = done / (time.monotonic() - started)
+        connection.close()
+        assert done == DRAINED
+        return rate
+
+    def drain(self, processes: int) -> float:
+        """Runs a second of whole worker processes."""
+        self._fill(DRAINED)
+        workers = [self._start("worker", "once") for _ in range(processes)]
+        for worker in workers:
+            worker.communicate()
+        connection = self._connect()
+        span = database.fetch_all(connection, SPAN)[0]
+        connection.close()
+        assert span["finished"] == DRAINED
+        return float(span["finished"] / span["seconds"])
+
+    def insert(self, count: int, insert: Callable[[PgConnection, int], None]) -> float:
+        """Rows a second of one way to insert them."""
+        self._fill(0)
+        connection = self._connect()
+        started = time.monotonic()
+        insert(connection, count)
+        rate = count / (time.monotonic() - started)
+        connection.close()
+        return rate
+
+    def bare_pickup(self) -> float:
+        """Milliseconds from commit to claim of the bare listener; the median."""
+        taken: dict[int, float] = {}
+        stopped = threading.Event()
+        self._fill(0)
+        listening = self._connect()
+        thread = threading.Thread(target=bare.listen, args=(listening, taken.__setitem__, stopped.is_set))
+        thread.start()
+        asked = self._ask_slowly()
+        wait_until(lambda: len(taken) == len(asked), "the bare listener took every run")
+        stopped.set()
+        thread.join()
+        listening.close()
+        return statistics.median((taken[run_id] - moment) * 1000 for run_id, moment in asked.items())
+
+    def pickup(self) -> float:
+        """Milliseconds from commit to the first line of an idle worker's handler; the median."""
+        self._fill(0)
+        worker = self._start("worker", "run")
+        connection = self._connect()
+        serving = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'rowcall worker listener%'"
+        wait_until(lambda: database.fetch_value(connection, serving), "the worker listens")
+        asked = self._ask_slowly()
+        count = "SELECT count(*) FROM job_runs WHERE status = 'succeeded'"
+        wait_until(lambda: database.fetch_value(connection, count) == len(asked), "the worker did every run")
+        rows = database.fetch_all(connection, "SELECT id, (result ->> 'at')::float8 AS at FROM job_runs")
+        connection.close()
+        worker.terminate()
+        worker.communicate()
+        return float(statistics.median((row["at"] - asked[row["id"]]) * 1000 for row in rows))
+
+    def _ask_slowly(self) -> dict[int, float]:
+        """Enqueue one run after another, with pauses in which a worker falls idle: run id -> when it was committed."""
+        asked = {}
+        connection = self._connect()
+        for number in range(PICKUPS):
+            time.sleep(PICKUP_PAUSE_SECONDS)  # the worker must be waiting when the next one comes
+            outcome = queue.enqueue(connection, "shop_clock", {"order_id": number})
+            asked[outcome.run_id] = time.time()
+        connection.close()
+        return asked
+
+    def _fill(self, count: int) -> None:
+        connection = self._connect()
+        database.fetch_all(connection, FILL, {"count": count})
+        database.fetch_all(connection, "VACUUM (ANALYZE) job_runs")
+        database.fetch_all(connection, "CHECKPOINT")
+        connection.close()
+
+    def _connect(self) -> PgConnection:
+        connection = database.connect(self._url, "rowcall bench")
+        connection.autocommit = True
+        return connection
+
+    def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "DATABASE_URL": self._url}
+        return subprocess.Popen(
+            command(*arguments), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
