@@ -49,6 +49,7 @@ class Pump:
         while not (self.hands.closing and self.hands.empty):
             woken = self._waker.wait(0 if self._more else self.poll)
             self._waker.clear()
+            self.hands.gather()
             outcomes = self.hands.collect()
             # The second pump looks for work only while there is plenty: idle, one look a poll is enough.
             if outcomes or self._more or (self.leads and (woken or not self.hands.closing)):

@@ -8,6 +8,8 @@ from shared.errors import Permanent, Retry, Snooze
 from worker.context import Run
 from worker.handlers import handles
 
+from .business import book_order, lose_lease
+
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -58,3 +60,40 @@ def _unstorable(run: Run) -> object:
 def _never(run: Run) -> object:
     time.sleep(3600)  # what a test means to interrupt
     return None
+
+
+@handles("shop_clock")
+def clock(run: Run) -> object:
+    """Tell when the handler was called."""
+    return {"at": time.time()}
+
+
+@handles("shop_slow")
+def slow(run: Run) -> object:
+    """The first attempt works in small steps for as long as it still counts; the second is done at once."""
+    if run.attempt > 1:
+        return {"attempt": run.attempt}
+    for step in range(12_000):
+        run.progress(step / 12_000, f"step {step}")
+        run.check()
+        time.sleep(0.05)  # the work
+    return None
+
+
+@handles("shop_limited")
+def limited(run: Run) -> object:
+    """Take longer than the type allows, and never look up."""
+    time.sleep(3600)  # what the time limit ends
+    return None
+
+
+@handles("shop_book")
+def book(run: Run) -> object:
+    """Write to the shop's own table, and end with it."""
+    with run.transaction(result={"booked": run.payload["order_id"]}) as connection:
+        book_order(connection, run.payload["order_id"])
+        if run.payload["ends"] == "badly":
+            raise ValueError("after the write")
+        if run.payload["ends"] == "late":
+            lose_lease(connection, run.id)
+    return {"not": "this"}
