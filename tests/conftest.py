@@ -14,6 +14,7 @@ from migrations.migrate import migrate
 from shared import database
 from shared.database import PgConnection
 from shared.embedded import open_server
+from tests.pooler import pgbouncer
 
 TEMPLATE = "rowcall_template"
 
@@ -92,6 +93,16 @@ def empty_url(server_url: str) -> Iterator[str]:
 def fresh_url(server_url: str, template: str) -> Iterator[str]:
     """A database of this test's own, with the schema and no rows."""
     yield from _database(server_url, template)
+
+
+@pytest.fixture(params=["direct", pytest.param("pooled", marks=pytest.mark.program("pgbouncer"))])
+def worker_url(request: pytest.FixtureRequest, fresh_url: str, tmp_path: Path) -> Iterator[str]:
+    """The same as workers reach it: directly, and through a pooler that gives each transaction another connection."""
+    if request.param == "direct":
+        yield fresh_url
+    else:
+        with pgbouncer(fresh_url, "transaction", tmp_path) as url:
+            yield url
 
 
 @pytest.fixture

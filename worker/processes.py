@@ -5,12 +5,16 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from types import FrameType
 
 from shared.errors import RowcallError
 from shared.lineage import dies_with_us
 from worker.shutdown import SIGNALS
+
+# How soon a process that ended by itself is noticed.
+POLL_SECONDS = 0.1
 
 
 def work_in_processes(count: int) -> None:
@@ -23,11 +27,14 @@ def work_in_processes(count: int) -> None:
         for _ in range(count)
     ]
     asked = _hand_on(children)
-    codes = [_wait(child, children, asked) for child in children]
-    if any(codes) and not asked:
-        raise RowcallError(
-            f"a worker process ended with {next(code for code in codes if code)}; the reason stands above"
-        )
+    while all(child.poll() is None for child in children):
+        time.sleep(POLL_SECONDS)
+    if not asked:
+        for child in children:
+            child.terminate()
+    failed = [code for code in [child.wait() for child in children] if code]
+    if failed and not asked:
+        raise RowcallError(f"a worker process ended with {failed[0]}; the reason stands above")
 
 
 def _single(arguments: Sequence[str]) -> list[str]:
@@ -47,12 +54,3 @@ def _hand_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
     for number in SIGNALS:
         signal.signal(number, hand_on)
     return passed
-
-
-def _wait(child: subprocess.Popen[bytes], children: Sequence[subprocess.Popen[bytes]], asked: list[int]) -> int:
-    """The exit code of one; if nobody asked for its end, the others are asked for theirs."""
-    code = child.wait()
-    if not asked:
-        for other in children:
-            other.terminate()
-    return code

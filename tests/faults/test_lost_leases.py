@@ -17,8 +17,8 @@ RUN_OUT = "UPDATE job_runs SET locked_until = now() - interval '1 second' WHERE 
 
 
 @pytest.fixture
-def shop(environment: dict[str, str], fresh_url: str) -> Shop:
-    return Shop(environment, fresh_url)
+def shop(environment: dict[str, str], worker_url: str) -> Shop:
+    return Shop(environment, worker_url)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from typing import Any
 
@@ -17,11 +18,11 @@ PACK = "shop_pack"
 
 
 @pytest.fixture
-def shop(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+def shop(environment: dict[str, str], worker_url: str) -> dict[str, str]:
     """The environment of a worker of the shop, on a database of the test's own."""
     return {
         **environment,
-        "DATABASE_URL": fresh_url,
+        "DATABASE_URL": worker_url,
         "ROWCALL_APP": "shop",
         "PYTHONPATH": f"{APPS}:{ROOT}",
         "ROWCALL_POLL": "0.05",
@@ -174,6 +175,9 @@ def test_a_worker_that_stays_does_what_comes_later(shop: dict[str, str]) -> None
     assert worker.returncode == 0
 
 
+@pytest.mark.parametrize(
+    "worker_url", ["direct"], indirect=True
+)  # a pooler mends a lost connection before it is noticed
 def test_a_worker_outlives_its_connection_and_finishes_what_it_did_meanwhile(shop: dict[str, str]) -> None:
     worker = start(shop, "worker", "run")
     first = ask(shop, {"order_id": 1})
@@ -204,3 +208,48 @@ def test_a_worker_does_not_start_on_another_schema(shop: dict[str, str]) -> None
     refused = rowcall(shop, "worker", "once")
     assert refused.returncode == 1
     assert refused.stderr.strip().endswith("run `rowcall migrate`")
+
+
+def test_a_worker_that_was_told_its_types_takes_no_others(shop: dict[str, str]) -> None:
+    run_id = ask(shop, {"order_id": 1})
+    assert "claimed 0" in rowcall(shop, "worker", "once", "--types", "noop,shop_clock").stdout
+    assert row(shop, run_id)["status"] == "queued"
+    refused = rowcall(shop, "worker", "once", "--types", "nop")
+    assert (refused.returncode, "there is no job type 'nop'" in refused.stderr) == (1, True)
+
+
+def test_a_worker_that_was_told_its_queues_serves_no_others(shop: dict[str, str]) -> None:
+    run_id = ask(shop, {"order_id": 1})
+    assert "claimed 0" in rowcall(shop, "worker", "once", "--queues", "mail").stdout
+    assert "claimed 1" in rowcall(shop, "worker", "once", "--queues", "mail,packing").stdout
+    assert row(shop, run_id)["status"] == "succeeded"
+
+
+def test_several_processes_work_as_one_and_end_as_one(shop: dict[str, str]) -> None:
+    worker = start(shop, "worker", "run", "--processes", "2")
+    try:
+        with database.transaction(shop["DATABASE_URL"]) as connection:
+            serving = "SELECT count(*) FROM workers WHERE stopped_at IS NULL"
+            connection.autocommit = True
+            wait_until(lambda: database.fetch_value(connection, serving) == 2, "two workers serve")
+        run_id = ask(shop, {"order_id": 1})
+        wait_until(lambda: row(shop, run_id)["status"] == "succeeded", "the run succeeds")
+    finally:
+        worker.terminate()
+        said, _ = worker.communicate()
+    assert worker.returncode == 0, said
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        assert database.fetch_value(connection, serving) == 0
+
+
+def test_when_one_of_several_processes_dies_all_end_with_an_error(shop: dict[str, str]) -> None:
+    worker = start(shop, "worker", "run", "--processes", "2")
+    alive = "SELECT pid FROM workers WHERE stopped_at IS NULL"
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        connection.autocommit = True
+        wait_until(lambda: len(database.fetch_all(connection, alive)) == 2, "two workers serve")
+        victim = database.fetch_value(connection, alive)
+    os.kill(victim, signal.SIGKILL)
+    said, _ = worker.communicate()
+    assert worker.returncode == 1, said
+    assert "a worker process ended with -9" in said
