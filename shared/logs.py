@@ -1,7 +1,7 @@
 """What Rowcall logs, and how a line looks: JSON for programs, text for a person at a terminal.
 
 Every event's name stands in LogEvent; code emits an event with fields and never words a line itself.
-`bind` puts fields (run id, lease_no, request id) on every line of the current thread or request.
+Every line of a request carries its id (api.request_log binds it), and every line of a handler its run and lease (RUN).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import TextIO
 
 import structlog
-from structlog.contextvars import bound_contextvars
 
 from shared.settings import Settings
 
@@ -38,8 +37,6 @@ class LogEvent(StrEnum):
     WORKER_STOPPING = "worker stopping"
     WORKER_STOPPED = "worker stopped"
 
-
-bind = bound_contextvars
 
 # The run that this thread works on, and its lease.  A variable of its own, because binding costs more than a small
 # handler does: it is set for every run, and read only when a line is written.

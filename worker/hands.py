@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shared.clock import elapsed
@@ -66,6 +66,7 @@ class Hands:
         self.claimed = 0
         self.quiet = threading.Event()
         self.closing = False
+        self.failure: Exception | None = None
         self._claims_left = claims
         self._outcomes: deque[Outcome] = deque()
         self._wakers: list[threading.Event] = []
@@ -73,6 +74,18 @@ class Hands:
         self._reserved = 0
         self._rate = 0.0
         self._rated_at = elapsed()
+
+    def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
+        """The same work, for a thread without which the worker is none: its error ends the whole worker."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                self.failure = error
+                self.quiet.set()
+
+        return run
 
     def waker(self) -> threading.Event:
         """An event that is set whenever there may be something to claim or to write."""

@@ -43,7 +43,7 @@ class Heartbeat:
     def start(self) -> None:
         """Begin."""
         self._next = elapsed() + self.interval
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self.hands.guarded(self._run), name="heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ class Pump:
 
     def start(self) -> threading.Thread:
         """Pump on a thread of its own until the hands are closed and empty."""
-        thread = threading.Thread(target=self.run, name="pump", daemon=True)
+        thread = threading.Thread(target=self.hands.guarded(self.run), name="pump", daemon=True)
         thread.start()
         return thread
 
@@ -63,9 +64,10 @@ class Pump:
             met, asked_at = self._exchange(outcomes, reserved)
         except LOST as error:
             self.hands.accept(reserved, [])
-            self.hands.put_back(outcomes)
+            # What was written before the loss is no longer in hand.
+            self.hands.put_back([outcome for outcome in outcomes if outcome.run.key in self.hands.held])
             self._more = False
-            threading.Event().wait(self.link.lost(error))
+            time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile
             self._waker.set()
             return
         self.link.works()
@@ -82,7 +84,7 @@ class Pump:
         connection = self.link.get()
         successes = [outcome for outcome in outcomes if outcome.error is None]
         others = [outcome for outcome in outcomes if outcome.error is not None]
-        statuses = self._unsuccessful(connection, others)
+        self._write_unsuccessful(connection, others)
         asked_at = elapsed()
         done = [Done(*outcome.run.key, outcome.result) for outcome in successes]
         wanted = Wanted(self.wanted.leases, room, self.wanted.queues)
@@ -95,20 +97,16 @@ class Pump:
             if outcome.run.claimed.run_id not in written:
                 log().warning(LogEvent.LEASE_LOST, **named(outcome.run))
         self.hands.written(successes, [Status.SUCCEEDED] * len(written))
-        self.hands.written(others, statuses)
         return met, asked_at
 
-    def _unsuccessful(self, connection: PgConnection, outcomes: Sequence[Outcome]) -> list[Status]:
+    def _write_unsuccessful(self, connection: PgConnection, outcomes: Sequence[Outcome]) -> None:
         """Write each in a statement of its own; one that the database refuses must not hold up the others."""
-        statuses = []
         for outcome in outcomes:
             try:
                 status = finish_unsuccessful(connection, self.worker, self.catalogue, outcome)
             except psycopg2.DataError as error:
                 status = give_up(connection, self.ending(outcome.run), failure_of(Permanent(str(error))))
-            if status:
-                statuses.append(status)
-        return statuses
+            self.hands.written([outcome], [status] if status else [])
 
     def ending(self, run: HeldRun) -> Ending:
         """The attempt, as the statements that end it name it."""

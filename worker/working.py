@@ -112,7 +112,7 @@ class Working:
             self._listener.start()
         threads = [pump.start() for pump in self._pumps]
         until = float("inf") if task.max_seconds is None else started + task.max_seconds
-        while not shutdown.asked and elapsed() < until:
+        while not shutdown.asked and elapsed() < until and self.hands.failure is None:
             # Signals are handled between waits, so none may last for ever.
             quiet = self.hands.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
             self.hands.quiet.clear()
@@ -122,7 +122,10 @@ class Working:
         for thread in threads:
             thread.join(DRAIN_STEP_SECONDS)
         self._heartbeat.stop()
-        return self._told(elapsed() - started)
+        report = self._told(elapsed() - started)
+        if self.hands.failure is not None:
+            raise self.hands.failure
+        return report
 
     def _limit_reached(self) -> bool:
         limit = self._task.limit

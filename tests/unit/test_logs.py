@@ -29,8 +29,10 @@ def _leave_no_trace() -> Iterator[None]:
 def test_elsewhere_than_on_a_terminal_a_line_is_json_with_what_is_bound() -> None:
     stream = io.StringIO()
     logs.configure(Settings(), stream)
-    with logs.bind(run_id=7, lease_no=2, request_id="abc"):
+    token = logs.RUN.set((7, 2))
+    with structlog.contextvars.bound_contextvars(request_id="abc"):
         log().info(LogEvent.RUN_FAILED, error="it broke")
+    logs.RUN.reset(token)
     log().info(LogEvent.WORKER_STOPPED)
     first, second = map(json.loads, stream.getvalue().splitlines())
     assert first.pop("timestamp").endswith("Z")

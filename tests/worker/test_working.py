@@ -253,3 +253,16 @@ def test_when_one_of_several_processes_dies_all_end_with_an_error(shop: dict[str
     said, _ = worker.communicate()
     assert worker.returncode == 1, said
     assert "a worker process ended with -9" in said
+
+
+def test_a_worker_whose_tables_change_under_it_ends_with_an_error_instead_of_standing_still(
+    shop: dict[str, str],
+) -> None:
+    worker = start(shop, "worker", "run", "--grace", "0")
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        connection.autocommit = True
+        wait_until(lambda: database.fetch_value(connection, "SELECT count(*) FROM workers"), "the worker serves")
+        database.fetch_all(connection, "ALTER TABLE job_runs RENAME COLUMN lease_no TO lease_number")
+    said, _ = worker.communicate()
+    assert worker.returncode == 1
+    assert 'column "lease_no" does not exist' in said
