@@ -7,11 +7,15 @@ import subprocess
 import pytest
 
 from shared import database, queue
-from tests.processes import command, start
+from tests.processes import command, start, wait_until
 from tests.shop import Shop
 
 RUNS = 20_000
 WORKERS = 8
+
+BACKENDS = """
+SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'rowcall worker%%'
+"""
 
 ENDED = """
 SELECT status, attempts, lease_no, payload = result AS answered, count(*) FROM job_runs GROUP BY 1, 2, 3, 4
@@ -48,6 +52,8 @@ def test_workers_killed_at_random_cost_attempts_and_never_a_run(shop: Shop) -> N
             if done > round_ * 2_000:
                 worker.kill()
                 worker.wait()
+        # The server may still be carrying out the dead worker's last claim.
+        wait_until(lambda: not shop.sql(BACKENDS), "the killed worker's connections are gone")
         shop.sql("UPDATE job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
     last = start(shop.environment, "worker", "once")
     said, _ = last.communicate()
