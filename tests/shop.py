@@ -21,6 +21,8 @@ class Shop:
             "ROWCALL_APP": "shop",
             "PYTHONPATH": f"{APPS}:{ROOT}",
             "ROWCALL_POLL": "0.05",
+            # Leases stay as long as in life, so that a busy machine loses none; tests back-date them instead.
+            "ROWCALL_HEARTBEAT": "0.2",
         }
 
     def ask(self, job_type: str, **payload: Any) -> int:
