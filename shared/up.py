@@ -30,6 +30,8 @@ WORKER_GRACE_SECONDS = 2.0
 STOP_SECONDS = 10.0
 READY_SECONDS = 60.0
 DEMO_SECONDS = 60.0
+
+# How soon a child that ended, or an API that answers, is noticed: nothing would wake us for either.
 POLL_SECONDS = 0.05
 
 DEMO_PAYLOAD = {"hello": "world"}

@@ -14,6 +14,7 @@ APPS = ROOT / "tests" / "apps"
 
 # Generous: what takes longer than this on a busy machine is hanging.
 LIMIT_SECONDS = 60.0
+# Between two looks; how long something takes is never asserted.
 POLL_SECONDS = 0.02
 
 

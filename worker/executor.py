@@ -47,9 +47,7 @@ class Executor:
             token = logs.RUN.set(run.key)
             outcome = self._attempt(run)
             logs.RUN.reset(token)
-            overdue = run.settled
-            self._hands.settle(outcome)
-            if overdue:
+            if not self._hands.settle(outcome):
                 return  # another thread has taken this one's place
 
     def _attempt(self, run: HeldRun) -> Outcome:

@@ -121,15 +121,16 @@ class Hands:
         for run in runs:
             self.waiting.put(run)
 
-    def settle(self, outcome: Outcome) -> None:
-        """An attempt has ended.  Only its first end counts: a handler may return after its time limit has ended it."""
+    def settle(self, outcome: Outcome) -> bool:
+        """An attempt has ended.  Only its first end counts: False when its time limit, or our own end, was before."""
         run = outcome.run
         with self._lock:
             if run.settled:
-                return
+                return False
             run.settled = True
         self._outcomes.append(outcome)
         self.wake()
+        return True
 
     def gather(self) -> None:
         """With the hands full, give quick handlers a few milliseconds to end together: a round trip serves them all."""
@@ -177,13 +178,21 @@ class Hands:
     def look_found_nothing(self) -> None:
         """A claim with room found nothing due; with nothing in hand either, all is quiet."""
         with self._lock:
+            # What comes next may take long: a quick past must not make this worker hoard it.
+            self._rate = 0.0
             if not (self.held or self._reserved or self._outcomes):
                 self.quiet.set()
 
+    def close(self) -> None:
+        """Reserve nothing from now on; a claim that is under way still counts as something in hand."""
+        with self._lock:
+            self.closing = True
+
     @property
     def empty(self) -> bool:
-        """Nothing runs and nothing waits to be written."""
-        return not (self.held or self._outcomes)
+        """Nothing runs, nothing waits to be written, and no claim is under way that could bring more."""
+        with self._lock:
+            return not (self.held or self._outcomes or self._reserved)
 
     def withdraw(self) -> list[HeldRun]:
         """Take back the runs that no thread has begun."""

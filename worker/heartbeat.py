@@ -99,5 +99,5 @@ class Heartbeat:
             if limit is None or run.begun_at is None or now < run.begun_at + limit or run.settled:
                 continue
             run.lost = True
-            self.hands.settle(Outcome(run, error=TimeLimitExceeded(run.claimed.job_type, limit)))
-            self.executor.add_thread()
+            if self.hands.settle(Outcome(run, error=TimeLimitExceeded(run.claimed.job_type, limit))):
+                self.executor.add_thread()

@@ -115,6 +115,8 @@ class Pump:
 
     def hand_back(self, runs: Sequence[HeldRun]) -> None:
         """Give back what was claimed and not begun; without a database the leases run out by themselves."""
+        if not runs:
+            return
         try:
             hand_back(self.link.get(), self.worker, [run.key for run in runs])
         except LOST as error:

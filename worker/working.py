@@ -134,7 +134,7 @@ class Working:
     def _drain(self) -> None:
         """Claim no more; let running handlers end within the grace; give back the rest."""
         hands, pump = self.hands, self._pumps[0]
-        hands.closing = True
+        hands.close()
         self._listener.stop()
         grace = self._settings.grace
         if not hands.empty:
@@ -144,6 +144,8 @@ class Working:
             until = elapsed() + grace
             while not hands.empty and elapsed() < until:
                 hands.quiet.wait(DRAIN_STEP_SECONDS)
+                # A claim that was under way may have brought more.
+                helper.hand_back(hands.withdraw())
             helper.release(list(hands.held.values()), RELEASED)
             helper.link.close()
         self._executor.close()

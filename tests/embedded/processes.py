@@ -42,7 +42,7 @@ def eventually(look: Callable[[], Found]) -> Found:
     deadline = time.monotonic() + PATIENCE
     while not (found := look()):
         assert time.monotonic() < deadline, f"still not so: {look}"
-        time.sleep(0.02)
+        time.sleep(0.02)  # between two looks; how long it takes is never asserted
     return found
 
 

@@ -1,0 +1,69 @@
+"""What a worker has in hand: how much it may take, and when it has nothing left."""
+
+from __future__ import annotations
+
+from shared.clock import elapsed
+from shared.queue import Claimed
+from shared.status import Status
+from worker.hands import Hands, HeldRun, Outcome
+
+THREADS = 4
+
+
+def taken(hands: Hands, count: int) -> list[HeldRun]:
+    """As many runs in hand as were asked for."""
+    runs = [HeldRun(Claimed(n, 1, "noop", {}, 1, 10, None), elapsed() + 60) for n in range(count)]
+    hands.accept(0, runs)
+    return runs
+
+
+def finish_quickly(hands: Hands) -> None:
+    """A burst of runs that took no time at all."""
+    outcomes = [Outcome(run) for run in taken(hands, 10_000)]
+    hands.written(outcomes, [Status.SUCCEEDED] * len(outcomes))
+
+
+def test_at_first_one_run_is_claimed_for_each_thread() -> None:
+    assert Hands(THREADS).reserve(ending=0) == THREADS
+
+
+def test_quick_runs_are_claimed_ahead() -> None:
+    hands = Hands(THREADS)
+    finish_quickly(hands)
+    assert hands.reserve(ending=0) > 10 * THREADS
+
+
+def test_after_an_idle_look_nothing_is_hoarded_because_the_past_was_quick() -> None:
+    hands = Hands(THREADS)
+    finish_quickly(hands)
+    hands.look_found_nothing()
+    assert hands.reserve(ending=0) == THREADS
+
+
+def test_a_claim_under_way_keeps_a_stopping_worker_from_leaving() -> None:
+    hands = Hands(THREADS)
+    reserved = hands.reserve(ending=0)
+    hands.close()
+    assert not hands.empty
+    assert hands.reserve(ending=0) == 0
+    hands.accept(reserved, [])
+    assert hands.empty
+
+
+def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None:
+    hands = Hands(THREADS)
+    reserved = hands.reserve(ending=0)
+    hands.close()
+    run = HeldRun(Claimed(1, 1, "noop", {}, 1, 10, None), elapsed() + 60)
+    hands.accept(reserved, [run])
+    assert hands.withdraw() == [run]
+    hands.drop([run])
+    assert hands.empty
+
+
+def test_only_the_first_end_of_an_attempt_counts() -> None:
+    hands = Hands(THREADS)
+    [run] = taken(hands, 1)
+    assert hands.settle(Outcome(run, error=ValueError("first")))
+    assert not hands.settle(Outcome(run))
+    assert [str(outcome.error) for outcome in hands.collect()] == ["first"]
