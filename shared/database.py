@@ -16,6 +16,7 @@ import psycopg2.extensions
 import psycopg2.extras
 import sqlalchemy
 import sqlalchemy.orm
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from shared.embedded import open_server
 from shared.errors import DatabaseUnreachable
@@ -82,9 +83,28 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
             cursor.execute(sql, parameters)
             return [dict(row) for row in cursor.fetchall()] if cursor.description else []
     # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
-    bound = connection.connection() if isinstance(connection, sqlalchemy.orm.Session) else connection
-    result = bound.exec_driver_sql(sql, dict(parameters or {}))
+    result = _bound(connection).exec_driver_sql(sql, dict(parameters or {}))
     return [dict(row) for row in result.mappings()] if result.returns_rows else []
+
+
+@contextmanager
+def all_or_nothing(connection: Connection) -> Iterator[None]:
+    """Several statements within the caller's transaction, or in one of their own where the caller commits each."""
+    driver = connection if isinstance(connection, PgConnection) else _bound(connection).connection.driver_connection
+    assert isinstance(driver, PgConnection)
+    alone = driver.autocommit and driver.info.transaction_status == TRANSACTION_STATUS_IDLE
+    fetch_all(connection, "BEGIN" if alone else "SAVEPOINT all_or_nothing")
+    try:
+        yield
+    except BaseException:
+        if not driver.closed:
+            fetch_all(connection, "ROLLBACK" if alone else "ROLLBACK TO SAVEPOINT all_or_nothing")
+        raise
+    fetch_all(connection, "COMMIT" if alone else "RELEASE SAVEPOINT all_or_nothing")
+
+
+def _bound(connection: sqlalchemy.Connection | sqlalchemy.orm.Session) -> sqlalchemy.Connection:
+    return connection.connection() if isinstance(connection, sqlalchemy.orm.Session) else connection
 
 
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ from shared.status import Status
 # Runs that take a millisecond are claimed ahead, so that a round trip serves many; those that take seconds are not,
 # because what one process has claimed no other can begin.
 AHEAD_SECONDS = 0.05
-AHEAD_MOST = 1000
+AHEAD_MOST = 2000
 
 # An outcome is written this late at the latest, when others are about to join it.
 FLUSH_SECONDS = 0.004
@@ -72,6 +72,7 @@ class Hands:
         self._wakers: list[threading.Event] = []
         self._lock = threading.Lock()
         self._reserved = 0
+        self._leaving = 0
         self._rate = 0.0
         self._rated_at = elapsed()
 
@@ -100,12 +101,12 @@ class Hands:
             if not event.is_set():
                 event.set()
 
-    def reserve(self, ending: int) -> int:
-        """Room for more runs beside those that are just ending; kept until the caller says what came of it."""
+    def reserve(self) -> int:
+        """Room for more runs beside those that are not ending yet; kept until the caller says what came of it."""
         with self._lock:
             target = self._target()
             # Half at a time: while one pump's half is on its way, the handlers have the other's.
-            room = min(target - (len(self.held) - ending) - self._reserved, max(self.threads, target // 2))
+            room = min(target - (len(self.held) - self._leaving) - self._reserved, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self._reserved)
             room = 0 if self.closing else max(room, 0)
@@ -148,24 +149,26 @@ class Hands:
         return self.threads + int(min(self._rate * AHEAD_SECONDS, AHEAD_MOST))
 
     def collect(self) -> list[Outcome]:
-        """All outcomes there are, to be written."""
+        """All outcomes there are, to be written; their runs make room for others, and stay held until then."""
         outcomes = []
-        while self._outcomes:
-            try:
+        with self._lock:
+            while self._outcomes:
                 outcomes.append(self._outcomes.popleft())
-            except IndexError:  # another claiming thread was faster
-                break
+            self._leaving += len(outcomes)
         return outcomes
 
     def put_back(self, outcomes: Sequence[Outcome]) -> None:
         """What could not be written yet is kept for the next try."""
-        self._outcomes.extendleft(reversed(outcomes))
+        with self._lock:
+            self._leaving -= len(outcomes)
+            self._outcomes.extendleft(reversed(outcomes))
 
     def written(self, outcomes: Sequence[Outcome], statuses: Sequence[Status]) -> None:
         """The outcomes are committed: their runs are no longer in hand."""
         with self._lock:
             for outcome in outcomes:
                 self.held.pop(outcome.run.key, None)
+            self._leaving -= len(outcomes)
             self.tally.update(statuses)
             if not outcomes:
                 return

@@ -59,7 +59,7 @@ class Pump:
 
     def _try(self, outcomes: Sequence[Outcome]) -> None:
         """Exchange; without a database, keep what has ended and wait."""
-        reserved = self.hands.reserve(ending=len(outcomes))
+        reserved = self.hands.reserve()
         try:
             met, asked_at = self._exchange(outcomes, reserved)
         except LOST as error:

@@ -80,9 +80,9 @@ CLAIM = f"WITH RECURSIVE {CLAIM_STEPS} {CLAIM_ANSWER}"
 FINISH_AND_CLAIM = (
     f"WITH RECURSIVE finished AS ({SUCCEED}), {CLAIM_STEPS}, answer AS ({CLAIM_ANSWER})"
     """
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[] FROM answer
 UNION ALL
-SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM finished
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, coalesce(array_agg(id), '{}') FROM finished
 """
 )
 
@@ -141,7 +141,9 @@ def finish_and_claim(
     rows = fetch_tuples(
         connection, BY_INDEX + FINISH_AND_CLAIM, {**wanted.parameters(worker), **done_parameters(worker, done)}
     )
-    return {row[0] for row in rows if row[1] is None}, _met([row for row in rows if row[1] is not None])
+    # UNION ALL keeps its branches in order: what was finished is the last row.
+    *met, (*_, finished) = rows
+    return set(finished), _met(met)
 
 
 def _met(rows: Sequence[tuple[Any, ...]]) -> Met:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.database import Connection, fetch_all
+from shared.database import Connection, Row, all_or_nothing, fetch_all
 from shared.errors import KeyConflict, RunInvalid
 from shared.job_types import JobType, catalogue
 from shared.job_types.declaration import NAME
-from shared.queue.wake import NOTIFY
+from shared.queue.wake import WAKE
 from shared.status import Status
 from shared.stored_json import stored
 
@@ -21,21 +21,31 @@ from shared.stored_json import stored
 PAYLOAD_BYTES = 64 * 1024
 KEY_CHARACTERS = 255
 
-# One INSERT for one run or ten thousand.  job_runs_idempotency_key is the arbiter of equal keys: a row that loses
-# is not returned, and INSERT ... ON CONFLICT has by then waited for the winner's commit.
-ENQUEUE = f"""
-WITH added AS (
+# job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
+# has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.
+_INSERT = """
 INSERT INTO job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+"""
+_UNLESS_KEY_IS_TAKEN = f"""
+ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN {WAKE} END AS woken
+"""
+
+# For one run, because planning what serves ten thousand takes longer than inserting one.
+ENQUEUE_ONE = f"""{_INSERT}
+VALUES (%(job_type)s, %(payload)s::jsonb, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
+        %(max_attempts)s, %(key)s, %(fingerprint)s, %(created_by)s, '{Status.QUEUED}')
+{_UNLESS_KEY_IS_TAKEN}
+"""
+
+ENQUEUE_MANY = f"""{_INSERT}
 SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
        %(max_attempts)s, wanted.key, wanted.fingerprint, %(created_by)s, '{Status.QUEUED}'
 FROM unnest(%(payloads)s::jsonb[], %(keys)s::text[], %(fingerprints)s::text[])
     WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
 ORDER BY wanted.position
-ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, run_at <= now() AS due
-), woken AS ({NOTIFY} WHERE EXISTS (SELECT FROM added WHERE due))
-SELECT id, idempotency_key FROM added, (SELECT count(*) FROM woken) AS sent ORDER BY id
+{_UNLESS_KEY_IS_TAKEN}
 """
 
 # A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
@@ -99,47 +109,41 @@ def enqueue_many(
         "created_by": created_by,
     }
     if len(wanted) == 1:
-        return _insert(connection, options, wanted)
+        rows = fetch_all(connection, ENQUEUE_ONE, {**options, **vars(wanted[0])})
+        return _answered(connection, wanted, rows)
+    columns = {
+        "payloads": [item.payload for item in wanted],
+        "keys": [item.key for item in wanted],
+        "fingerprints": [item.fingerprint for item in wanted],
+    }
     # Many runs are all enqueued or none, also for a caller who catches the conflict and goes on.
-    fetch_all(connection, "SAVEPOINT enqueue_many")
-    try:
-        outcomes = _insert(connection, options, wanted)
-    except KeyConflict:
-        fetch_all(connection, "ROLLBACK TO SAVEPOINT enqueue_many")
-        raise
-    fetch_all(connection, "RELEASE SAVEPOINT enqueue_many")
-    return outcomes
+    with all_or_nothing(connection):
+        return _answered(connection, wanted, fetch_all(connection, ENQUEUE_MANY, {**options, **columns}))
 
 
-def _insert(connection: Connection, options: Mapping[str, Any], wanted: Sequence[_Wanted]) -> list[Enqueued]:
-    """Insert what is new, find what is not, and answer for each in order."""
-    rows = fetch_all(
-        connection,
-        ENQUEUE,
-        {
-            **options,
-            "payloads": [item.payload for item in wanted],
-            "keys": [item.key for item in wanted],
-            "fingerprints": [item.fingerprint for item in wanted],
-        },
-    )
+def _answered(connection: Connection, wanted: Sequence[_Wanted], rows: Sequence[Row]) -> list[Enqueued]:
+    """Find the runs of the keys that were taken, and answer for each in order.  `rows` are those that are new."""
     keyless = iter([row["id"] for row in rows if row["idempotency_key"] is None])
-    new = {row["idempotency_key"]: row["id"] for row in rows}
-    stored = _stored(connection, [item.key for item in wanted if item.key])
+    new = {row["idempotency_key"]: row["id"] for row in rows if row["idempotency_key"] is not None}
+    found = _holders(connection, [item.key for item in wanted if item.key is not None and item.key not in new])
     outcomes = []
     for item in wanted:
         if item.key is None:
             outcomes.append(Enqueued(next(keyless), replayed=False))
-            continue
-        run_id, fingerprint = stored[item.key]
-        if fingerprint != item.fingerprint:
-            raise KeyConflict(item.key, run_id)
-        # Of equal keys within one call the first makes the run, and the others are its replays.
-        outcomes.append(Enqueued(run_id, replayed=new.pop(item.key, None) is None))
+        elif item.key in new:
+            # Of equal keys within one call the first makes the run, and the others are its replays.
+            run_id = new.pop(item.key)
+            found[item.key] = run_id, item.fingerprint
+            outcomes.append(Enqueued(run_id, replayed=False))
+        else:
+            run_id, fingerprint = found[item.key]
+            if fingerprint != item.fingerprint:
+                raise KeyConflict(item.key, run_id)
+            outcomes.append(Enqueued(run_id, replayed=True))
     return outcomes
 
 
-def _stored(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int, str]]:
+def _holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int, str]]:
     """Key -> id and fingerprint of the run that holds it."""
     rows = fetch_all(connection, FIND_BY_KEY, {"keys": keys}) if keys else []
     return {row["idempotency_key"]: (row["id"], row["request_fingerprint"]) for row in rows}

@@ -9,7 +9,7 @@ from shared.audit import record
 from shared.database import Connection, Row, fetch_all, fetch_one
 from shared.errors import RunNotFound, TransitionRefused
 from shared.queue.inspect import get_run
-from shared.queue.wake import NOTIFY
+from shared.queue.wake import WAKE
 from shared.status import Event, Status, allowed, sources_of
 
 RUN_NOW = f"""
@@ -82,7 +82,7 @@ def change(connection: Connection, event: Event, sql: str, run_id: int, admin: A
         status = Status(now["status"])
         raise TransitionRefused(run_id, event, status, allowed(status), reason=f"lease {now['lease_no']}")
     if row["status"] == Status.QUEUED:
-        fetch_all(connection, NOTIFY)
+        fetch_all(connection, f"SELECT {WAKE}")
     record(connection, admin.who, event, "run", run_id, _audited(before), _audited(row), admin.request_id)
     return row
 

@@ -2,6 +2,6 @@
 
 CHANNEL = "rowcall_due"
 
-# Joined to the statement that enqueues.  Equal notifications of one transaction are sent as one.  Only for what is due
-# now: the clock wakes for the rest.
-NOTIFY = f"SELECT pg_notify('{CHANNEL}', '')"
+# Part of the statement that makes a run due.  Equal notifications of one transaction are sent as one.  Only for what is
+# due now: the clock wakes for the rest.
+WAKE = f"pg_notify('{CHANNEL}', '')"

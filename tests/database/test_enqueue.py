@@ -129,6 +129,23 @@ def test_many_with_one_conflict_add_nothing_though_the_caller_commits(connection
     assert fetch_value(connection, ADDED) == 1
 
 
+@pytest.mark.parametrize("kind", ["psycopg2", "sqlalchemy"])
+def test_many_are_all_or_none_also_where_each_statement_commits_itself(
+    module_url: str, engine: sqlalchemy.Engine, kind: str
+) -> None:
+    caller: Connection
+    if kind == "psycopg2":
+        caller = database.connect(module_url)
+        caller.autocommit = True
+    else:
+        caller = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    enqueue(caller, "noop", {"n": 1}, key=f"{kind}:taken")
+    with pytest.raises(KeyConflict):
+        enqueue_many(caller, "noop", [{"n": 1}, {"n": 2}], keys=[f"{kind}:free", f"{kind}:taken"])
+    assert not enqueue_many(caller, "noop", [{"n": 1}, {"n": 2}], keys=[f"{kind}:free", None])[0].replayed
+    caller.close()
+
+
 def test_none_of_none_is_none(connection: Connection) -> None:
     assert enqueue_many(connection, "noop", []) == []
 

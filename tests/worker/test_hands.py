@@ -19,40 +19,42 @@ def taken(hands: Hands, count: int) -> list[HeldRun]:
 
 def finish_quickly(hands: Hands) -> None:
     """A burst of runs that took no time at all."""
-    outcomes = [Outcome(run) for run in taken(hands, 10_000)]
+    for run in taken(hands, 10_000):
+        hands.settle(Outcome(run))
+    outcomes = hands.collect()
     hands.written(outcomes, [Status.SUCCEEDED] * len(outcomes))
 
 
 def test_at_first_one_run_is_claimed_for_each_thread() -> None:
-    assert Hands(THREADS).reserve(ending=0) == THREADS
+    assert Hands(THREADS).reserve() == THREADS
 
 
 def test_quick_runs_are_claimed_ahead() -> None:
     hands = Hands(THREADS)
     finish_quickly(hands)
-    assert hands.reserve(ending=0) > 10 * THREADS
+    assert hands.reserve() > 10 * THREADS
 
 
 def test_after_an_idle_look_nothing_is_hoarded_because_the_past_was_quick() -> None:
     hands = Hands(THREADS)
     finish_quickly(hands)
     hands.look_found_nothing()
-    assert hands.reserve(ending=0) == THREADS
+    assert hands.reserve() == THREADS
 
 
 def test_a_claim_under_way_keeps_a_stopping_worker_from_leaving() -> None:
     hands = Hands(THREADS)
-    reserved = hands.reserve(ending=0)
+    reserved = hands.reserve()
     hands.close()
     assert not hands.empty
-    assert hands.reserve(ending=0) == 0
+    assert hands.reserve() == 0
     hands.accept(reserved, [])
     assert hands.empty
 
 
 def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None:
     hands = Hands(THREADS)
-    reserved = hands.reserve(ending=0)
+    reserved = hands.reserve()
     hands.close()
     run = HeldRun(Claimed(1, 1, "noop", {}, 1, 10, None), elapsed() + 60)
     hands.accept(reserved, [run])
