@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg2
 
@@ -14,7 +14,20 @@ from shared.database import PgConnection
 from shared.errors import Permanent
 from shared.job_types import Catalogue
 from shared.logs import LogEvent, log
-from shared.queue import Done, Ending, Met, Wanted, claim, finish_and_claim, give_up, hand_back, release, succeed
+from shared.queue import (
+    Done,
+    Ending,
+    Limited,
+    Met,
+    Wanted,
+    claim,
+    claim_limited,
+    finish_and_claim,
+    give_up,
+    hand_back,
+    release,
+    succeed,
+)
 from shared.status import Status
 from worker.connection import LOST, Link
 from worker.hands import Hands, HeldRun, Outcome
@@ -38,6 +51,8 @@ class Pump:
     def __post_init__(self) -> None:
         self._waker = self.hands.waker()
         self._more = self.leads
+        self._limited: Limited | None = None
+        self._contended = False
 
     def start(self) -> threading.Thread:
         """Pump on a thread of its own until the hands are closed and empty."""
@@ -75,29 +90,52 @@ class Pump:
         self.hands.accept(reserved, runs)
         for run_id, status in met.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
-        self._more = len(met.claimed) == reserved > 0 or bool(met.expired)
+        self._more = len(met.claimed) == reserved > 0 or bool(met.expired) or self._contended
         if reserved and not (met.claimed or met.expired):
             self.hands.look_found_nothing()
 
     def _exchange(self, outcomes: Sequence[Outcome], room: int) -> tuple[Met, float]:
         """Write the outcomes and claim for the room there is; what was met, and when the leases began at the latest."""
         connection = self.link.get()
+        self._contended = False
         successes = [outcome for outcome in outcomes if outcome.error is None]
-        others = [outcome for outcome in outcomes if outcome.error is not None]
-        self._write_unsuccessful(connection, others)
+        self._write_unsuccessful(connection, [outcome for outcome in outcomes if outcome.error is not None])
         asked_at = elapsed()
         done = [Done(*outcome.run.key, outcome.result) for outcome in successes]
-        wanted = Wanted(self.wanted.leases, room, self.wanted.queues)
-        if done and room:
-            written, met = finish_and_claim(connection, self.worker, done, wanted)
+        together = bool(done and room) and self._limited is not Limited.FIRST
+        if together:
+            written, met = finish_and_claim(connection, self.worker, done, self._wanted(room))
         else:
-            written = succeed(connection, self.worker, done) if done else set()
-            met = claim(connection, self.worker, wanted) if room else NOTHING
+            written, met = succeed(connection, self.worker, done) if done else set(), NOTHING
         for outcome in successes:
             if outcome.run.claimed.run_id not in written:
                 log().warning(LogEvent.LEASE_LOST, **named(outcome.run))
         self.hands.written(successes, [Status.SUCCEEDED] * len(written))
+        if not together and room:
+            met = self._claim(connection, room)
+        elif met.limited:
+            met = _both(met, self._claim_limited(connection, room - len(met.claimed)))
+        if room:
+            self._limited = met.limited
         return met, asked_at
+
+    def _claim(self, connection: PgConnection, room: int) -> Met:
+        """Claim from queues without and with a limit, in the order that the last look has told."""
+        if self._limited is Limited.FIRST:
+            limited = self._claim_limited(connection, room)
+            return _both(limited, claim(connection, self.worker, self._wanted(room - len(limited.claimed))))
+        met = claim(connection, self.worker, self._wanted(room))
+        return _both(met, self._claim_limited(connection, room - len(met.claimed))) if met.limited else met
+
+    def _claim_limited(self, connection: PgConnection, room: int) -> Met:
+        if not room:
+            return NOTHING
+        met, contended = claim_limited(connection, self.worker, self._wanted(room))
+        self._contended = contended
+        return met
+
+    def _wanted(self, room: int) -> Wanted:
+        return replace(self.wanted, limit=room)
 
     def _write_unsuccessful(self, connection: PgConnection, outcomes: Sequence[Outcome]) -> None:
         """Write each in a statement of its own; one that the database refuses must not hold up the others."""
@@ -132,3 +170,8 @@ class Pump:
         except LOST as error:
             self.link.lost(error)
         self.hands.drop(runs)
+
+
+def _both(one: Met, other: Met) -> Met:
+    """What two claims met."""
+    return Met(one.claimed + other.claimed, one.expired | other.expired, one.limited or other.limited)

@@ -15,6 +15,7 @@ from shared.errors import JobTypeUnknown
 from shared.job_types import Catalogue, JobType, catalogue
 from shared.logs import LogEvent, log
 from shared.queue import Wanted
+from shared.queue.claim_limited import make_queues
 from shared.queue.workers import Worker, register, stopped
 from shared.schema import check_revision
 from shared.settings import Settings
@@ -89,7 +90,7 @@ class Working:
             # A lease must survive two heartbeats that fail, also the shortest one.
             min([settings.heartbeat, *(lease / 3 for lease in leases.values())]),
         )
-        wanted = Wanted(leases, 0, task.queues)
+        wanted = Wanted(leases, 0, task.queues, types.limits)
         self._pumps = [
             Pump(self.hands, self._link("pump"), self.id, types, wanted, settings.poll, leads)
             for leads in (True, False)
@@ -104,6 +105,7 @@ class Working:
         task, started = self._task, elapsed()
         with database.transaction(self._url) as connection:
             check_revision(connection)
+            make_queues(connection, list(self._pumps[0].wanted.declared))
             register(connection, self._registered())
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
         shutdown = Shutdown(self.hands.quiet.set)

@@ -24,12 +24,28 @@ class Catalogue(Mapping[str, JobType]):
             for found in vars(module).values():
                 if isinstance(found, JobType):
                     self._add(found, module)
+        self._check_limits()
 
     def _add(self, found: JobType, module: ModuleType) -> None:
         if self._types.setdefault(found.name, found) is not found:
             raise DeclarationError(
                 f"job type {found.name!r}: {module.__name__} declares a name that is taken; choose another"
             )
+
+    def _check_limits(self) -> None:
+        """A type's max_running holds for its queue, so that no claim walks past its waiting runs to reach others."""
+        for name, kind in self._types.items():
+            sharing = [other for other in self._types if other != name and self._types[other].queue == kind.queue]
+            if kind.max_running is not None and sharing:
+                raise DeclarationError(
+                    f"job type {name!r}: max_running is {kind.max_running} and needs a queue of its own;"
+                    f" queue is {kind.queue!r}, which is also that of {sharing[0]!r}: choose another, such as {name!r}"
+                )
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The queues of types with a max_running -> how many of their runs may run at a time."""
+        return {kind.queue: kind.max_running for kind in self._types.values() if kind.max_running is not None}
 
     def __getitem__(self, name: str) -> JobType:
         try:

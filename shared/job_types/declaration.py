@@ -27,6 +27,7 @@ class JobType:
     max_attempts: int = 10
     lease: float | None = None
     time_limit: float | None = None
+    max_running: int | None = None
     backoff: Backoff = field(default_factory=quadratic)
 
     def __post_init__(self) -> None:
@@ -49,6 +50,11 @@ class JobType:
         self._must(_whole(self.max_attempts) and 1 <= self.max_attempts <= 1000, "max_attempts", "from 1 to 1000")
         self._must(self.lease is None or 1 <= self.lease <= 86400, "lease", "seconds from 1 to 86400")
         self._must(self.time_limit is None or 0 < self.time_limit <= 86400, "time_limit", "seconds up to 86400")
+        self._must(
+            self.max_running is None or (_whole(self.max_running) and 1 <= self.max_running <= 100_000),
+            "max_running",
+            "from 1 to 100000, or None for no limit",
+        )
         self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
 
     def _must(self, holds: object, name: str, be: str) -> None:

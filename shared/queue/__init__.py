@@ -4,7 +4,8 @@ All functions take the caller's connection first, run in its transaction, and ne
 """
 
 from shared.queue.cancel import ask_to_cancel, cancel, force_cancel
-from shared.queue.claim import Claimed, Met, Wanted, claim, finish_and_claim
+from shared.queue.claim import Claimed, Limited, Met, Wanted, claim, finish_and_claim
+from shared.queue.claim_limited import claim_limited
 from shared.queue.enqueue import Enqueued, enqueue, enqueue_many
 from shared.queue.finish import Done, Ending, Failure, cancelled, fail, give_up, hand_back, release, snooze, succeed
 from shared.queue.inspect import attempts_of, get_run, list_runs
@@ -18,6 +19,7 @@ __all__ = [
     "Enqueued",
     "Failure",
     "Held",
+    "Limited",
     "Met",
     "Wanted",
     "ask_to_cancel",
@@ -25,6 +27,7 @@ __all__ = [
     "cancel",
     "cancelled",
     "claim",
+    "claim_limited",
     "clone",
     "enqueue",
     "enqueue_many",

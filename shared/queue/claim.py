@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from shared.database import PgConnection, fetch_tuples
@@ -13,17 +14,26 @@ from shared.queue.finish import BY_INDEX, SUCCEED, Done, done_parameters
 from shared.queue.lease import EXPIRED_HISTORY, EXPIRED_SET
 from shared.status import Event, Status, sources_of
 
+
+class Limited(StrEnum):
+    """What a claim says of the queues with a limit, which it leaves alone."""
+
+    FIRST = "first"
+    LATER = "later"
+
+
 # Reads as: find the lanes, meet the due rows, end the leases that ran out, claim the rest.
 #
-# lanes    One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
-#          never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
-# open_    The lanes that have something due and are not paused, urgent ones first (a lower priority number is more
-#          urgent), then the lane that has waited longest, so that no queue starves another.
-# met      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
-#          A running row is met only when its lease has run out: that is the whole sweep.
-# expired  Their attempt ended with the lease.  They come back as failed and are claimed next time.
-# claimed  By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
-CLAIM_STEPS = f"""
+# lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
+#            never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
+# due_lanes  Those that have something due and are not paused, urgent ones first (a lower priority number is more
+#            urgent), then the lane that has waited longest, so that no queue starves another.
+# met        Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
+#            A running row is met only when its lease has run out: that is the whole sweep.  Lanes of queues with a
+#            limit are left to `claim_limited`, so that who has no limits pays nothing for them.
+# expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
+# claimed    By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
+LANES = """
 lanes AS (
     (SELECT queue, priority, run_at FROM job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
@@ -33,24 +43,34 @@ lanes AS (
         WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
-), open_lanes AS (
-    SELECT lanes.queue, lanes.priority FROM lanes
-    WHERE lanes.run_at <= now()
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (%(queues)s::text[] IS NULL OR lanes.queue = ANY(%(queues)s::text[]))
-        AND NOT EXISTS (SELECT FROM queues WHERE queues.name = lanes.queue AND queues.paused_at IS NOT NULL)
     ORDER BY lanes.priority, lanes.run_at
-), met AS MATERIALIZED (
-    SELECT due.* FROM open_lanes CROSS JOIN LATERAL (
+)"""
+
+CLAIMABLE = f"""
+    status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
+
+LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
+
+MET = f"""
+met AS MATERIALIZED (
+    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM job_runs
-        WHERE finished_at IS NULL AND queue = open_lanes.queue AND priority = open_lanes.priority AND run_at <= now()
-            AND (status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts
-                    AND job_type = ANY(%(job_types)s::text[])
-                OR status IN {sources_of(Event.EXPIRE)} AND locked_until < now())
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND ({CLAIMABLE} OR {LEASE_IS_OVER})
         ORDER BY run_at, id
         LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     ) AS due
+    WHERE due_lanes.max_running IS NULL
     LIMIT %(limit)s
-), expired AS (
+)"""
+
+TAKEN = f"""
+expired AS (
     UPDATE job_runs AS run SET {EXPIRED_SET}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN {sources_of(Event.EXPIRE)}))
     RETURNING run.*
@@ -64,27 +84,34 @@ lanes AS (
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN {sources_of(Event.CLAIM)}))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
         run.status, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
 )"""
 
-CLAIM_ANSWER = """
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+
+def answer(finished: str, beside: str) -> str:
+    """The rows that were met, in order, and behind them one row with what is to be told beside them."""
+    return f"""
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
 UNION ALL
-SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-ORDER BY priority, run_at, id
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {finished}, {beside}
 """
 
-CLAIM = f"WITH RECURSIVE {CLAIM_STEPS} {CLAIM_ANSWER}"
+
+# Whether queues with a limit have something due, and whether that comes before everything this claim could take.
+LIMITED = f"""
+CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
+     WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END"""
+
+CLAIM = f"WITH RECURSIVE {LANES}, {MET}, {TAKEN} {answer('NULL', LIMITED)}"
 
 # What a busy worker sends: the results it has, and the claim of what it has room for, in one round trip and commit.
 # Both halves see the table as it was before: a row that is just finished here is no longer anybody's to claim.
-FINISH_AND_CLAIM = (
-    f"WITH RECURSIVE finished AS ({SUCCEED}), {CLAIM_STEPS}, answer AS ({CLAIM_ANSWER})"
-    """
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[] FROM answer
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, coalesce(array_agg(id), '{}') FROM finished
-"""
-)
+FINISHED = "(SELECT coalesce(array_agg(id), '{}') FROM finished)"
+FINISH_AND_CLAIM = f"WITH RECURSIVE finished AS ({SUCCEED}), {LANES}, {MET}, {TAKEN} {answer(FINISHED, LIMITED)}"
 
 
 class Claimed(NamedTuple):
@@ -101,11 +128,15 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a worker asks for: types with the seconds of their leases, queues (None: all), and how many at the most."""
+    """What a worker asks for: types with the seconds of their leases, queues (None: all), and how many at the most.
+
+    `declared` names the queues of types with a max_running: queue -> how many of its runs may run at a time.
+    """
 
     leases: Mapping[str, float]
     limit: int
     queues: Sequence[str] | None = None
+    declared: Mapping[str, int] = field(default_factory=dict)
 
     def parameters(self, worker: str) -> dict[str, Any]:
         """As the claim's SQL takes it."""
@@ -115,6 +146,7 @@ class Wanted:
             "leases": json.dumps(dict(self.leases)),
             "limit": self.limit,
             "queues": None if self.queues is None else list(self.queues),
+            "declared": json.dumps(dict(self.declared)),
         }
 
 
@@ -122,33 +154,34 @@ class Wanted:
 class Met:
     """What a claim came upon: the runs it took, and the runs whose lease it found run out (id -> status now).
 
-    While either is not empty there may be more that is due.
+    While either is not empty there may be more that is due; `limited` tells of what is due in queues with a limit.
     """
 
     claimed: list[Claimed]
     expired: dict[int, Status]
+    limited: Limited | None = None
 
 
 def claim(connection: PgConnection, worker: str, wanted: Wanted) -> Met:
-    """Take due runs, the urgent and the longest due first."""
-    return _met(fetch_tuples(connection, BY_INDEX + CLAIM, wanted.parameters(worker)))
+    """Take due runs of queues without a limit, the urgent and the longest due first."""
+    *rows, (*_, limited) = fetch_tuples(connection, BY_INDEX + CLAIM, wanted.parameters(worker))
+    return met_of(rows, limited)
 
 
 def finish_and_claim(
     connection: PgConnection, worker: str, done: Sequence[Done], wanted: Wanted
 ) -> tuple[set[int], Met]:
     """`succeed` and `claim` in one statement: the ids of those that were still this worker's, and what was met."""
-    rows = fetch_tuples(
+    *rows, (*_, finished, limited) = fetch_tuples(
         connection, BY_INDEX + FINISH_AND_CLAIM, {**wanted.parameters(worker), **done_parameters(worker, done)}
     )
-    # UNION ALL keeps its branches in order: what was finished is the last row.
-    *met, (*_, finished) = rows
-    return set(finished), _met(met)
+    return set(finished), met_of(rows, limited)
 
 
-def _met(rows: Sequence[tuple[Any, ...]]) -> Met:
-    # A row is a Claimed's fields in their order, with the run's status behind them.
+def met_of(rows: Sequence[tuple[Any, ...]], limited: str | None = None) -> Met:
+    """A row is a Claimed's fields in their order, with the run's status behind them."""
     return Met(
         [Claimed._make(row[:7]) for row in rows if row[7] == Status.RUNNING],
         {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},
+        Limited(limited) if limited else None,
     )

@@ -96,7 +96,7 @@ def enqueue_many(
     """
     kind = catalogue()[job_type]
     chosen = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
-    _check_options(chosen)
+    _check_options(kind, chosen)
     wanted = [
         _wanted(kind, payload, key, chosen)
         for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
@@ -149,13 +149,15 @@ def _holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int
     return {row["idempotency_key"]: (row["id"], row["request_fingerprint"]) for row in rows}
 
 
-def _check_options(chosen: Mapping[str, Any]) -> None:
+def _check_options(kind: JobType, chosen: Mapping[str, Any]) -> None:
     """Refuse what the table would refuse, with the field's name."""
     wrong = {}
     if chosen["run_at"] is not None and chosen["run_at"].tzinfo is None:
         wrong["run_at"] = "must carry an offset, such as 2026-03-29T09:00:00+02:00"
     if chosen["queue"] is not None and not NAME.fullmatch(chosen["queue"]):
         wrong["queue"] = "must be lower-case words such as mail"
+    elif kind.max_running is not None and chosen["queue"] not in (None, kind.queue):
+        wrong["queue"] = f"must be {kind.queue}, where the max_running of {kind.name} holds"
     if not -32768 <= chosen["priority"] <= 32767:
         wrong["priority"] = "must be a whole number from -32768 (first) to 32767 (last)"
     if chosen["max_attempts"] is not None and not 1 <= chosen["max_attempts"] <= 1000:

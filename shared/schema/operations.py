@@ -33,7 +33,11 @@ queues = Table(
     Column("max_running", Integer),
     moment("created_at", default=True),
     moment("updated_at", default=True),
+    # Runs that were claimed from a queue with a limit; which of them still run is told by the runs.
+    Column("holders", ARRAY(BigInteger), nullable=False, server_default=text("'{}'::bigint[]")),
     check("max_running_not_negative", "max_running >= 0"),
+    # Rewritten at every claim from a queue with a limit.
+    postgresql_with={"fillfactor": 50},
 )
 
 api_keys = Table(
