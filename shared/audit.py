@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from shared.database import Connection, fetch_all
@@ -19,7 +20,7 @@ def record(
     who: str,
     action: str,
     subject: str,
-    subject_id: int,
+    subject_id: int | None,
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any] | None,
     request_id: str | None = None,
@@ -33,8 +34,13 @@ def record(
             "action": action,
             "subject": subject,
             "subject_id": subject_id,
-            "before": None if before is None else json.dumps(before),
-            "after": None if after is None else json.dumps(after),
+            "before": _text(before),
+            "after": _text(after),
             "request_id": request_id,
         },
     )
+
+
+def _text(state: Mapping[str, Any] | None) -> str | None:
+    """As jsonb takes it, with times in ISO 8601."""
+    return None if state is None else json.dumps(state, default=datetime.isoformat)

@@ -14,11 +14,16 @@ from shared import database
 from shared.database import PgConnection
 from shared.errors import RowcallError
 from shared.job_types import load_catalogue
+from shared.queue import workers
 from shared.schema.revision import REVISION, mismatch, revision_of
 from shared.settings import Settings
 
 # Nothing breaks when the clocks differ, because only the database's counts; but people compare log lines.
 CLOCK_DIFFERENCE_SECONDS = 2.0
+
+# A run that is due for longer than this while no worker that serves it was heard of is waiting for nobody; cron wakes
+# `once` each minute.
+SILENCE_SECONDS = 150.0
 
 # The oldest PostgreSQL whose features the queue's SQL uses, and the oldest that its makers still mend.
 OLDEST_POSTGRES = 140000
@@ -82,6 +87,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
                 yield postgres(connection, origin)
                 yield schema(connection)
                 yield clock(connection)
+                yield unserved(connection, max(SILENCE_SECONDS, 3 * settings.heartbeat))
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
         yield Finding("database", False, " ".join(database.without_password(str(error)).split()))
@@ -114,6 +120,23 @@ def clock(connection: PgConnection) -> Finding:
             "clock", False, f"{told}: jobs keep to the database's, but log times will not match; let NTP set both"
         )
     return Finding("clock", True, told)
+
+
+def unserved(connection: PgConnection, silence: float) -> Finding:
+    """Whether something is due that nobody takes."""
+    if mismatch(revision_of(connection)):
+        return Finding("due runs", True, "not looked at: the schema comes first")
+    found = workers.unserved(connection, silence)
+    if not found:
+        return Finding("due runs", True, "no run waits for a worker that is not there")
+    told = ", ".join(f"{row['waiting']} of {row['job_type']} in queue {row['queue']}" for row in found)
+    return Finding(
+        "due runs",
+        False,
+        f"waiting for more than {silence:g} seconds with no worker that serves them: {told};"
+        " start `rowcall worker run` (or once, from cron) with the ROWCALL_APP that knows these types, and look at its"
+        " --queues and --types",
+    )
 
 
 def pooler(url: str) -> Finding:

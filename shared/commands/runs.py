@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -13,7 +11,7 @@ import click
 
 from shared import queue
 from shared.commands.output import json_option, show_fields, show_json, show_table
-from shared.commands.session import command_transaction
+from shared.commands.session import admin, command_transaction
 from shared.database import Connection, Row
 from shared.queue.operate import Admin
 from shared.status import Status
@@ -72,7 +70,7 @@ def enqueue_command(
 ) -> None:
     """Ask for a run of JOB_TYPE with PAYLOAD, a JSON object."""
     with command_transaction() as connection:
-        outcome = queue.enqueue(connection, job_type, payload, queue=queue_name, created_by=_admin().who, **options)
+        outcome = queue.enqueue(connection, job_type, payload, queue=queue_name, created_by=admin().who, **options)
     if as_json:
         show_json(vars(outcome))
     else:
@@ -159,17 +157,9 @@ def cancel_command(run_id: int, force: bool, as_json: bool) -> None:
 def _steer(run_id: int, event: Callable[[Connection, int, Admin], Row], as_json: bool) -> None:
     """Carry an admin's event out, and tell what the run is now."""
     with command_transaction() as connection:
-        row = event(connection, run_id, _admin())
+        row = event(connection, run_id, admin())
     if as_json:
         show_json(row)
     else:
         asked = ", and its worker is asked to stop" if row["cancel_requested_at"] and not row["finished_at"] else ""
         click.echo(f"run {row['id']} is {row['status']}{asked}")
-
-
-def _admin() -> Admin:
-    """Who sits at this terminal; a container's user may have only a number."""
-    try:
-        return Admin(f"cli:{getpass.getuser()}")
-    except (KeyError, OSError):
-        return Admin(f"cli:{os.getuid()}")

@@ -1,12 +1,15 @@
-"""A command's one transaction."""
+"""A command's one transaction, and who gave the command."""
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from shared import settings
 from shared.database import PgConnection, database_url, transaction
+from shared.queue.operate import Admin
 from shared.schema import check_revision
 
 
@@ -16,3 +19,11 @@ def command_transaction() -> Iterator[PgConnection]:
     with database_url(settings.read()) as url, transaction(url) as connection:
         check_revision(connection)
         yield connection
+
+
+def admin() -> Admin:
+    """Who sits at this terminal; a container's user may have only a number."""
+    try:
+        return Admin(f"cli:{getpass.getuser()}")
+    except (KeyError, OSError):
+        return Admin(f"cli:{os.getuid()}")

@@ -11,6 +11,7 @@ from shared.queue.finish import Done, Ending, Failure, cancelled, fail, give_up,
 from shared.queue.inspect import attempts_of, get_run, list_runs
 from shared.queue.lease import Held, expire, heartbeat, note_progress
 from shared.queue.operate import clone, retry, run_now
+from shared.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 
 __all__ = [
     "Claimed",
@@ -39,9 +40,13 @@ __all__ = [
     "give_up",
     "hand_back",
     "heartbeat",
+    "limit_queue",
+    "list_queues",
     "list_runs",
     "note_progress",
+    "pause_queue",
     "release",
+    "resume_queue",
     "retry",
     "run_now",
     "snooze",

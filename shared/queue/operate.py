@@ -89,15 +89,5 @@ def change(connection: Connection, event: Event, sql: str, run_id: int, admin: A
 
 def _audited(row: Row) -> dict[str, Any]:
     """What of a run an audit needs to tell before from after."""
-    return {
-        name: row[name].isoformat() if hasattr(row[name], "isoformat") else row[name]
-        for name in (
-            "status",
-            "attempts",
-            "max_attempts",
-            "lease_no",
-            "run_at",
-            "locked_by",
-            "cancel_requested_at",
-        )
-    }
+    told = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
+    return {name: row[name] for name in told}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.database import Connection, fetch_all
+from shared.database import Connection, Row, fetch_all
+from shared.queue.claim import LANES
+from shared.status import Event, sources_of
 
 REGISTER = """
 INSERT INTO workers (id, hostname, pid, version, queues, job_types, concurrency)
@@ -19,6 +21,27 @@ STOPPED = "UPDATE workers SET stopped_at = now(), heartbeat_at = now() WHERE id 
 
 # A row for each start would grow for ever under a cron that wakes `once` each minute; a day is enough to look back.
 FORGET = "DELETE FROM workers WHERE heartbeat_at < now() - interval '1 day'"
+
+
+# Of each lane that has something due, the first thousand that wait: whatever no worker takes gathers at the head.
+# Served is what a worker that was heard of lately names; `once` from cron is heard of each time it is woken.
+UNSERVED = f"""
+WITH RECURSIVE {LANES}, waiting AS (
+    SELECT due_lanes.queue, first.job_type, first.run_at FROM due_lanes CROSS JOIN LATERAL (
+        SELECT job_type, run_at FROM job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority
+            AND run_at <= now() - %(silence)s * interval '1 second' AND status IN {sources_of(Event.CLAIM)}
+        ORDER BY run_at, id LIMIT 1000
+    ) AS first
+)
+SELECT queue, job_type, count(*) AS waiting, min(run_at) AS due_since FROM waiting
+WHERE NOT EXISTS (
+    SELECT FROM workers
+    WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND waiting.job_type = ANY(workers.job_types)
+        AND (workers.queues IS NULL OR waiting.queue = ANY(workers.queues))
+)
+GROUP BY queue, job_type ORDER BY due_since, queue, job_type
+"""
 
 
 @dataclass(frozen=True)
@@ -48,3 +71,8 @@ def alive(connection: Connection, worker: str) -> None:
 def stopped(connection: Connection, worker: str) -> None:
     """A worker ends, and says so."""
     fetch_all(connection, STOPPED, {"worker": worker})
+
+
+def unserved(connection: Connection, silence: float) -> list[Row]:
+    """Queues and types with runs that are due for longer than `silence` seconds, and no worker heard of since takes."""
+    return fetch_all(connection, UNSERVED, {"silence": silence, "queues": None, "declared": "{}"})

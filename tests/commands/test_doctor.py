@@ -17,6 +17,8 @@ from migrations.migrate import migrate
 from shared import database, settings
 from shared.diagnosis import clock
 from shared.schema import REVISION
+from shared.status import Status
+from tests.making import run_in
 from tests.pooler import pgbouncer
 from tests.processes import rowcall, start, wait_until
 
@@ -147,3 +149,11 @@ def test_a_pooler_is_noticed_with_its_mode(well: dict[str, str], tmp_path: Path,
         code, found = findings({**well, "DATABASE_URL": url})
     assert code == 0, found
     assert found["pooler"]["told"].startswith(told)
+
+
+def test_a_run_that_waits_for_a_worker_that_is_not_there_is_reported(well: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.QUEUED, job_type="'from_the_future'", run_at="now() - interval '1 hour'")
+    code, found = findings({**well, "DATABASE_URL": fresh_url})
+    assert (code, found["due runs"]["good"]) == (1, False)
+    assert "no worker that serves them: 1 of from_the_future in queue default" in found["due runs"]["told"]

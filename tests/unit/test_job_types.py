@@ -34,6 +34,7 @@ def module(*types: JobType) -> ModuleType:
         ({"max_attempts": 0}, "job type 'greet': max_attempts is 0 and must be from 1 to 1000"),
         ({"max_attempts": True}, "job type 'greet': max_attempts is True"),
         ({"lease": 0.5}, "job type 'greet': lease is 0.5 and must be seconds from 1"),
+        ({"max_running": 0}, "job type 'greet': max_running is 0 and must be from 1 to 100000"),
         ({"backoff": 5}, "job type 'greet': backoff is 5 and must be fixed"),
     ],
 )
@@ -45,6 +46,13 @@ def test_a_wrong_declaration_names_the_type_and_the_field(wrong: dict[str, Any],
 def test_two_types_of_one_name_are_refused() -> None:
     with pytest.raises(DeclarationError, match="'greet': shop.job_types declares a name that is taken"):
         Catalogue(module(JobType("greet", Greeting), JobType("greet", Greeting)))
+
+
+def test_a_type_with_a_limit_must_have_a_queue_of_its_own() -> None:
+    limited, other = JobType("greet", Greeting, max_running=2), JobType("part", Greeting)
+    with pytest.raises(DeclarationError, match="'greet': max_running is 2 .* 'default', which is also that of 'part'"):
+        Catalogue(module(other, limited))
+    assert Catalogue(module(other, JobType("greet", Greeting, queue="greet", max_running=2))).limits == {"greet": 2}
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:

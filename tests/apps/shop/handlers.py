@@ -97,3 +97,9 @@ def book(run: Run) -> object:
         if run.payload["ends"] == "late":
             lose_lease(connection, run.id)
     return {"not": "this"}
+
+
+@handles("shop_narrow")
+def narrow(run: Run) -> None:
+    """Take a moment, so that too many at a time would be seen."""
+    time.sleep(0.02)  # the work
