@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import flask
 import sqlalchemy
 
-from shared.database import without_password
 from shared.errors import DatabaseUnreachable
+from shared.redaction import redacted
 
 
 def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
@@ -35,5 +35,5 @@ def reachable(pool: sqlalchemy.Engine) -> Iterator[sqlalchemy.Connection]:
     except sqlalchemy.exc.DBAPIError as error:
         if not error.connection_invalidated and not isinstance(error, sqlalchemy.exc.OperationalError):
             raise
-        reason = without_password(" ".join(str(error.orig).split()))
+        reason = redacted(" ".join(str(error.orig).split()))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

@@ -9,8 +9,8 @@ import click
 import psycopg2
 import sqlalchemy.exc
 
-from shared.database import without_password
 from shared.errors import DatabaseUnreachable, RowcallError
+from shared.redaction import redacted
 
 COMMANDS = "rowcall.commands"
 
@@ -50,12 +50,12 @@ def main() -> None:
     except RowcallError as error:
         _end(str(error), error.exit_code)
     except (psycopg2.OperationalError, sqlalchemy.exc.OperationalError) as error:
-        reason = " ".join(without_password(str(error)).split())
+        reason = " ".join(str(error).split())
         _end(f"the database was lost: {reason}; `rowcall doctor` looks for the cause", DatabaseUnreachable.exit_code)
 
 
 def _end(sentence: str, code: int) -> None:
-    click.echo(f"rowcall: {sentence}", err=True)
+    click.echo(f"rowcall: {redacted(sentence)}", err=True)
     sys.exit(code)
 
 

@@ -6,7 +6,6 @@ the caller's transaction, and never commit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from shared.embedded import open_server
 from shared.errors import DatabaseUnreachable
+from shared.redaction import redacted
 from shared.settings import Settings
 
 PgConnection: TypeAlias = psycopg2.extensions.connection
@@ -47,7 +47,7 @@ def connect(url: str, application_name: str = "rowcall") -> PgConnection:
         )
     except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
         raise DatabaseUnreachable(
-            f"no connection to {without_password(url)}: {_reason(error)};"
+            f"no connection to {redacted(url)}: {_reason(error)};"
             " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
         ) from None
     return connection
@@ -124,12 +124,6 @@ def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] 
     """The first column of the first row, if there is one."""
     row = fetch_one(connection, sql, parameters)
     return next(iter(row.values())) if row else None
-
-
-def without_password(text: str) -> str:
-    """The same text with the passwords of URLs and DSNs in it blanked, fit for a log or an error."""
-    text = re.sub(r"(://[^:/@\s]*):.*@", r"\1:***@", text)
-    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", text, flags=re.IGNORECASE)
 
 
 def _reason(error: Exception) -> str:

@@ -15,6 +15,7 @@ from shared.database import PgConnection
 from shared.errors import RowcallError
 from shared.job_types import load_catalogue
 from shared.queue import workers
+from shared.redaction import redacted
 from shared.schema.revision import REVISION, mismatch, revision_of
 from shared.settings import Settings
 
@@ -90,7 +91,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
                 yield unserved(connection, max(SILENCE_SECONDS, 3 * settings.heartbeat))
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
-        yield Finding("database", False, " ".join(database.without_password(str(error)).split()))
+        yield Finding("database", False, " ".join(redacted(str(error)).split()))
 
 
 def postgres(connection: PgConnection, origin: str) -> Finding:

@@ -1,6 +1,7 @@
 """What Rowcall logs, and how a line looks: JSON for programs, text for a person at a terminal.
 
 Every event's name stands in LogEvent; code emits an event with fields and never words a line itself.
+Nothing of what a line says may be a secret: `redacted` goes over every value.
 Every line of a request carries its id (api.request_log binds it), and every line of a handler its run and lease (RUN).
 """
 
@@ -10,10 +11,11 @@ import logging
 import sys
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import TextIO
+from typing import Any, TextIO
 
 import structlog
 
+from shared.redaction import redacted
 from shared.settings import Settings
 
 
@@ -48,18 +50,20 @@ def configure(settings: Settings, stream: TextIO | None = None) -> None:
     stream = stream or sys.stderr
     as_text = settings.log_format == "text" or (settings.log_format == "auto" and stream.isatty())
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=24)
+        structlog.dev.ConsoleRenderer(
+            colors=stream.isatty(), pad_event_to=24, exception_formatter=structlog.dev.plain_traceback
+        )
         if as_text
         else structlog.processors.JSONRenderer()
     )
-    tracebacks = [] if as_text else [structlog.processors.format_exc_info]
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             _add_run,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *tracebacks,
+            structlog.processors.format_exc_info,
+            _redact,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.log_level.upper())),
@@ -76,6 +80,22 @@ def _add_run(_: object, __: str, line: structlog.typing.EventDict) -> structlog.
         line.setdefault("run_id", run[0])
         line.setdefault("lease_no", run[1])
     return line
+
+
+def _redact(_: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Take what must not be shown out of every value."""
+    return {name: _shown(value) for name, value in line.items()}
+
+
+def _shown(value: Any) -> Any:
+    """The value as it may be written; what is not plain data is written as Python would."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {_shown(name): _shown(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shown(inner) for inner in value]
+    return redacted(value if isinstance(value, str) else repr(value))
 
 
 def log() -> structlog.typing.FilteringBoundLogger:

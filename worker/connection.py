@@ -37,7 +37,7 @@ class Outage:
                 return
             self._told = True
             self.epoch += 1
-        log().warning(LogEvent.DATABASE_LOST, error=database.without_password(str(error).strip()))
+        log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
     def ends(self) -> None:
         """A statement went well again."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import traceback
 
 from shared import errors
-from shared.database import Connection, without_password
+from shared.database import Connection
 from shared.job_types import Catalogue
 from shared.logs import LogEvent, log
 from shared.queue import Ending, Failure, cancelled, fail, give_up, snooze
+from shared.redaction import redacted
 from shared.status import Status
 from worker.executor import AlreadyFinished
 from worker.hands import HeldRun, Outcome
@@ -65,8 +66,9 @@ def failure_of(error: BaseException | None) -> Failure:
 
 
 def _plain(text: str) -> str:
-    """Text that PostgreSQL can store, and that gives no password away."""
-    return without_password(text).replace("\0", "").encode(errors="replace").decode()
+    """Text that PostgreSQL can store, and that gives no secret away."""
+    # What cannot be stored goes first: without it, what stood around it may be a secret.
+    return redacted(text.replace("\0", "").encode(errors="replace").decode())
 
 
 def named(run: HeldRun) -> dict[str, object]:
