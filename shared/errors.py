@@ -118,11 +118,42 @@ class TimeLimitExceeded(RowcallError):
         )
 
 
+class MemoryCapExceeded(RowcallError):
+    """The handler needed more memory than its job type allows."""
+
+    def __init__(self, job_type: str, mebibytes: int) -> None:
+        super().__init__(
+            f"the handler of {job_type} needed more memory than its cap of {mebibytes} MiB; raise the type's"
+            " memory_cap, or let the handler hold less at a time"
+        )
+
+
+class ChildDied(RowcallError):
+    """The child process of an isolated run ended without an answer; `kind` is the name of the signal, or Exit."""
+
+    def __init__(self, run_id: int, code: int, signal_name: str = "") -> None:
+        self.kind = signal_name or "Exit"
+        child = f"the child process of run {run_id}"
+        if not signal_name:
+            super().__init__(f"{child} ended with exit code {code} and no answer: a handler must return or raise")
+        elif signal_name == "SIGKILL":
+            super().__init__(f"{child} was ended by SIGKILL; no worker sent it, so the machine may be short of memory")
+        else:
+            super().__init__(f"{child} was ended by {signal_name}; what is known of that stands with the attempt")
+
+
+class NoChild(RowcallError):
+    """There is no child process for an isolated run, or nothing is known of it any more."""
+
+    def __init__(self, run_id: int, reason: str) -> None:
+        super().__init__(f"run {run_id} has no child process: {reason}")
+
+
 class Retry(RowcallError):
     """Raised by a handler: this attempt failed, try again after so many seconds (default: the type's backoff)."""
 
     def __init__(self, reason: str = "the handler asked to be tried again", after: float | None = None) -> None:
-        self.after = after
+        self.after = None if after is None else float(after)
         super().__init__(reason)
 
 
@@ -134,6 +165,8 @@ class Snooze(RowcallError):
     """Raised by a handler: not now; the run waits until then, and its attempt is not held against it."""
 
     def __init__(self, until: datetime, reason: str = "the handler asked to wait") -> None:
+        if until.tzinfo is None:
+            raise ValueError(f"Snooze(until={until!r}) needs a time with an offset, such as datetime.now(UTC)")
         self.until = until
         super().__init__(reason)
 

@@ -1,32 +1,25 @@
-"""Execute: threads take runs from the hands, call their handlers, and settle the outcomes.  No SQL happens here."""
+"""Execute: threads take runs from the hands, have them attempted, and settle the outcomes.  No SQL happens here."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from shared import logs
 from shared.clock import elapsed
-from shared.errors import Permanent
-from shared.stored_json import stored
-from worker.context import Connect, Run
-from worker.handlers import Handler
 from worker.hands import Hands, HeldRun, Outcome
 
-
-class AlreadyFinished(Exception):
-    """Not an error: the run was finished inside the handler's own transaction."""
+Attempt = Callable[[HeldRun], Outcome]
 
 
 class Executor:
     """The handler threads of a worker."""
 
-    def __init__(self, hands: Hands, handlers: Mapping[str, Handler], worker: str, connect: Connect) -> None:
+    def __init__(self, hands: Hands, ways: Mapping[str, Attempt]) -> None:
+        """The ways: how runs of each job type are attempted, in the thread itself or in a child process."""
         self._hands = hands
-        self._handlers = handlers
-        self._worker = worker
-        self._connect = connect
+        self._ways = ways
         self._numbers = itertools.count()
         for _ in range(hands.threads):
             self.add_thread()
@@ -45,27 +38,7 @@ class Executor:
         while (run := self._hands.waiting.get()) is not None:
             run.begun_at = elapsed()
             token = logs.RUN.set(run.key)
-            outcome = self._attempt(run)
+            outcome = self._ways[run.claimed.job_type](run)
             logs.RUN.reset(token)
             if not self._hands.settle(outcome):
                 return  # another thread has taken this one's place
-
-    def _attempt(self, run: HeldRun) -> Outcome:
-        """Call the handler; whatever it raises is its outcome, and none of ours."""
-        given = Run(run, self._worker, self._connect)
-        try:
-            result = self._handlers[run.claimed.job_type](given)
-            if given.finished:
-                return Outcome(run, error=AlreadyFinished())
-            return Outcome(run, _text(run, result))
-        except BaseException as error:
-            # Also SystemExit: it ends the attempt, not the worker.
-            return Outcome(run, error=error)
-
-
-def _text(run: HeldRun, result: object) -> str | None:
-    """The result as it is stored; what the database would refuse for the whole batch is refused here for this run."""
-    try:
-        return None if result is None else stored(result)
-    except ValueError as error:
-        raise Permanent(f"what the handler of {run.claimed.job_type} returned cannot be stored: {error}") from None

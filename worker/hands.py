@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from shared.clock import elapsed
 from shared.queue import Claimed
 from shared.status import Status
+from worker.verdict import Verdict
 
 # Runs that take a millisecond are claimed ahead, so that a round trip serves many; those that take seconds are not,
 # because what one process has claimed no other can begin.
@@ -27,9 +28,12 @@ FLUSH_STEP_SECONDS = 0.0005
 
 
 class HeldRun:
-    """One run in hand: its lease as the database last confirmed it, and what its handler has to be told."""
+    """One run in hand: its lease as the database last confirmed it, and what its handler has to be told.
 
-    __slots__ = ("begun_at", "cancel_requested", "claimed", "deadline", "lost", "progress", "settled")
+    Progress and forensics are JSON text; forensics tell how its child process ended, where it had one.
+    """
+
+    __slots__ = ("begun_at", "cancel_requested", "claimed", "deadline", "forensics", "lost", "progress", "settled")
 
     def __init__(self, claimed: Claimed, deadline: float) -> None:
         self.claimed = claimed
@@ -39,6 +43,7 @@ class HeldRun:
         self.lost = False
         self.settled = False
         self.progress: str | None = None
+        self.forensics: str | None = None
 
     @property
     def key(self) -> tuple[int, int]:
@@ -48,11 +53,15 @@ class HeldRun:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended: with a result (JSON text), or with the error that the handler raised."""
+    """How an attempt ended: with a result (JSON text), or with a verdict on the error that the handler raised.
+
+    `finished`: the handler's own transaction has written the success already.
+    """
 
     run: HeldRun
     result: str | None = None
-    error: BaseException | None = None
+    verdict: Verdict | None = None
+    finished: bool = False
 
 
 class Hands:

@@ -20,6 +20,7 @@ from worker.connection import LOST, Link
 from worker.executor import Executor
 from worker.hands import Hands, HeldRun, Outcome
 from worker.outcomes import named
+from worker.verdict import verdict_on
 
 # How often limits are looked at and progress is written.
 TICK_SECONDS = 0.5
@@ -99,5 +100,5 @@ class Heartbeat:
             if limit is None or run.begun_at is None or now < run.begun_at + limit or run.settled:
                 continue
             run.lost = True
-            if self.hands.settle(Outcome(run, error=TimeLimitExceeded(run.claimed.job_type, limit))):
+            if self.hands.settle(Outcome(run, verdict=verdict_on(TimeLimitExceeded(run.claimed.job_type, limit)))):
                 self.executor.add_thread()

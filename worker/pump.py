@@ -31,7 +31,8 @@ from shared.queue import (
 from shared.status import Status
 from worker.connection import LOST, Link
 from worker.hands import Hands, HeldRun, Outcome
-from worker.outcomes import failure_of, finish_unsuccessful, named
+from worker.outcomes import finish_unsuccessful, named
+from worker.verdict import failure_of
 
 NOTHING = Met([], {})
 
@@ -98,8 +99,10 @@ class Pump:
         """Write the outcomes and claim for the room there is; what was met, and when the leases began at the latest."""
         connection = self.link.get()
         self._contended = False
-        successes = [outcome for outcome in outcomes if outcome.error is None]
-        self._write_unsuccessful(connection, [outcome for outcome in outcomes if outcome.error is not None])
+        finished = [outcome for outcome in outcomes if outcome.finished]
+        self.hands.written(finished, [Status.SUCCEEDED] * len(finished))
+        successes = [outcome for outcome in outcomes if not (outcome.finished or outcome.verdict)]
+        self._write_unsuccessful(connection, outcomes)
         asked_at = elapsed()
         done = [Done(*outcome.run.key, outcome.result) for outcome in successes]
         together = bool(done and room) and self._limited is not Limited.FIRST
@@ -140,8 +143,10 @@ class Pump:
     def _write_unsuccessful(self, connection: PgConnection, outcomes: Sequence[Outcome]) -> None:
         """Write each in a statement of its own; one that the database refuses must not hold up the others."""
         for outcome in outcomes:
+            if outcome.verdict is None:
+                continue
             try:
-                status = finish_unsuccessful(connection, self.worker, self.catalogue, outcome)
+                status = finish_unsuccessful(connection, self.worker, self.catalogue, outcome.run, outcome.verdict)
             except psycopg2.DataError as error:
                 status = give_up(connection, self.ending(outcome.run), failure_of(Permanent(str(error))))
             self.hands.written([outcome], [status] if status else [])
@@ -165,7 +170,7 @@ class Pump:
         """Give back what was begun and will not be finished here."""
         try:
             for run in runs:
-                if release(self.link.get(), self.ending(run), reason):
+                if release(self.link.get(), self.ending(run), reason, run.forensics):
                     log().info(LogEvent.RUN_RELEASED, **named(run))
         except LOST as error:
             self.link.lost(error)

@@ -23,6 +23,7 @@ from shared.status import Status
 from worker.connection import LOST, Link, Outage
 from worker.executor import Executor
 from worker.handlers import load_handlers
+from worker.handling import Handling
 from worker.hands import Hands
 from worker.heartbeat import Heartbeat
 from worker.listener import Listener
@@ -79,7 +80,8 @@ class Working:
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._outage = Outage()
         self.hands = Hands(task.concurrency, task.limit)
-        self._executor = Executor(self.hands, handlers, self.id, lambda: database.connect(url, "rowcall handler"))
+        handling = Handling.of(handlers, self.id, url)
+        self._executor = Executor(self.hands, dict.fromkeys(served, handling.attempt))
         self._heartbeat = Heartbeat(
             self.hands,
             self._executor,

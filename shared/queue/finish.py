@@ -46,9 +46,9 @@ WITH ended AS (
     RETURNING run.id, run.started_at, run.status
 ), history AS (
     INSERT INTO job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent)
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
     SELECT id, %(lease_no)s, %(attempt)s, '{event}', %(worker)s, started_at,
-        %(error_type)s, %(error)s, %(stack)s, %(permanent)s FROM ended
+        %(error_type)s, %(error)s, %(stack)s, %(permanent)s, %(forensics)s::jsonb FROM ended
 )
 SELECT status FROM ended
 """
@@ -103,12 +103,16 @@ class Ending:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt failed: short and safe to show, a type to group by, and the stack for who mends it."""
+    """Why an attempt failed: short and safe to show, a type to group by, and the stack for who mends it.
+
+    Forensics, as JSON text, tell how its child process ended where it had one.
+    """
 
     error: str
     error_type: str
     stack: str | None = None
     permanent: bool = False
+    forensics: str | None = None
 
 
 class Done(NamedTuple):
@@ -140,9 +144,9 @@ def give_up(connection: Connection, ending: Ending, failure: Failure) -> Status 
     return _end(connection, GIVE_UP, ending, failure)
 
 
-def release(connection: Connection, ending: Ending, reason: str) -> Status | None:
+def release(connection: Connection, ending: Ending, reason: str, forensics: str | None = None) -> Status | None:
     """Give the run back unfinished; dead when this was its last attempt."""
-    return _end(connection, RELEASE, ending, Failure(reason, "Released"))
+    return _end(connection, RELEASE, ending, Failure(reason, "Released", forensics=forensics))
 
 
 def hand_back(connection: Connection, worker: str, leases: Sequence[tuple[int, int]]) -> set[int]:
@@ -156,14 +160,16 @@ def hand_back(connection: Connection, worker: str, leases: Sequence[tuple[int, i
     return {row["id"] for row in rows}
 
 
-def snooze(connection: Connection, ending: Ending, until: datetime, reason: str) -> Status | None:
+def snooze(
+    connection: Connection, ending: Ending, until: datetime, reason: str, forensics: str | None = None
+) -> Status | None:
     """The handler wants to be called again at `until`."""
-    return _end(connection, SNOOZE, ending, Failure(reason, "Snooze"), until=until)
+    return _end(connection, SNOOZE, ending, Failure(reason, "Snooze", forensics=forensics), until=until)
 
 
-def cancelled(connection: Connection, ending: Ending) -> Status | None:
+def cancelled(connection: Connection, ending: Ending, forensics: str | None = None) -> Status | None:
     """The handler stopped because cancelling was asked for."""
-    return _end(connection, CANCELLED, ending, Failure("cancelled on request", "Cancelled"))
+    return _end(connection, CANCELLED, ending, Failure("cancelled on request", "Cancelled", forensics=forensics))
 
 
 def _end(connection: Connection, sql: str, ending: Ending, failure: Failure, **more: Any) -> Status | None:

@@ -120,7 +120,7 @@ def test_success_heartbeat_and_hand_back_reach_their_rows_by_id(filled: PgConnec
         (
             FAIL,
             {"worker": WORKER, "lease_no": 1, "attempt": 1, "delay": 1, "error": "e", "error_type": "E", "stack": "",
-             "permanent": False},
+             "permanent": False, "forensics": None},
             "job_runs_pkey",
         ),
     ],

@@ -66,6 +66,6 @@ def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None
 def test_only_the_first_end_of_an_attempt_counts() -> None:
     hands = Hands(THREADS)
     [run] = taken(hands, 1)
-    assert hands.settle(Outcome(run, error=ValueError("first")))
+    assert hands.settle(Outcome(run, "first"))
     assert not hands.settle(Outcome(run))
-    assert [str(outcome.error) for outcome in hands.collect()] == ["first"]
+    assert [outcome.result for outcome in hands.collect()] == ["first"]

@@ -1,0 +1,48 @@
+"""Call a handler, and make an outcome of whatever it does: in a worker's thread and in a child process alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shared import database
+from shared.errors import Permanent
+from shared.stored_json import stored
+from worker.context import Connect, Run
+from worker.handlers import Handler
+from worker.hands import HeldRun, Outcome
+from worker.verdict import verdict_on
+
+
+@dataclass(frozen=True)
+class Handling:
+    """The handlers, and what a run needs while one of them works on it."""
+
+    handlers: Mapping[str, Handler]
+    worker: str
+    connect: Connect
+
+    @classmethod
+    def of(cls, handlers: Mapping[str, Handler], worker: str, url: str) -> Handling:
+        """For this worker's runs, on this database."""
+        return cls(handlers, worker, lambda: database.connect(url, "rowcall handler"))
+
+    def attempt(self, run: HeldRun) -> Outcome:
+        """Call the handler; whatever it raises is its outcome, and none of ours."""
+        given = Run(run, self.worker, self.connect)
+        try:
+            result = self.handlers[run.claimed.job_type](given)
+            if given.finished:
+                return Outcome(run, finished=True)
+            return Outcome(run, _text(run, result))
+        except BaseException as error:
+            # Also SystemExit: it ends the attempt, not the worker.
+            return Outcome(run, verdict=verdict_on(error))
+
+
+def _text(run: HeldRun, result: object) -> str | None:
+    """The result as it is stored; what the database would refuse for the whole batch is refused here for this run."""
+    try:
+        return None if result is None else stored(result)
+    except ValueError as error:
+        raise Permanent(f"what the handler of {run.claimed.job_type} returned cannot be stored: {error}") from None
