@@ -26,6 +26,7 @@ from worker.handlers import load_handlers
 from worker.handling import Handling
 from worker.hands import Hands
 from worker.heartbeat import Heartbeat
+from worker.isolation import Isolation
 from worker.listener import Listener
 from worker.pump import Pump
 from worker.shutdown import Shutdown
@@ -76,12 +77,15 @@ class Working:
         served = _served(types, task.types)
         handlers = load_handlers(types, settings.app)
         leases = {name: kind.lease or settings.lease for name, kind in served.items()}
-        limits = {name: kind.time_limit for name, kind in served.items() if kind.time_limit is not None}
+        # An isolated type's limit is kept by the thread that waits for the child.
+        limits = {name: kind.time_limit for name, kind in served.items() if kind.time_limit and not kind.isolated}
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._outage = Outage()
         self.hands = Hands(task.concurrency, task.limit)
         handling = Handling.of(handlers, self.id, url)
-        self._executor = Executor(self.hands, dict.fromkeys(served, handling.attempt))
+        self._isolation = Isolation(served, self.id, url)
+        ways = {name: (self._isolation if kind.isolated else handling).attempt for name, kind in served.items()}
+        self._executor = Executor(self.hands, ways)
         self._heartbeat = Heartbeat(
             self.hands,
             self._executor,
@@ -114,6 +118,7 @@ class Working:
         self._heartbeat.start()
         if not task.once:
             self._listener.start()
+            self._isolation.start()
         threads = [pump.start() for pump in self._pumps]
         until = float("inf") if task.max_seconds is None else started + task.max_seconds
         while not shutdown.asked and elapsed() < until and self.hands.failure is None:
@@ -150,8 +155,11 @@ class Working:
                 hands.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim that was under way may have brought more.
                 helper.hand_back(hands.withdraw())
+            # Before the runs are another's: two of a run must not work at the same time.
+            self._isolation.close()
             helper.release(list(hands.held.values()), RELEASED)
             helper.link.close()
+        self._isolation.close()
         self._executor.close()
         hands.wake()
 

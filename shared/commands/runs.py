@@ -109,7 +109,10 @@ def show_command(run_id: int, as_json: bool) -> None:
     show_fields(run)
     if attempts:
         click.echo()
-        show_table(attempts, ("attempt", "outcome", "worker", "ended_at", "error_type", "error"), empty="")
+        # Only attempts in child processes have forensics.
+        forensics = ("forensics",) if any(attempt["forensics"] for attempt in attempts) else ()
+        columns = ("attempt", "outcome", "worker", "ended_at", "error_type", *forensics, "error")
+        show_table(attempts, columns, empty="")
 
 
 @runs_command.command("retry")

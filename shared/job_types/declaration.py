@@ -13,12 +13,19 @@ from marshmallow import Schema, ValidationError
 from shared.errors import DeclarationError, RunInvalid
 from shared.retry import Backoff, quadratic
 
+# MiB.  A child holds some 50 before its handler has done anything.
+LEAST_MEMORY_CAP = 64
+
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True)
 class JobType:
-    """A declaration.  A wrong one fails where it stands, with the type and the field named."""
+    """A declaration.  A wrong one fails where it stands, with the type and the field named.
+
+    `isolated` has each run in a child process of its own: then the time limit kills, a crash costs one attempt, and
+    `memory_cap`, in MiB, bounds what the process may hold, the interpreter and the loaded modules included.
+    """
 
     name: str
     schema: type[Schema]
@@ -28,6 +35,8 @@ class JobType:
     lease: float | None = None
     time_limit: float | None = None
     max_running: int | None = None
+    isolated: bool = False
+    memory_cap: int | None = None
     backoff: Backoff = field(default_factory=quadratic)
 
     def __post_init__(self) -> None:
@@ -54,6 +63,17 @@ class JobType:
             self.max_running is None or (_whole(self.max_running) and 1 <= self.max_running <= 100_000),
             "max_running",
             "from 1 to 100000, or None for no limit",
+        )
+        self._must(isinstance(self.isolated, bool), "isolated", "True or False")
+        self._must(
+            self.memory_cap is None or (_whole(self.memory_cap) and LEAST_MEMORY_CAP <= self.memory_cap <= 2**20),
+            "memory_cap",
+            f"MiB from {LEAST_MEMORY_CAP} to {2**20}",
+        )
+        self._must(
+            self.memory_cap is None or self.isolated,
+            "memory_cap",
+            "left out where isolated is False: only a process of its own can have a cap",
         )
         self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
 

@@ -35,6 +35,10 @@ def module(*types: JobType) -> ModuleType:
         ({"max_attempts": True}, "job type 'greet': max_attempts is True"),
         ({"lease": 0.5}, "job type 'greet': lease is 0.5 and must be seconds from 1"),
         ({"max_running": 0}, "job type 'greet': max_running is 0 and must be from 1 to 100000"),
+        ({"isolated": 1}, "job type 'greet': isolated is 1 and must be True or False"),
+        ({"isolated": True, "memory_cap": 5}, "job type 'greet': memory_cap is 5 and must be MiB from 64"),
+        ({"isolated": True, "memory_cap": 99.5}, "job type 'greet': memory_cap is 99.5 and must be MiB"),
+        ({"memory_cap": 256}, "job type 'greet': memory_cap is 256 and must be left out where isolated is False"),
         ({"backoff": 5}, "job type 'greet': backoff is 5 and must be fixed"),
     ],
 )

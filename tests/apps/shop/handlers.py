@@ -8,12 +8,14 @@ from shared.errors import Permanent, Retry, Snooze
 from worker.context import Run
 from worker.handlers import handles
 
+from . import isolated as isolated
 from .business import book_order, lose_lease
 
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @handles("shop_pack")
+@handles("shop_isolated_pack")
 def pack(run: Run) -> object:
     """End as the payload says."""
     ends = {

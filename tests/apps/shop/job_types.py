@@ -31,3 +31,19 @@ LIMITED = JobType("shop_limited", schema=Order, time_limit=0.5, backoff=fixed(36
 BOOK = JobType("shop_book", schema=Order, max_attempts=1)
 
 NARROW = JobType("shop_narrow", schema=Order, queue="narrow", max_running=2, backoff=fixed(0, jitter=False))
+
+ISOLATED_PACK = JobType("shop_isolated_pack", schema=Order, isolated=True, backoff=fixed(0, jitter=False))
+
+ISOLATED = JobType("shop_isolated", schema=Order, isolated=True, backoff=fixed(0, jitter=False))
+
+ISOLATED_BOOK = JobType("shop_isolated_book", schema=Order, isolated=True, backoff=fixed(3600, jitter=False))
+
+ISOLATED_LIMITED = JobType(
+    "shop_isolated_limited", schema=Order, isolated=True, time_limit=0.5, backoff=fixed(3600, jitter=False)
+)
+
+ISOLATED_SHORT = JobType("shop_isolated_short", schema=Order, isolated=True, lease=2, backoff=fixed(0, jitter=False))
+
+ISOLATED_CAPPED = JobType(
+    "shop_isolated_capped", schema=Order, isolated=True, memory_cap=256, backoff=fixed(3600, jitter=False)
+)

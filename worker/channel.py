@@ -1,0 +1,71 @@
+"""JSON values, one a line, between two processes that hold the ends of a socket pair."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import threading
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+CHUNK_BYTES = 65536
+
+
+class Channel:
+    """One end."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.open = True
+        self._end = end
+        self._rest = b""
+        self._lock = threading.Lock()
+
+    def fileno(self) -> int:
+        """The descriptor, by which it can be waited for."""
+        return self._end.fileno()
+
+    def send(self, value: Any) -> None:
+        """Send a value, and wait until there is room for it; threads may do so at the same time."""
+        with self._lock:
+            self._end.sendall(_line(value))
+
+    def offer(self, value: Any) -> bool:
+        """Send a short value if there is room for it: False when the other side has not read for long, or is gone."""
+        try:
+            self._end.send(_line(value), socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        return True
+
+    def read(self) -> list[bytes]:
+        """Wait for something to come, and return the lines that it makes whole; at the end also one that is not."""
+        try:
+            chunk = self._end.recv(CHUNK_BYTES)
+        except ConnectionResetError:  # the other side ended with something unread
+            chunk = b""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if chunk:
+            return lines
+        self.open = False
+        return [self._rest] if self._rest else []
+
+    def close(self) -> None:
+        """Let the other side know that there is nobody here any more."""
+        self.open = False
+        self._end.close()
+
+
+End: TypeAlias = Channel | socket.socket
+
+
+def wait(ends: Iterable[End], timeout: float | None) -> list[End]:
+    """Wait until there is something to read, or nothing more to come; those of which this is so."""
+    with selectors.PollSelector() as selector:
+        for end in ends:
+            selector.register(end, selectors.EVENT_READ, end)
+        return [key.data for key, _ in selector.select(timeout)]
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value).encode() + b"\n"
