@@ -6,6 +6,7 @@ other.  The nursery (worker/nursery.py) makes the child, and ends it at the time
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -158,10 +159,9 @@ class Escort:
 
     def accompany(self, worker: str, url: str) -> Outcome:
         """Send the run, go along until the child has ended, and say what came of it."""
-        try:
+        # Where nobody is there to take it, the line tells why.
+        with contextlib.suppress(OSError):
             self._talk.send(self._order(worker, url))
-        except OSError:
-            raise NoChild(self._run.claimed.run_id, NURSERY_ENDED) from None
         while self._line.open:
             self._inform()
             ready = wait([end for end in (self._talk, self._line) if end.open], TICK_SECONDS)
