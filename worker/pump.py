@@ -92,7 +92,7 @@ class Pump:
         for run_id, status in met.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
         self._more = len(met.claimed) == reserved > 0 or bool(met.expired) or self._contended
-        if reserved and not (met.claimed or met.expired):
+        if reserved and not (met.claimed or met.expired or self._contended):
             self.hands.look_found_nothing()
 
     def _exchange(self, outcomes: Sequence[Outcome], room: int) -> tuple[Met, float]:
