@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,25 @@ def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[s
     return subprocess.Popen(
         command(*arguments), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+
+
+@contextmanager
+def running(environment: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The same for a block; a process that has not ended with it is killed."""
+    with start(environment, *arguments) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_until(process: subprocess.Popen[str], event: str) -> None:
+    """Read what a process says until it logs this event; fail when it ends without."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f'"{event}"' in line:
+            return
+    raise AssertionError(f"the process ended and never said {event!r}")
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:

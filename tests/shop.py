@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
-from shared import database
+from shared import database, queue
 from tests.making import row_of
 from tests.processes import APPS, ROOT, wait_until
+
+# What workers and their handlers have connected; the tests' own connections carry other names.
+WORKERS_BACKENDS = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name ~ '^rowcall '"
+)
 
 
 class Shop:
@@ -24,29 +31,82 @@ class Shop:
             # Leases stay as long as in life, so that a busy machine loses none; tests back-date them instead.
             "ROWCALL_HEARTBEAT": "0.2",
         }
+        self.sql("CREATE TABLE IF NOT EXISTS shipments (order_id bigint NOT NULL)")
 
     def ask(self, job_type: str, **payload: Any) -> int:
         """A run, written as enqueue would write it; the tests' own process does not know the shop's types."""
-        with database.transaction(self.url) as connection:
-            run_id: int = database.fetch_value(
-                connection,
-                "INSERT INTO job_runs (job_type, payload, max_attempts) VALUES (%(job_type)s, %(payload)s, 3)"
-                " RETURNING id",
-                {"job_type": job_type, "payload": json.dumps({"order_id": 1, "ends": "well", **payload})},
-            )
-        return run_id
+        return self.ask_many(job_type, [payload])[0]
+
+    def ask_many(self, job_type: str, payloads: list[dict[str, Any]], **columns: object) -> list[int]:
+        """Many runs, in the order of their payloads."""
+        values = {"max_attempts": 3, **columns}
+        rows = self.sql(
+            f"INSERT INTO job_runs (job_type, payload, {', '.join(values)})"
+            f" SELECT %(job_type)s, payload, {', '.join(f'%({name})s' for name in values)}"
+            " FROM unnest(%(payloads)s::jsonb[]) WITH ORDINALITY AS asked(payload, position) ORDER BY position"
+            " RETURNING id",
+            job_type=job_type,
+            payloads=[json.dumps({"order_id": 1, "ends": "well", **payload}) for payload in payloads],
+            **values,
+        )
+        return [row["id"] for row in rows]
 
     def row(self, run_id: int) -> dict[str, Any]:
         """The run as it stands."""
         with database.transaction(self.url) as connection:
             return row_of(connection, run_id)
 
+    def unsuccessful(self, run_id: int) -> list[str]:
+        """How the run's attempts ended that did not succeed, the first one first."""
+        with database.transaction(self.url) as connection:
+            return [attempt["outcome"] for attempt in queue.attempts_of(connection, run_id)]
+
+    def count(self, status: str) -> int:
+        """How many runs have this status."""
+        [counted] = self.sql("SELECT count(*) AS runs FROM job_runs WHERE status = %(status)s", status=status)
+        runs: int = counted["runs"]
+        return runs
+
     def wait(self, run_id: int, status: str) -> dict[str, Any]:
         """The run, as soon as it has this status."""
         wait_until(lambda: self.row(run_id)["status"] == status, f"run {run_id} is {status}")
         return self.row(run_id)
 
+    def wait_for_more(self, runs: int, worker: subprocess.Popen[str] | None = None) -> None:
+        """Return when this many more runs have succeeded than now; or when this worker has ended, and does no more."""
+        enough = self.count("succeeded") + runs
+        wait_until(
+            lambda: self.count("succeeded") >= enough or (worker is not None and worker.poll() is not None),
+            f"{runs} more runs succeed",
+        )
+
+    def wait_for_workers(self, number: int) -> None:
+        """Return when this many workers have begun, also those that have ended since."""
+        wait_until(lambda: len(self.sql("SELECT id FROM workers")) >= number, f"{number} workers have begun")
+
+    def wait_until_begun(self, run_id: int) -> None:
+        """Return when the run's handler works; a run that is running may still wait for a thread."""
+        wait_until(lambda: self.row(run_id)["progress"], f"the handler of run {run_id} tells how far it is")
+
+    def open_door(self, run_id: int, lease_no: int) -> None:
+        """Let the handler of shop_wait that has this lease go on."""
+        Path(self.row(run_id)["payload"]["doors"], str(lease_no)).touch()
+
     def sql(self, statement: str, **parameters: Any) -> list[dict[str, Any]]:
         """Run one statement and commit."""
         with database.transaction(self.url) as connection:
             return database.fetch_all(connection, statement, parameters)
+
+    def leases_run_out(self) -> None:
+        """What time would do to the leases that nobody renews."""
+        self.sql("UPDATE job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
+
+    def wait_for_the_server(self) -> None:
+        """Return when the server has carried out, or given up, what dead workers had asked of it."""
+        wait_until(lambda: not self.sql(WORKERS_BACKENDS), "the killed workers' connections are gone")
+
+
+def kill(worker: subprocess.Popen[str]) -> None:
+    """End it as the kernel does when memory is short."""
+    worker.kill()
+    worker.communicate()

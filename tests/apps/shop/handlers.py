@@ -1,15 +1,19 @@
 """What the shop's runs do."""
 
+import os
+import signal
 import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 from shared.errors import Permanent, Retry, Snooze
 from worker.context import Run
 from worker.handlers import handles
 
 from . import isolated as isolated
-from .business import book_order, lose_lease
+from .business import book_order, lose_lease, ship_order
 
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -21,12 +25,15 @@ def pack(run: Run) -> object:
     ends = {
         "well": _well,
         "badly": _badly,
+        "badly at first": _badly_at_first,
         "for good": _for_good,
         "later": _later,
         "not yet": _not_yet,
         "exit": _exit,
         "unstorable": _unstorable,
         "never": _never,
+        "with the worker": _with_the_worker,
+        "with the worker, once returned": _with_the_worker_once_returned,
     }
     return ends[run.payload["ends"]](run)
 
@@ -37,6 +44,10 @@ def _well(run: Run) -> object:
 
 def _badly(run: Run) -> object:
     raise ValueError(f"order {run.payload['order_id']}: postgresql://me:hush@db/shop did not answer")
+
+
+def _badly_at_first(run: Run) -> object:
+    return _badly(run) if run.lease_no == 1 else _well(run)
 
 
 def _for_good(run: Run) -> object:
@@ -60,8 +71,26 @@ def _unstorable(run: Run) -> object:
 
 
 def _never(run: Run) -> object:
+    run.progress(0, "begun")
     time.sleep(3600)  # what a test means to interrupt
     return None
+
+
+def _with_the_worker(run: Run) -> object:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+def _with_the_worker_once_returned(run: Run) -> object:
+    return LastWords(said="nothing") if run.attempt == 1 else _well(run)
+
+
+class LastWords(dict[str, str]):
+    """A result that kills the worker when it is made ready to be stored: its handler has returned by then."""
+
+    def items(self) -> Any:
+        """The end."""
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @handles("shop_clock")
@@ -105,3 +134,27 @@ def book(run: Run) -> object:
 def narrow(run: Run) -> None:
     """Take a moment, so that too many at a time would be seen."""
     time.sleep(0.02)  # the work
+
+
+@handles("shop_wait")
+def wait(run: Run) -> object:
+    """Wait at the door of this lease, looking at nothing else, and then end as the payload says."""
+    run.progress(0, "at the door")
+    while not Path(run.payload["doors"], str(run.lease_no)).exists():
+        time.sleep(0.01)  # the work
+    return pack(run)
+
+
+@handles("shop_ship")
+def ship(run: Run) -> object:
+    """Write to the shop's own table, and end with it; or die on the way."""
+    _die(run, "in the handler")
+    with run.transaction(result={"shipped": run.payload["order_id"]}) as connection:
+        ship_order(connection, run.payload["order_id"])
+        _die(run, "in its transaction")
+    return None
+
+
+def _die(run: Run, moment: str) -> None:
+    if run.attempt == 1 and run.payload.get("dies") == moment:
+        os.kill(os.getpid(), signal.SIGKILL)

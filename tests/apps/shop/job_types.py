@@ -12,6 +12,18 @@ class Order(Schema):
     ends = fields.String(load_default="well")
 
 
+class Errand(Order):
+    """An order whose handlers wait, each at its door: a file in this folder, called as the lease is numbered."""
+
+    doors = fields.String(required=True)
+
+
+class Shipment(Order):
+    """An order, and at which moment of its first attempt the worker dies."""
+
+    dies = fields.String(load_default="")
+
+
 PACK = JobType(
     "shop_pack",
     schema=Order,
@@ -46,4 +58,14 @@ ISOLATED_SHORT = JobType("shop_isolated_short", schema=Order, isolated=True, lea
 
 ISOLATED_CAPPED = JobType(
     "shop_isolated_capped", schema=Order, isolated=True, memory_cap=256, backoff=fixed(3600, jitter=False)
+)
+
+WAIT = JobType("shop_wait", schema=Errand, max_attempts=3, backoff=fixed(0, jitter=False))
+
+SHIP = JobType(
+    "shop_ship",
+    schema=Shipment,
+    key=lambda payload: f"ship:{payload['order_id']}",
+    max_attempts=100,
+    backoff=fixed(0, jitter=False),
 )

@@ -1,0 +1,67 @@
+"""Workers that are told to stop in the middle of slow work, or of much work: nothing is lost or done twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.processes import read_until, rowcall, start, wait_until
+from tests.shop import Shop
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], worker_url: str) -> Shop:
+    return Shop(environment, worker_url)
+
+
+def test_what_was_begun_is_finished_under_its_lease_and_nothing_else_is_begun(shop: Shop, tmp_path: Path) -> None:
+    begun = shop.ask("shop_wait", doors=str(tmp_path))
+    worker = start(shop.environment, "worker", "run", "--grace", "3600")
+    shop.wait_until_begun(begun)
+    worker.terminate()
+    read_until(worker, "worker stopping")
+    until = shop.row(begun)["locked_until"]
+    later = shop.ask("noop")
+    wait_until(lambda: shop.row(begun)["locked_until"] > until, "the stopping worker renews its lease")
+    shop.open_door(begun, lease_no=1)
+    worker.communicate()
+    assert worker.returncode == 0
+    run = shop.row(begun)
+    assert (run["status"], run["attempts"], run["lease_no"]) == ("succeeded", 1, 1)
+    assert shop.row(later)["status"] == "queued"
+
+
+def test_what_the_grace_was_too_short_for_is_done_by_the_next_worker(shop: Shop) -> None:
+    begun = [shop.ask("shop_slow") for _ in range(3)]
+    worker = start(shop.environment, "worker", "once", "--grace", "0")
+    for run_id in begun:
+        shop.wait_until_begun(run_id)
+    worker.terminate()
+    worker.communicate()
+    assert worker.returncode == 0
+    assert "claimed 3, succeeded 3" in rowcall(shop.environment, "worker", "once").stdout
+    for run_id in begun:
+        run = shop.row(run_id)
+        assert (run["status"], run["attempts"], run["result"]) == ("succeeded", 2, {"attempt": 2})
+        assert shop.unsuccessful(run_id) == ["release"]
+
+
+SHIPMENTS = 200
+QUICK = 1500
+
+
+def test_stopping_one_worker_after_another_in_the_middle_of_much_work_costs_no_attempt(shop: Shop) -> None:
+    shop.ask_many("shop_ship", [{"order_id": number} for number in range(SHIPMENTS)])
+    shop.ask_many("noop", [{}] * QUICK)
+    for _ in range(3):
+        worker = start(shop.environment, "worker", "once")
+        shop.wait_for_more(10, worker)
+        worker.terminate()
+        said, _ = worker.communicate()
+        assert worker.returncode == 0, said
+    assert rowcall(shop.environment, "worker", "once").returncode == 0
+    assert shop.sql("SELECT status, attempts, count(*) FROM job_runs GROUP BY 1, 2") == [
+        {"status": "succeeded", "attempts": 1, "count": SHIPMENTS + QUICK}
+    ]
+    assert shop.sql("SELECT order_id FROM shipments ORDER BY order_id") == [{"order_id": n} for n in range(SHIPMENTS)]
