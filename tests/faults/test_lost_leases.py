@@ -5,15 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from shared import database, queue
 from shared.queue.operate import Admin
-from tests.processes import rowcall, start, wait_until
+from tests.processes import read_until, rowcall, running, wait_until
 from tests.shop import Shop
-
-RUN_OUT = "UPDATE job_runs SET locked_until = now() - interval '1 second' WHERE id = %(run_id)s"
 
 
 @pytest.fixture
@@ -23,39 +22,71 @@ def shop(environment: dict[str, str], worker_url: str) -> Shop:
 
 @pytest.fixture
 def worker(shop: Shop) -> Iterator[subprocess.Popen[str]]:
-    worker = start(shop.environment, "worker", "run", "--grace", "0")
-    yield worker
-    worker.kill()
-    worker.communicate()
+    with running(shop.environment, "worker", "run", "--grace", "0") as worker:
+        yield worker
+
+
+@pytest.fixture
+def silent(shop: Shop) -> Iterator[subprocess.Popen[str]]:
+    """A worker whose next heartbeat is far away: none can be on its way when a test back-dates the lease."""
+    with running({**shop.environment, "ROWCALL_HEARTBEAT": "30"}, "worker", "run", "--grace", "0") as worker:
+        yield worker
 
 
 def test_a_killed_workers_run_is_taken_over_when_its_lease_has_run_out(
-    shop: Shop, worker: subprocess.Popen[str]
+    shop: Shop, silent: subprocess.Popen[str]
 ) -> None:
     run_id = shop.ask("shop_slow")
     shop.wait(run_id, "running")
-    worker.kill()
-    worker.wait()
+    silent.kill()
+    silent.wait()
     assert "claimed 0" in rowcall(shop.environment, "worker", "once").stdout
-    shop.sql(RUN_OUT, run_id=run_id)
+    shop.leases_run_out()
     assert "claimed 1, succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
     run = shop.row(run_id)
     assert (run["attempts"], run["lease_no"], run["result"]) == (2, 2, {"attempt": 2})
 
 
-def test_a_frozen_worker_wakes_to_a_lost_lease_and_writes_nothing(shop: Shop, worker: subprocess.Popen[str]) -> None:
-    run_id = shop.ask("shop_slow")
-    shop.wait(run_id, "running")
-    worker.send_signal(signal.SIGSTOP)
-    shop.sql(RUN_OUT, run_id=run_id)
+@pytest.mark.parametrize("ends", ["well", "badly at first"], ids=["success", "failure"])
+def test_a_frozen_worker_wakes_to_a_lost_lease_and_its_end_of_the_run_is_refused(
+    shop: Shop, silent: subprocess.Popen[str], tmp_path: Path, ends: str
+) -> None:
+    run_id = shop.ask("shop_wait", doors=str(tmp_path), ends=ends)
+    shop.wait_until_begun(run_id)
+    silent.send_signal(signal.SIGSTOP)
+    shop.leases_run_out()
+    shop.open_door(run_id, lease_no=2)
     assert "succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
     taken_over = shop.row(run_id)
-    worker.send_signal(signal.SIGCONT)
-    said = ""
-    assert worker.stdout is not None
-    while '"lease lost"' not in said:
-        said += worker.stdout.readline()
+    assert taken_over["result"] == {"packed": 1, "attempt": 2}
+    shop.open_door(run_id, lease_no=1)
+    silent.send_signal(signal.SIGCONT)
+    read_until(silent, "lease lost")
+    silent.terminate()
+    silent.communicate()
+    assert silent.returncode == 0
     assert shop.row(run_id) == taken_over
+    assert shop.unsuccessful(run_id) == ["expire"]
+
+
+def test_a_failure_from_before_cancel_and_retry_ends_nothing_of_the_runs_new_life_in_the_same_worker(
+    shop: Shop, silent: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    run_id = shop.ask("shop_wait", doors=str(tmp_path), ends="badly at first")
+    before = shop.wait(run_id, "running")
+    with database.transaction(shop.url) as connection:
+        queue.force_cancel(connection, run_id, 1, Admin("a test"))
+        queue.retry(connection, run_id, Admin("a test"))
+    now = shop.wait(run_id, "running")
+    # Everything but the number of the lease is as it was.
+    assert (now["locked_by"], now["attempts"], now["lease_no"]) == (before["locked_by"], 1, 2)
+    shop.open_door(run_id, lease_no=1)
+    read_until(silent, "lease lost")
+    assert shop.row(run_id)["status"] == "running"
+    shop.open_door(run_id, lease_no=2)
+    run = shop.wait(run_id, "succeeded")
+    assert (run["attempts"], run["lease_no"], run["result"]) == (1, 2, {"packed": 1, "attempt": 1})
+    assert shop.unsuccessful(run_id) == ["force cancel"]
 
 
 def test_a_lease_is_kept_for_as_long_as_the_handler_works(shop: Shop, worker: subprocess.Popen[str]) -> None:
@@ -109,9 +140,6 @@ def test_work_in_the_runs_own_transaction_is_rolled_back_with_it(
     if ends == "badly":
         shop.wait(run_id, status)
     else:
-        said = ""
-        assert worker.stdout is not None
-        while '"lease lost"' not in said:
-            said += worker.stdout.readline()
+        read_until(worker, "lease lost")
     assert shop.row(run_id)["lease_no"] == shop.row(run_id)["attempts"]
     assert not shop.sql("SELECT name FROM cache_entries WHERE name = 'booked:8'")
