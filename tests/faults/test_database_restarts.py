@@ -1,0 +1,88 @@
+"""The database stops, crashes and comes back while everybody works: what was acknowledged is done, once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from migrations.migrate import migrate
+from tests.processes import command, rowcall, wait_until
+from tests.server import own_server
+from tests.shop import Shop
+
+# Each batch of orders is asked for until that is acknowledged, as a careful client would; its keys make that harmless.
+BATCH = 2
+ASK_ON = f"""
+import itertools, os, time
+import psycopg2
+from shared import database, queue
+from shared.errors import DatabaseUnreachable
+
+def ask(batch):
+    try:
+        with database.transaction(os.environ["DATABASE_URL"]) as connection:
+            queue.enqueue_many(connection, "shop_ship", [{{"order_id": batch * {BATCH} + n}} for n in range({BATCH})])
+            queue.enqueue_many(connection, "noop", [{{}}] * 10)
+    except (psycopg2.OperationalError, psycopg2.InterfaceError, DatabaseUnreachable):
+        return False
+    return True
+
+for batch in itertools.count():
+    while not ask(batch):
+        time.sleep(0.05)
+    print(batch, flush=True)
+"""
+
+ENDINGS = (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL)
+RESTARTS = 10
+
+
+def test_ten_restarts_under_load_lose_no_run_and_double_none(environment: dict[str, str], tmp_path: Path) -> None:
+    acknowledged = tmp_path / "acknowledged"
+    with own_server(tmp_path / "server") as server:
+        migrate(server.url, lock_timeout=3)
+        shop = Shop(environment, server.url)
+        with (
+            _going_on([sys.executable, "-c", ASK_ON], shop, acknowledged) as asking,
+            _going_on(command("worker", "run"), shop, tmp_path / "one worker") as one,
+            _going_on(command("worker", "run"), shop, tmp_path / "another worker") as another,
+        ):
+            shop.wait_for_workers(2)
+            for restart in range(RESTARTS):
+                shop.wait_for_more(50)
+                server.restart(ENDINGS[restart % len(ENDINGS)])
+            shop.wait_for_more(50)
+            asking.kill()
+            asking.wait()
+            wait_until(lambda: shop.count("queued") + shop.count("failed") == 0, "the workers have done what is due")
+            one.terminate()
+            another.terminate()
+            assert (one.wait(), another.wait()) == (0, 0)
+        # Left running: what was claimed by a statement whose answer a restart cut off.
+        shop.leases_run_out()
+        assert rowcall(shop.environment, "worker", "once").returncode == 0
+        batches = len(acknowledged.read_text().split())
+        orders = [row["order_id"] for row in shop.sql("SELECT order_id FROM shipments ORDER BY order_id")]
+        # One batch more may have been committed whose acknowledgement was never heard.
+        assert orders in (list(range(batches * BATCH)), list(range((batches + 1) * BATCH)))
+        assert shop.sql("SELECT DISTINCT status FROM job_runs") == [{"status": "succeeded"}]
+        for log in tmp_path.glob("*worker.log"):
+            assert '"database lost"' in log.read_text()
+
+
+@contextmanager
+def _going_on(command: list[str], shop: Shop, said: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the shop's; what it says goes to files, which do not run full while nobody reads."""
+    with (
+        said.open("wb") as stdout,
+        said.with_suffix(".log").open("wb") as stderr,
+        subprocess.Popen(command, env=shop.environment, stdout=stdout, stderr=stderr) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
