@@ -1,0 +1,92 @@
+"""A worker whose wall clock is 45 minutes off: what is due, and until when, the database's clock alone decides."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.database import Row
+from tests.processes import APPS, rowcall, running, wait_until
+from tests.shop import Shop
+
+pytestmark = pytest.mark.program("faketime")
+
+FAKETIME = shutil.which("faketime") or "faketime"
+
+MINUTES = 45
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], fresh_url: str) -> Shop:
+    return Shop(environment, fresh_url)
+
+
+@pytest.fixture(params=[MINUTES, -MINUTES], ids=["fast", "slow"])
+def minutes(request: pytest.FixtureRequest) -> int:
+    """How far the worker's clock is ahead."""
+    offset: int = request.param
+    return offset
+
+
+@pytest.fixture
+def wrong(shop: Shop, minutes: int) -> dict[str, str]:
+    """The environment of a worker with a wrong wall clock; what it waits by runs on as it should."""
+    library = subprocess.run([FAKETIME, "-m", "-f", "+0", "printenv", "LD_PRELOAD"], stdout=subprocess.PIPE, check=True)
+    return {
+        **shop.environment,
+        "LD_PRELOAD": library.stdout.decode().strip(),
+        "FAKETIME": f"{minutes:+d}m",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "PYTHONPATH": f"{APPS / 'wrong_clock'}:{shop.environment['PYTHONPATH']}",
+    }
+
+
+def minutes_ahead(told: Row) -> float:
+    """By how much the clock was ahead that this run of shop_clock was told from."""
+    return float(told["result"]["at"] - told["started_at"].timestamp()) / 60
+
+
+def test_a_worker_with_a_wrong_clock_begins_and_retries_runs_when_a_right_one_would(
+    shop: Shop, wrong: dict[str, str], minutes: int
+) -> None:
+    [asked] = shop.sql("SELECT now() AS at")
+    told = shop.ask("shop_clock")
+    [later] = shop.ask_many("noop", [{}], run_at=asked["at"] + timedelta(minutes=30))
+    [due] = shop.ask_many("noop", [{}], run_at=asked["at"] - timedelta(minutes=30))
+    failing = shop.ask("shop_pack", ends="later")
+    assert "claimed 3, succeeded 2, failed 1" in rowcall(wrong, "worker", "once").stdout
+    [done] = shop.sql("SELECT now() AS at")
+    assert minutes_ahead(shop.row(told)) == pytest.approx(minutes, abs=10)
+    assert shop.row(later)["status"] == "queued"
+    for run in (shop.row(told), shop.row(due)):
+        assert asked["at"] < run["started_at"] < run["finished_at"] < done["at"]
+    failed = shop.row(failing)
+    assert asked["at"] < failed["failed_at"] < done["at"]
+    assert failed["run_at"] - failed["failed_at"] == timedelta(hours=1)
+
+
+def test_workers_with_right_and_wrong_clocks_respect_each_others_leases(
+    shop: Shop, wrong: dict[str, str], minutes: int, tmp_path: Path
+) -> None:
+    rights = shop.ask("shop_wait", doors=str(tmp_path))
+    with running(shop.environment, "worker", "run", "--concurrency", "1"):
+        shop.wait_until_begun(rights)
+        with running(wrong, "worker", "run"):
+            wrongs = shop.ask("shop_wait", doors=str(tmp_path))
+            kept = shop.wait(wrongs, "running")["locked_until"]
+            wait_until(lambda: shop.row(wrongs)["locked_until"] > kept, "the lease is renewed")
+            # Each looks for what is due, and passes the other's run.
+            assert minutes_ahead(shop.wait(shop.ask("shop_clock"), "succeeded")) == pytest.approx(minutes, abs=10)
+            assert rowcall(shop.environment, "worker", "once").stdout.startswith("claimed 0")
+            assert shop.sql(
+                "SELECT DISTINCT locked_until BETWEEN now() AND now() + interval '2 minutes' AS fit FROM job_runs"
+                " WHERE status = 'running'"
+            ) == [{"fit": True}]
+            for run_id in (rights, wrongs):
+                shop.open_door(run_id, lease_no=1)
+                run = shop.wait(run_id, "succeeded")
+                assert (run["attempts"], run["lease_no"]) == (1, 1)
