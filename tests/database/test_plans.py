@@ -10,11 +10,24 @@ import pytest
 
 from shared import database
 from shared.database import PgConnection
+from shared.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
 from shared.queue.claim import CLAIM, FINISH_AND_CLAIM, Wanted
-from shared.queue.enqueue import FIND_BY_KEY
-from shared.queue.finish import BY_INDEX, FAIL, HAND_BACK, SUCCEED, Done, done_parameters
+from shared.queue.enqueue import ENQUEUE, FIND_BY_KEY
+from shared.queue.finish import (
+    BY_INDEX,
+    CANCELLED,
+    FAIL,
+    GIVE_UP,
+    HAND_BACK,
+    RELEASE,
+    SNOOZE,
+    SUCCEED,
+    Done,
+    done_parameters,
+)
 from shared.queue.inspect import ATTEMPTS, GET_RUN, LIST_RUNS
-from shared.queue.lease import EXPIRE, HEARTBEAT
+from shared.queue.lease import EXPIRE, HEARTBEAT, PROGRESS
+from shared.queue.operate import CLONE, RETRY, RUN_NOW
 
 MANY = 100_000
 BATCH = 500
@@ -50,10 +63,10 @@ def held(filled: PgConnection) -> list[int]:
     return [row["id"] for row in rows]
 
 
-def plan(connection: PgConnection, sql: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every node of the plan as it ran; what the statement did is rolled back."""
+def plan(connection: PgConnection, sql: str, parameters: dict[str, Any], before: str = "") -> list[dict[str, Any]]:
+    """Every node of the plan as it ran, after what comes before; what the statements did is rolled back."""
     with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
+        cursor.execute(f"BEGIN; {before}", parameters)
         guard, statement = (BY_INDEX, sql.removeprefix(BY_INDEX)) if sql.startswith(BY_INDEX) else ("", sql)
         cursor.execute(f"{guard} EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
         [[[explained]]] = cursor.fetchall()
@@ -110,25 +123,67 @@ def test_success_heartbeat_and_hand_back_reach_their_rows_by_id(filled: PgConnec
         assert nodes[0]["Actual Rows"] == BATCH
 
 
+def test_a_claim_that_meets_leases_which_ran_out_looks_at_them_and_no_further(filled: PgConnection) -> None:
+    before = "UPDATE job_runs SET locked_until = now() - interval '1 second' WHERE locked_by = %(worker)s"
+    nodes = plan(filled, BY_INDEX + CLAIM, claiming(["large"]), before)
+    assert BATCH <= looked_at(nodes) <= 5 * BATCH
+
+
+ASKED = "UPDATE job_runs SET cancel_requested_at = now() WHERE id = %(run_id)s"
+RUN_OUT = "UPDATE job_runs SET locked_until = now() - interval '1 second' WHERE id = %(run_id)s"
+WAITS = "UPDATE job_runs SET status = 'queued', locked_by = NULL, locked_until = NULL WHERE id = %(run_id)s"
+ENDED = f"{WAITS}; UPDATE job_runs SET status = 'dead', finished_at = now() WHERE id = %(run_id)s"
+
+# What can happen to one run, and what makes a running one fit for it.
+TO_ONE_RUN = {
+    "look": (GET_RUN, ""),
+    "progress": (PROGRESS, ""),
+    "fail": (FAIL, ""),
+    "give up": (GIVE_UP, ""),
+    "release": (RELEASE, ""),
+    "snooze": (SNOOZE, ""),
+    "cancelled": (CANCELLED, ASKED),
+    "expire": (EXPIRE, RUN_OUT),
+    "ask to cancel": (ASK_TO_CANCEL, ""),
+    "force cancel": (FORCE_CANCEL, ""),
+    "cancel": (CANCEL, WAITS),
+    "run now": (RUN_NOW, WAITS),
+    "retry": (RETRY, ENDED),
+    "clone": (CLONE, ENDED),
+}
+
+
+@pytest.mark.parametrize(("sql", "before"), TO_ONE_RUN.values(), ids=TO_ONE_RUN)
+def test_what_happens_to_one_run_reaches_it_by_its_id(
+    filled: PgConnection, held: list[int], sql: str, before: str
+) -> None:
+    ending = {"worker": WORKER, "run_id": held[0], "lease_no": 1, "attempt": 1, "delay": 1, "until": "2100-01-01"}
+    why = {"error": "e", "error_type": "E", "stack": "", "permanent": False, "progress": "{}", "who": "a test"}
+    nodes = plan(filled, sql, {**ending, **why}, before)
+    assert 1 <= looked_at(nodes) <= 5
+    assert "job_runs_pkey" in {node.get("Index Name") for node in nodes}
+
+
+def test_enqueueing_finds_equal_keys_by_their_index(filled: PgConnection) -> None:
+    keys = [None, "live:1", "old:1", *(f"new:{number}" for number in range(BATCH))]
+    options = {"job_type": "noop", "queue": "large", "priority": 0, "run_at": None, "max_attempts": 10}
+    wanted = {"payloads": ["{}"] * len(keys), "keys": keys, "fingerprints": [""] * len(keys), "created_by": None}
+    [insert] = [node for node in plan(filled, ENQUEUE, {**options, **wanted}) if node.get("Operation") == "Insert"]
+    assert insert["Conflict Arbiter Indexes"] == ["job_runs_idempotency_key"]
+    assert (insert["Tuples Inserted"], insert["Conflicting Tuples"]) == (BATCH + 1, 2)
+
+
 @pytest.mark.parametrize(
     ("sql", "parameters", "index"),
     [
-        (GET_RUN, {}, "job_runs_pkey"),
-        (EXPIRE, {"lease_no": 1}, "job_runs_pkey"),
         (FIND_BY_KEY, {"keys": ["live:77", "old:77"]}, "job_runs_idempotency_key"),
         (LIST_RUNS, {"statuses": None, "limit": 50}, "job_runs_created"),
-        (
-            FAIL,
-            {"worker": WORKER, "lease_no": 1, "attempt": 1, "delay": 1, "error": "e", "error_type": "E", "stack": "",
-             "permanent": False, "forensics": None},
-            "job_runs_pkey",
-        ),
     ],
-)  # fmt: skip
+)
 def test_what_asks_for_few_rows_looks_at_few(
-    filled: PgConnection, held: list[int], sql: str, parameters: dict[str, Any], index: str
+    filled: PgConnection, sql: str, parameters: dict[str, Any], index: str
 ) -> None:
-    nodes = plan(filled, sql, {"run_id": held[0], **parameters})
+    nodes = plan(filled, sql, parameters)
     assert looked_at(nodes) <= 60
     assert index in {node.get("Index Name") for node in nodes}
 
