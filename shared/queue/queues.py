@@ -11,6 +11,7 @@ from shared.database import Connection, Row, fetch_all, fetch_one
 from shared.errors import RunInvalid
 from shared.job_types.declaration import NAME
 from shared.queue.claim import LANES
+from shared.queue.finish import BY_INDEX
 from shared.queue.operate import Admin
 from shared.queue.wake import WAKE
 from shared.status import Event, Status, sources_of
@@ -55,7 +56,7 @@ LIMIT = "UPDATE queues SET max_running = %(max_running)s, updated_at = now() WHE
 
 def list_queues(connection: Connection, declared: Mapping[str, int]) -> list[Row]:
     """Every queue in which something is live, or that was ever paused or limited; `declared` as Wanted has it."""
-    return fetch_all(connection, LIST_QUEUES, {"queues": None, "declared": json.dumps(dict(declared))})
+    return fetch_all(connection, BY_INDEX + LIST_QUEUES, {"queues": None, "declared": json.dumps(dict(declared))})
 
 
 def pause_queue(connection: Connection, name: str, admin: Admin) -> Row:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shared.database import Connection, Row, fetch_all
 from shared.queue.claim import LANES
+from shared.queue.finish import BY_INDEX
 from shared.status import Event, sources_of
 
 REGISTER = """
@@ -75,4 +76,4 @@ def stopped(connection: Connection, worker: str) -> None:
 
 def unserved(connection: Connection, silence: float) -> list[Row]:
     """Queues and types with runs that are due for longer than `silence` seconds, and no worker heard of since takes."""
-    return fetch_all(connection, UNSERVED, {"silence": silence, "queues": None, "declared": "{}"})
+    return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence, "queues": None, "declared": "{}"})

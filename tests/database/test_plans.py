@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from shared import database
 from shared.database import PgConnection
 from shared.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
 from shared.queue.claim import CLAIM, FINISH_AND_CLAIM, Wanted
-from shared.queue.enqueue import ENQUEUE, FIND_BY_KEY
+from shared.queue.claim_limited import CLAIM_LIMITED, make_queues
+from shared.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
 from shared.queue.finish import (
     BY_INDEX,
     CANCELLED,
@@ -28,6 +30,8 @@ from shared.queue.finish import (
 from shared.queue.inspect import ATTEMPTS, GET_RUN, LIST_RUNS
 from shared.queue.lease import EXPIRE, HEARTBEAT, PROGRESS
 from shared.queue.operate import CLONE, RETRY, RUN_NOW
+from shared.queue.queues import LIST_QUEUES
+from shared.queue.workers import UNSERVED
 
 MANY = 100_000
 BATCH = 500
@@ -90,8 +94,12 @@ def looked_at(nodes: list[dict[str, Any]]) -> int:
     )
 
 
+def wanted(queues: list[str] | None = None) -> Wanted:
+    return Wanted({"noop": 60.0}, BATCH, queues)
+
+
 def claiming(queues: list[str] | None = None) -> dict[str, Any]:
-    return Wanted({"noop": 60.0}, BATCH, queues).parameters(WORKER)
+    return wanted(queues).parameters(WORKER)
 
 
 def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgConnection) -> None:
@@ -102,6 +110,21 @@ def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgCon
 
 def test_a_worker_of_a_small_queue_does_not_walk_through_a_large_one(filled: PgConnection) -> None:
     assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["small"]))) <= 50
+
+
+def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: PgConnection) -> None:
+    make_queues(filled, ["large"])
+    limited = replace(wanted(), declared={"large": 40}).parameters(WORKER)
+    nodes = plan(filled, BY_INDEX + CLAIM_LIMITED, limited)
+    # Who runs without having been claimed under the limit stands before the first that waits.
+    assert looked_at(nodes) <= BATCH + 200
+    assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "LockRows") == 40
+
+
+def test_looking_at_queues_and_for_what_nobody_serves_counts_a_thousand_of_each_at_most(filled: PgConnection) -> None:
+    everything = {"queues": None, "declared": "{}", "silence": 0}
+    for sql in (LIST_QUEUES, UNSERVED):
+        assert looked_at(plan(filled, BY_INDEX + sql, everything)) <= 2 * (1000 + BATCH) + 100
 
 
 def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:
@@ -158,7 +181,15 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
     filled: PgConnection, held: list[int], sql: str, before: str
 ) -> None:
     ending = {"worker": WORKER, "run_id": held[0], "lease_no": 1, "attempt": 1, "delay": 1, "until": "2100-01-01"}
-    why = {"error": "e", "error_type": "E", "stack": "", "permanent": False, "progress": "{}", "who": "a test"}
+    why = {
+        "error": "e",
+        "error_type": "E",
+        "stack": "",
+        "permanent": False,
+        "forensics": None,
+        "progress": "{}",
+        "who": "a test",
+    }
     nodes = plan(filled, sql, {**ending, **why}, before)
     assert 1 <= looked_at(nodes) <= 5
     assert "job_runs_pkey" in {node.get("Index Name") for node in nodes}
@@ -168,7 +199,7 @@ def test_enqueueing_finds_equal_keys_by_their_index(filled: PgConnection) -> Non
     keys = [None, "live:1", "old:1", *(f"new:{number}" for number in range(BATCH))]
     options = {"job_type": "noop", "queue": "large", "priority": 0, "run_at": None, "max_attempts": 10}
     wanted = {"payloads": ["{}"] * len(keys), "keys": keys, "fingerprints": [""] * len(keys), "created_by": None}
-    [insert] = [node for node in plan(filled, ENQUEUE, {**options, **wanted}) if node.get("Operation") == "Insert"]
+    [insert] = [node for node in plan(filled, ENQUEUE_MANY, {**options, **wanted}) if node.get("Operation") == "Insert"]
     assert insert["Conflict Arbiter Indexes"] == ["job_runs_idempotency_key"]
     assert (insert["Tuples Inserted"], insert["Conflicting Tuples"]) == (BATCH + 1, 2)
 
