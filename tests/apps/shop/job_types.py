@@ -40,7 +40,7 @@ SLOW = JobType("shop_slow", schema=Order, queue="packing", max_attempts=3, backo
 
 LIMITED = JobType("shop_limited", schema=Order, time_limit=0.5, backoff=fixed(3600, jitter=False))
 
-BOOK = JobType("shop_book", schema=Order, max_attempts=1)
+BOOK = JobType("shop_book", schema=Order, backoff=fixed(3600, jitter=False))
 
 NARROW = JobType("shop_narrow", schema=Order, queue="narrow", max_running=2, backoff=fixed(0, jitter=False))
 
