@@ -58,10 +58,25 @@ def transaction(url: str) -> Iterator[PgConnection]:
     """A connection of its own for one transaction: committed at the end, rolled back on an error, then closed."""
     connection = connect(url)
     try:
-        with connection:
+        with committed(connection):
             yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def committed(connection: PgConnection) -> Iterator[None]:
+    """Commit at the end of the block, roll back on an error.
+
+    The connection's own `with` would also roll back one that is broken, fail at that, and hide what had broken it.
+    """
+    try:
+        yield
+    except BaseException:
+        if not connection.closed:
+            connection.rollback()
+        raise
+    connection.commit()
 
 
 def engine(url: str, pool_size: int) -> sqlalchemy.Engine:

@@ -11,7 +11,7 @@ import structlog
 
 from shared import logs
 from shared.clock import elapsed
-from shared.database import PgConnection
+from shared.database import PgConnection, committed
 from shared.errors import CancelRequested, LeaseLost
 from shared.queue import Done, succeed
 from shared.stored_json import stored
@@ -80,7 +80,7 @@ class Run:
         self.check()
         connection = self._connect()
         try:
-            with connection:
+            with committed(connection):
                 yield connection
                 text = None if result is None else stored(result)
                 if not succeed(connection, self._worker, [Done(self.id, self.lease_no, text)]):

@@ -1,0 +1,35 @@
+"""Connections and transactions: what is committed, what is rolled back, and what an error says."""
+
+from __future__ import annotations
+
+import psycopg2
+import pytest
+
+from shared import database
+from shared.database import PgConnection
+
+ADD = "INSERT INTO cache_entries (name, value, expires_at) VALUES (%(name)s, 'true', now())"
+COUNT = "SELECT count(*) FROM cache_entries WHERE name = %(name)s"
+
+
+def add_and_fail(connection: PgConnection, name: str) -> None:
+    database.fetch_all(connection, ADD, {"name": name})
+    raise ValueError("on the way")
+
+
+def test_a_transaction_is_committed_at_its_end_and_rolled_back_on_an_error(module_url: str) -> None:
+    with database.transaction(module_url) as connection:
+        database.fetch_all(connection, ADD, {"name": "kept"})
+    with pytest.raises(ValueError, match="on the way"), database.transaction(module_url) as connection:
+        add_and_fail(connection, "undone")
+    with database.transaction(module_url) as connection:
+        assert database.fetch_value(connection, COUNT, {"name": "kept"}) == 1
+        assert database.fetch_value(connection, COUNT, {"name": "undone"}) == 0
+
+
+def test_the_error_that_broke_a_connection_is_told_and_not_that_it_is_broken(module_url: str) -> None:
+    with (
+        pytest.raises(psycopg2.OperationalError, match="terminating connection|server closed the connection"),
+        database.transaction(module_url) as connection,
+    ):
+        database.fetch_all(connection, "SELECT pg_terminate_backend(pg_backend_pid())")
