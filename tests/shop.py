@@ -88,9 +88,17 @@ class Shop:
         """Return when the run's handler works; a run that is running may still wait for a thread."""
         wait_until(lambda: self.row(run_id)["progress"], f"the handler of run {run_id} tells how far it is")
 
-    def open_door(self, run_id: int, lease_no: int) -> None:
+    def wait_for_knock(self, run_id: int, lease_no: int = 1) -> None:
+        """The same for shop_wait, at once: its handler stands at the door of this lease."""
+        knocked = self._door(run_id, f"{lease_no} knocked")
+        wait_until(knocked.exists, f"the handler of run {run_id} has knocked")
+
+    def open_door(self, run_id: int, lease_no: int = 1) -> None:
         """Let the handler of shop_wait that has this lease go on."""
-        Path(self.row(run_id)["payload"]["doors"], str(lease_no)).touch()
+        self._door(run_id, f"{lease_no} open").touch()
+
+    def _door(self, run_id: int, name: str) -> Path:
+        return Path(self.row(run_id)["payload"]["doors"], name)
 
     def sql(self, statement: str, **parameters: Any) -> list[dict[str, Any]]:
         """Run one statement and commit."""

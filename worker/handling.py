@@ -31,6 +31,8 @@ class Handling:
         """Call the handler; whatever it raises is its outcome, and none of ours."""
         given = Run(run, self.worker, self.connect)
         try:
+            # It may have waited here for long, in a frozen process too: what is lost or cancelled is not begun.
+            given.check()
             result = self.handlers[run.claimed.job_type](given)
             if given.finished:
                 return Outcome(run, finished=True)

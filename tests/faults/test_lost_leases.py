@@ -11,6 +11,7 @@ import pytest
 
 from shared import database, queue
 from shared.queue.operate import Admin
+from tests.gate import gate
 from tests.processes import read_until, rowcall, running, wait_until
 from tests.shop import Shop
 
@@ -52,14 +53,14 @@ def test_a_frozen_worker_wakes_to_a_lost_lease_and_its_end_of_the_run_is_refused
     shop: Shop, silent: subprocess.Popen[str], tmp_path: Path, ends: str
 ) -> None:
     run_id = shop.ask("shop_wait", doors=str(tmp_path), ends=ends)
-    shop.wait_until_begun(run_id)
+    shop.wait_for_knock(run_id)
     silent.send_signal(signal.SIGSTOP)
     shop.leases_run_out()
     shop.open_door(run_id, lease_no=2)
     assert "succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
     taken_over = shop.row(run_id)
     assert taken_over["result"] == {"packed": 1, "attempt": 2}
-    shop.open_door(run_id, lease_no=1)
+    shop.open_door(run_id)
     silent.send_signal(signal.SIGCONT)
     read_until(silent, "lease lost")
     silent.terminate()
@@ -69,18 +70,45 @@ def test_a_frozen_worker_wakes_to_a_lost_lease_and_its_end_of_the_run_is_refused
     assert shop.unsuccessful(run_id) == ["expire"]
 
 
+@pytest.mark.parametrize("worker_url", ["direct"], indirect=True)  # the gate's lock is a session's own
+def test_a_worker_that_was_frozen_between_claim_and_handler_does_not_begin_what_is_no_longer_its_own(
+    shop: Shop, tmp_path: Path
+) -> None:
+    # So short a lease can be waited out; the worker itself must see that it is over.
+    soon = {**shop.environment, "ROWCALL_LEASE": "1"}
+    run_id = shop.ask("shop_wait", doors=str(tmp_path))
+    with gate(shop.url) as barred:
+        barred.hold_change("NEW.status = 'running'")
+        with running(soon, "worker", "run", "--grace", "0") as frozen:
+            barred.wait()
+            frozen.send_signal(signal.SIGSTOP)
+            barred.open()
+            wait_until(
+                lambda: shop.sql("SELECT id FROM job_runs WHERE locked_until < now()"),
+                "the frozen worker's lease is over",
+            )
+            shop.open_door(run_id, lease_no=2)
+            assert "succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
+            frozen.send_signal(signal.SIGCONT)
+            read_until(frozen, "lease lost")
+    assert not (tmp_path / "1 knocked").exists()
+    assert shop.row(run_id)["result"] == {"packed": 1, "attempt": 2}
+
+
 def test_a_failure_from_before_cancel_and_retry_ends_nothing_of_the_runs_new_life_in_the_same_worker(
     shop: Shop, silent: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     run_id = shop.ask("shop_wait", doors=str(tmp_path), ends="badly at first")
-    before = shop.wait(run_id, "running")
+    shop.wait_for_knock(run_id)
+    before = shop.row(run_id)
     with database.transaction(shop.url) as connection:
         queue.force_cancel(connection, run_id, 1, Admin("a test"))
         queue.retry(connection, run_id, Admin("a test"))
-    now = shop.wait(run_id, "running")
+    shop.wait_for_knock(run_id, lease_no=2)
+    now = shop.row(run_id)
     # Everything but the number of the lease is as it was.
     assert (now["locked_by"], now["attempts"], now["lease_no"]) == (before["locked_by"], 1, 2)
-    shop.open_door(run_id, lease_no=1)
+    shop.open_door(run_id)
     read_until(silent, "lease lost")
     assert shop.row(run_id)["status"] == "running"
     shop.open_door(run_id, lease_no=2)

@@ -18,13 +18,13 @@ def shop(environment: dict[str, str], worker_url: str) -> Shop:
 def test_what_was_begun_is_finished_under_its_lease_and_nothing_else_is_begun(shop: Shop, tmp_path: Path) -> None:
     begun = shop.ask("shop_wait", doors=str(tmp_path))
     worker = start(shop.environment, "worker", "run", "--grace", "3600")
-    shop.wait_until_begun(begun)
+    shop.wait_for_knock(begun)
     worker.terminate()
     read_until(worker, "worker stopping")
     until = shop.row(begun)["locked_until"]
     later = shop.ask("noop")
     wait_until(lambda: shop.row(begun)["locked_until"] > until, "the stopping worker renews its lease")
-    shop.open_door(begun, lease_no=1)
+    shop.open_door(begun)
     worker.communicate()
     assert worker.returncode == 0
     run = shop.row(begun)

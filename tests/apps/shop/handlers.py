@@ -138,9 +138,9 @@ def narrow(run: Run) -> None:
 
 @handles("shop_wait")
 def wait(run: Run) -> object:
-    """Wait at the door of this lease, looking at nothing else, and then end as the payload says."""
-    run.progress(0, "at the door")
-    while not Path(run.payload["doors"], str(run.lease_no)).exists():
+    """Knock, wait at the door of this lease, looking at nothing else, and then end as the payload says."""
+    Path(run.payload["doors"], f"{run.lease_no} knocked").touch()
+    while not Path(run.payload["doors"], f"{run.lease_no} open").exists():
         time.sleep(0.01)  # the work
     return pack(run)
 

@@ -13,7 +13,7 @@ class Order(Schema):
 
 
 class Errand(Order):
-    """An order whose handlers wait, each at its door: a file in this folder, called as the lease is numbered."""
+    """An order whose handlers knock and wait, each lease at a door of its own: files in this folder."""
 
     doors = fields.String(required=True)
 
