@@ -31,7 +31,13 @@ class Shop:
             # Leases stay as long as in life, so that a busy machine loses none; tests back-date them instead.
             "ROWCALL_HEARTBEAT": "0.2",
         }
+        self.connect()
         self.sql("CREATE TABLE IF NOT EXISTS shipments (order_id bigint NOT NULL)")
+
+    def connect(self) -> None:
+        """Connect anew; one connection serves all looks at the database, because tests look often."""
+        self._connection = database.connect(self.url)
+        self._connection.autocommit = True
 
     def ask(self, job_type: str, **payload: Any) -> int:
         """A run, written as enqueue would write it; the tests' own process does not know the shop's types."""
@@ -53,13 +59,11 @@ class Shop:
 
     def row(self, run_id: int) -> dict[str, Any]:
         """The run as it stands."""
-        with database.transaction(self.url) as connection:
-            return row_of(connection, run_id)
+        return row_of(self._connection, run_id)
 
     def unsuccessful(self, run_id: int) -> list[str]:
         """How the run's attempts ended that did not succeed, the first one first."""
-        with database.transaction(self.url) as connection:
-            return [attempt["outcome"] for attempt in queue.attempts_of(connection, run_id)]
+        return [attempt["outcome"] for attempt in queue.attempts_of(self._connection, run_id)]
 
     def count(self, status: str) -> int:
         """How many runs have this status."""
@@ -102,8 +106,7 @@ class Shop:
 
     def sql(self, statement: str, **parameters: Any) -> list[dict[str, Any]]:
         """Run one statement and commit."""
-        with database.transaction(self.url) as connection:
-            return database.fetch_all(connection, statement, parameters)
+        return database.fetch_all(self._connection, statement, parameters)
 
     def leases_run_out(self) -> None:
         """What time would do to the leases that nobody renews."""

@@ -55,6 +55,7 @@ def test_ten_restarts_under_load_lose_no_run_and_double_none(environment: dict[s
             for restart in range(RESTARTS):
                 shop.wait_for_more(50)
                 server.restart(ENDINGS[restart % len(ENDINGS)])
+                shop.connect()
             shop.wait_for_more(50)
             asking.kill()
             asking.wait()

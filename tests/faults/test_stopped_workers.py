@@ -51,6 +51,7 @@ SHIPMENTS = 200
 QUICK = 1500
 
 
+@pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
 def test_stopping_one_worker_after_another_in_the_middle_of_much_work_costs_no_attempt(shop: Shop) -> None:
     shop.ask_many("shop_ship", [{"order_id": number} for number in range(SHIPMENTS)])
     shop.ask_many("noop", [{}] * QUICK)
