@@ -19,11 +19,11 @@ RETURNING *
 """
 
 # lease_no as seen: who looked at one attempt must not cut off the next.  The owner's fence no longer matches.
+# `change` has locked the row, so what is seen here is what is ended.
 FORCE_CANCEL = f"""
 WITH seen AS (
     SELECT id, locked_by AS worker FROM job_runs
     WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.FORCE_CANCEL)}
-    FOR UPDATE
 ), ended AS (
     UPDATE job_runs AS run
     SET status = '{Status.CANCELLED}', finished_at = now(), updated_at = now(),

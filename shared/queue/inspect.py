@@ -9,6 +9,9 @@ from shared.errors import RunNotFound
 
 GET_RUN = "SELECT * FROM job_runs WHERE id = %(run_id)s"
 
+# For who means to change it: waits for whoever is changing it now, and shows what that became.
+LOCK_RUN = f"{GET_RUN} FOR UPDATE"
+
 # job_attempts' primary key, in its order.
 ATTEMPTS = "SELECT * FROM job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no"
 
@@ -26,7 +29,16 @@ LARGEST_ID = 2**63 - 1
 
 def get_run(connection: Connection, run_id: int) -> Row:
     """The run with this id, or RunNotFound."""
-    row = fetch_one(connection, GET_RUN, {"run_id": run_id}) if 0 < run_id <= LARGEST_ID else None
+    return _found(connection, GET_RUN, run_id)
+
+
+def lock_run(connection: Connection, run_id: int) -> Row:
+    """The same, and nobody else can change it before the caller's transaction ends."""
+    return _found(connection, LOCK_RUN, run_id)
+
+
+def _found(connection: Connection, sql: str, run_id: int) -> Row:
+    row = fetch_one(connection, sql, {"run_id": run_id}) if 0 < run_id <= LARGEST_ID else None
     if row is None:
         raise RunNotFound(run_id)
     return row

@@ -8,7 +8,7 @@ from typing import Any
 from shared.audit import record
 from shared.database import Connection, Row, fetch_all, fetch_one
 from shared.errors import RunNotFound, TransitionRefused
-from shared.queue.inspect import get_run
+from shared.queue.inspect import get_run, lock_run
 from shared.queue.wake import WAKE
 from shared.status import Event, Status, allowed, sources_of
 
@@ -60,27 +60,18 @@ def clone(connection: Connection, run_id: int, admin: Admin) -> Row:
     row = fetch_one(connection, CLONE, {"run_id": run_id, "who": admin.who})
     if row is None:
         raise RunNotFound(run_id)
-    record(
-        connection,
-        admin.who,
-        "clone",
-        "run",
-        row["id"],
-        {"cloned_from": before["id"]},
-        None,
-        admin.request_id,
-    )
+    fetch_all(connection, f"SELECT {WAKE}")
+    record(connection, admin.who, "clone", "run", row["id"], {"cloned_from": before["id"]}, None, admin.request_id)
     return row
 
 
 def change(connection: Connection, event: Event, sql: str, run_id: int, admin: Admin, **more: Any) -> Row:
     """Carry one admin's event out: the row as it is now, or TransitionRefused with what is possible instead."""
-    before = get_run(connection, run_id)
+    before = lock_run(connection, run_id)
     row = fetch_one(connection, sql, {"run_id": run_id, **more})
     if row is None:
-        now = get_run(connection, run_id)
-        status = Status(now["status"])
-        raise TransitionRefused(run_id, event, status, allowed(status), reason=f"lease {now['lease_no']}")
+        status = Status(before["status"])
+        raise TransitionRefused(run_id, event, status, allowed(status), reason=f"lease {before['lease_no']}")
     if row["status"] == Status.QUEUED:
         fetch_all(connection, f"SELECT {WAKE}")
     record(connection, admin.who, event, "run", run_id, _audited(before), _audited(row), admin.request_id)
