@@ -27,9 +27,37 @@ def test_a_claim_counts_the_attempt_and_opens_a_lease_of_the_types_length(connec
     assert (now["locked_until"] - now["started_at"]).total_seconds() == 77
 
 
+def test_each_type_has_a_lease_of_its_own_length(connection: PgConnection) -> None:
+    long = run_in(connection, Status.QUEUED, job_type="'long'")
+    queue.claim(connection, "worker-2", Wanted({"noop": 60.0, "long": 600.0}, 10))
+    now = row_of(connection, long["id"])
+    assert (now["locked_until"] - now["started_at"]).total_seconds() == 600
+
+
+def test_an_attempt_begins_without_the_progress_of_the_one_before(connection: PgConnection) -> None:
+    run = run_in(connection, Status.FAILED, progress="'{}'")
+    assert claimed_ids(connection) == [run["id"]]
+    assert row_of(connection, run["id"])["progress"] is None
+
+
 def test_what_is_not_due_waits(connection: PgConnection) -> None:
     run_in(connection, Status.QUEUED, run_at="now() + interval '1 second'")
+    due = run_in(connection, Status.QUEUED, run_at="now()")
+    assert claimed_ids(connection) == [due["id"]]
+
+
+def test_a_run_without_attempts_left_is_left_alone(connection: PgConnection) -> None:
+    run_in(connection, Status.QUEUED, attempts="5", max_attempts="5")
     assert claimed_ids(connection) == []
+
+
+def test_results_and_the_next_claim_go_in_one_statement(connection: PgConnection) -> None:
+    done, running = (run_in(connection, Status.RUNNING) for _ in range(2))
+    due = run_in(connection, Status.QUEUED)
+    results = [queue.Done(done["id"], 3, '{"sum": 7}'), queue.Done(running["id"], 2, None)]
+    finished, met = queue.finish_and_claim(connection, WORKER, results, Wanted(NOOP, 10))
+    assert (finished, [claimed.run_id for claimed in met.claimed]) == ({done["id"]}, [due["id"]])
+    assert (row_of(connection, done["id"])["result"], row_of(connection, running["id"])) == ({"sum": 7}, running)
 
 
 def test_the_urgent_first_then_the_longest_due_then_the_first_asked_for(connection: PgConnection) -> None:
@@ -38,7 +66,21 @@ def test_the_urgent_first_then_the_longest_due_then_the_first_asked_for(connecti
     third = run_in(connection, Status.FAILED)
     first = run_in(connection, Status.QUEUED, run_at="now() - interval '2 hours'")
     expected = [run["id"] for run in (first, second, third, late)]
-    assert claimed_ids(connection, limit=3) + claimed_ids(connection, limit=3) == expected
+    one_by_one = [run_id for _ in expected for run_id in claimed_ids(connection, limit=1)]
+    assert one_by_one == expected
+
+
+def test_a_batch_is_begun_with_its_most_urgent(connection: PgConnection) -> None:
+    late = run_in(connection, Status.QUEUED, priority="1")
+    urgent = run_in(connection, Status.QUEUED)
+    assert claimed_ids(connection) == [urgent["id"], late["id"]]
+
+
+def test_a_batch_is_no_larger_than_was_asked_for_however_many_queues_have_something(connection: PgConnection) -> None:
+    for name in ("'mail'", "'reports'"):
+        run_in(connection, Status.QUEUED, queue=name)
+        run_in(connection, Status.QUEUED, queue=name)
+    assert len(claimed_ids(connection, limit=3)) == 3
 
 
 def test_the_queue_that_waited_longest_goes_first_so_none_starves(connection: PgConnection) -> None:
@@ -53,10 +95,13 @@ def test_only_the_queues_that_were_named_are_served(connection: PgConnection) ->
     assert claimed_ids(connection, queues=["reports"]) == [mine["id"]]
 
 
-def test_a_paused_queue_is_left_alone(connection: PgConnection) -> None:
-    run_in(connection, Status.QUEUED, queue="'mail'")
+def test_a_paused_queue_is_left_alone_until_it_goes_on(connection: PgConnection) -> None:
+    mail = run_in(connection, Status.QUEUED, queue="'mail'")
+    other = run_in(connection, Status.QUEUED, queue="'reports'")
     fetch_all(connection, "INSERT INTO queues (name, paused_at) VALUES ('mail', now())")
-    assert claimed_ids(connection) == []
+    assert claimed_ids(connection) == [other["id"]]
+    fetch_all(connection, "UPDATE queues SET paused_at = NULL")
+    assert claimed_ids(connection) == [mail["id"]]
 
 
 def test_an_unknown_type_is_left_for_a_newer_worker(connection: PgConnection) -> None:
@@ -92,6 +137,24 @@ def test_a_claim_meets_the_leases_that_ran_out(
     assert (now["status"], now["error_type"]) == (becomes, "LeaseExpired")
     assert f"lease of {WORKER} ran out" in now["last_error"]
     assert [kept["outcome"] for kept in queue.attempts_of(connection, run["id"])] == ["expire"]
+
+
+def test_each_of_two_leases_that_ran_out_is_kept_as_its_own_workers(connection: PgConnection) -> None:
+    lost = [
+        run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'", locked_by=f"'{worker}'")
+        for worker in (WORKER, "worker-3")
+    ]
+    queue.claim(connection, "worker-2", Wanted(NOOP, 10))
+    assert [[kept["worker"] for kept in queue.attempts_of(connection, run["id"])] for run in lost] == [
+        [WORKER],
+        ["worker-3"],
+    ]
+
+
+def test_a_run_that_is_still_worked_on_takes_nobodys_place(connection: PgConnection) -> None:
+    run_in(connection, Status.RUNNING, run_at="now() - interval '1 hour'")
+    due = run_in(connection, Status.QUEUED)
+    assert claimed_ids(connection, limit=1) == [due["id"]]
 
 
 def test_a_run_whose_lease_ran_out_is_taken_over_at_the_next_claim(connection: PgConnection) -> None:

@@ -118,9 +118,28 @@ def test_only_the_owner_of_the_very_lease_can_write(
     assert row_of(connection, run["id"]) == run
 
 
-def test_force_cancel_spares_a_lease_that_was_not_seen(connection: PgConnection) -> None:
-    run = run_in(connection, Status.RUNNING)
-    assert not attempt(connection, Event.FORCE_CANCEL, {**run, "lease_no": run["lease_no"] - 1})
+@pytest.mark.parametrize("event", [event for event in ACTS if event is not Event.CLAIM])
+def test_an_event_happens_to_one_run_and_leaves_its_like_alone(connection: PgConnection, event: Event) -> None:
+    status = BY_EVENT[event].sources[0]
+    run, alike = (run_in(connection, status, **ready(event, status)) for _ in range(2))
+    assert attempt(connection, event, run)
+    assert row_of(connection, alike["id"]) == alike
+
+
+@pytest.mark.parametrize("worker", [WORKER, "worker-2"])
+@pytest.mark.parametrize("lease_no", [3, 2])
+def test_progress_is_told_by_the_owner_of_the_very_lease(connection: PgConnection, worker: str, lease_no: int) -> None:
+    run, alike = (run_in(connection, Status.RUNNING) for _ in range(2))
+    queue.note_progress(connection, worker, (run["id"], lease_no), '{"share": 0.5}')
+    told = {"share": 0.5} if (worker, lease_no) == (WORKER, 3) else None
+    assert row_of(connection, run["id"])["progress"] == told
+    assert row_of(connection, alike["id"]) == alike
+
+
+@pytest.mark.parametrize("event", [Event.FORCE_CANCEL, Event.EXPIRE])
+def test_a_lease_that_was_not_seen_is_spared(connection: PgConnection, event: Event) -> None:
+    run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING))
+    assert not attempt(connection, event, {**run, "lease_no": run["lease_no"] - 1})
     assert row_of(connection, run["id"]) == run
 
 
@@ -159,6 +178,37 @@ def test_the_last_attempt_cannot_end_in_failed(connection: PgConnection) -> None
     assert row_of(connection, run["id"]) == run
 
 
+@pytest.mark.parametrize(
+    ("event", "error"),
+    [
+        (Event.FAIL, ("it broke", "ValueError")),
+        (Event.GIVE_UP, ("it broke", "ValueError")),
+        (Event.RELEASE, ("stopping", "Released")),
+        (Event.EXPIRE, ("the lease of worker-1 ran out: the worker died, froze, or lost the database", "LeaseExpired")),
+    ],
+)
+def test_the_latest_error_is_shown(connection: PgConnection, event: Event, error: tuple[str, str]) -> None:
+    run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING))
+    assert attempt(connection, event, run)
+    now = row_of(connection, run["id"])
+    assert (now["last_error"], now["error_type"], now["failed_at"]) == (*error, now["updated_at"])
+
+
+@pytest.mark.parametrize(("event", "seconds"), [(Event.FAIL, 30), (Event.EXPIRE, 0), (Event.RUN_NOW, 0)])
+def test_when_a_run_is_due_again(connection: PgConnection, event: Event, seconds: int) -> None:
+    status = BY_EVENT[event].sources[0]
+    run = run_in(connection, status, **ready(event, status))
+    assert attempt(connection, event, run)
+    now = row_of(connection, run["id"])
+    assert (now["run_at"] - now["updated_at"]).total_seconds() == seconds
+
+
+def test_a_result_is_kept(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert attempt(connection, Event.SUCCEED, run)
+    assert row_of(connection, run["id"])["result"] == {"done": 1}
+
+
 def test_cancelled_needs_that_cancelling_was_asked_for(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     assert not attempt(connection, Event.CANCELLED, run)
@@ -183,10 +233,27 @@ def test_a_heartbeat_tells_the_owner_that_cancelling_was_asked_for(connection: P
 
 
 def test_a_retry_forgets_attempts_and_error_but_never_the_lease_number(connection: PgConnection) -> None:
-    run = run_in(connection, Status.DEAD, last_error="'it broke'", error_type="'ValueError'", failed_at="now()")
+    run = run_in(
+        connection,
+        Status.DEAD,
+        last_error="'it broke'",
+        error_type="'ValueError'",
+        failed_at="now()",
+        last_stack="'Traceback'",
+        progress="'{}'",
+        cancel_requested_at="now()",
+    )
     now = queue.retry(connection, run["id"], ADMIN)
-    assert (now["attempts"], now["last_error"], now["error_type"], now["failed_at"]) == (0, None, None, None)
-    assert now["lease_no"] == run["lease_no"]
+    forgotten = ("last_error", "error_type", "failed_at", "last_stack", "progress", "cancel_requested_at")
+    assert [now[name] for name in forgotten] == [None] * len(forgotten)
+    assert (now["attempts"], now["lease_no"], now["run_at"]) == (0, run["lease_no"], now["updated_at"])
+
+
+@pytest.mark.parametrize("event", [Event.ASK_TO_CANCEL, Event.FORCE_CANCEL])
+def test_when_cancelling_was_first_asked_for_is_kept(connection: PgConnection, event: Event) -> None:
+    run = run_in(connection, Status.RUNNING, cancel_requested_at="now() - interval '1 minute'")
+    assert attempt(connection, event, run)
+    assert row_of(connection, run["id"])["cancel_requested_at"] == run["cancel_requested_at"]
 
 
 def test_a_snoozed_attempt_is_given_back(connection: PgConnection) -> None:
