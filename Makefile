@@ -1,6 +1,6 @@
 # Rowcall's front door for people.  Needs Python >= 3.11 and make, nothing else; PostgreSQL comes with it.
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format check bench docs lock clean
+.PHONY: help up test lint format check mutants bench docs lock clean
 SHELL := /bin/sh
 
 # The first Python on the PATH that is new enough; `make PYTHON=/path/to/python up` chooses another.
@@ -8,6 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 RUN := .venv/bin/python -m
 PYTEST_ARGS ?=
+MUTANTS_ARGS ?=
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +31,9 @@ format: .venv/installed ## let ruff format the code and mend what it can
 
 check: lint ## what CI runs: lint, and the whole suite, also what needs the package index or Debian's programs
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="--whole $(PYTEST_ARGS)"
+
+mutants: .venv/installed ## take the queue's guards away one by one, and print which test noticed
+	@$(RUN) tests.mutants $(MUTANTS_ARGS)
 
 bench: .venv/installed ## measure the queue beside bare SQL in one run
 	@$(RUN) tests.bench

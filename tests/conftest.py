@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 from migrations.migrate import migrate
 from shared import database
@@ -31,10 +32,28 @@ for variable in [name for name in os.environ if name == "DATABASE_URL" or name.s
 # Programs of Debian that some tests need, where they may lie besides the PATH.
 PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 
+# What Hypothesis draws is the same each time, so that a test fails because of a change and not by chance; new examples
+# are looked for with --hypothesis-profile=search.  A database answers when it can.
+settings.register_profile(
+    "rowcall",
+    derandomize=True,
+    max_examples=200,
+    stateful_step_count=10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+    print_blob=True,
+)
+settings.register_profile("search", settings.get_profile("rowcall"), derandomize=False, max_examples=5_000)
+# Whether it fails is all that is asked of it: the failing example need not be made smaller.
+settings.register_profile("mutants", settings.get_profile("rowcall"), phases=[Phase.generate])
+settings.load_profile("rowcall")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`make check` runs the whole suite; `make test` what needs no network and no program that is not here."""
     parser.addoption("--whole", action="store_true", help="also tests that need the package index or a missing program")
+    parser.addoption("--home", type=Path, help="use the server of this home, with those who use it already")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,10 +72,10 @@ def _cannot_run(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
+def server_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
     """The maintenance database of the session's server, which all xdist workers share."""
     base = tmp_path_factory.getbasetemp()
-    home = (base if worker_id == "master" else base.parent) / "rowcall"
+    home = pytestconfig.getoption("--home") or (base if worker_id == "master" else base.parent) / "rowcall"
     with open_server(home, SOURCE, options=UNSAFE_AND_FAST) as server:
         yield server.url
 

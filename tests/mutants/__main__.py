@@ -1,0 +1,72 @@
+"""`make mutants`: take the queue's guards away one by one, and print which test noticed."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+
+from shared.embedded import open_server
+from tests.conftest import SOURCE, UNSAFE_AND_FAST
+from tests.mutants.copies import NONSENSE, Copies, Verdict
+from tests.mutants.listed import MUTANTS, QUEUE
+from tests.mutants.mutant import Mutant
+
+# What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
+FOLDER = "tests/database/"
+SENTENCES = tuple(f"{FOLDER}test_{name}.py" for name in ("transitions", "claim", "limits", "enqueue"))
+MODEL = f"{FOLDER}test_model.py"
+
+# Where a file's tests have another name.
+OWN_TESTS = {"claim_limited": "limits"}
+
+# A mutant that lets two wait for each other must not wait for ever.
+OPTIONS = {**UNSAFE_AND_FAST, "lock_timeout": "10s"}
+
+
+@click.command()
+@click.option("--model-only", is_flag=True, help="Let only the model-based test look, to see how much it finds alone.")
+@click.option("--only", default="", metavar="TEXT", help="Only mutants with this in their name, file or place.")
+@click.option("--jobs", default=2, show_default=True, help="Mutants at a time.")
+def main(model_only: bool, only: str, jobs: int) -> None:
+    """Take the queue's guards away one by one, and print which test noticed; exit 1 if one was not missed."""
+    began = time.monotonic()
+    chosen = [mutant for mutant in MUTANTS if only in f"{mutant.name} {mutant.file} {mutant.place}"]
+    with tempfile.TemporaryDirectory() as name, open_server(Path(name) / "server", SOURCE, options=OPTIONS):
+        copies = Copies(Path(name), Path(name) / "server", jobs)
+        sound = copies.try_out(None, tests_for(None, model_only))
+        if sound.test:
+            raise click.ClickException(f"{sound.test} fails without any mutant: {sound.reason}")
+        with ThreadPoolExecutor(max_workers=jobs) as trials:
+            verdicts = trials.map(lambda mutant: copies.try_out(mutant, tests_for(mutant, model_only)), chosen)
+            caught = sum([shown(mutant, verdict) for mutant, verdict in zip(chosen, verdicts, strict=True)])
+    click.echo(f"{caught} of {len(chosen)} mutants were caught, in {time.monotonic() - began:.0f} s")
+    sys.exit(caught < len(chosen))
+
+
+def tests_for(mutant: Mutant | None, model_only: bool) -> tuple[str, ...]:
+    """The tests in the order in which they are tried: those of the mutant's own file before the others."""
+    if model_only:
+        return (MODEL,)
+    own = f"{FOLDER}test_{OWN_TESTS.get(Path(mutant.file).stem, Path(mutant.file).stem)}.py" if mutant else ""
+    return (*sorted(SENTENCES, key=lambda name: name != own), MODEL)
+
+
+def shown(mutant: Mutant, verdict: Verdict) -> bool:
+    """Print one line; whether the mutant was caught, and was worth catching."""
+    if verdict.test is None:
+        who = "SURVIVED"
+    elif NONSENSE.search(verdict.reason):
+        who = f"NONSENSE: {verdict.reason}"
+    else:
+        who = verdict.test.removeprefix(FOLDER)
+    click.echo(f"{mutant.file.removeprefix(QUEUE):11} {mutant.name:58} {verdict.seconds:5.1f} s  {who}")
+    return verdict.test is not None and not NONSENSE.search(verdict.reason)
+
+
+if __name__ == "__main__":
+    main()

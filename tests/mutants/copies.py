@@ -1,0 +1,97 @@
+"""Copies of Rowcall, in which the tests meet one mutant each."""
+
+from __future__ import annotations
+
+import compileall
+import contextlib
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.mutant import ROOT, Mutant
+
+COPIED = ("api", "worker", "shared", "migrations", "tests", "pyproject.toml")
+
+PYTEST = (
+    *("-m", "pytest", "--exitfirst", "--tb=no", "-rfE", "--assert=plain"),
+    *("-p", "no:cacheprovider", "-p", "tests.mutants.inside", "--hypothesis-profile=mutants"),
+)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - (.*))?$", re.MULTILINE)
+
+# A mutant must be wrong, and not nonsense that neither Python nor PostgreSQL would read.
+NONSENSE = re.compile(r"SyntaxError|Undefined(?:Column|Table|Function)|NameError|ImportError|IndentationError")
+
+# All tests take a tenth of this on a quiet machine.
+LIMIT_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The test that failed, with the first words of its reason, or None where all passed; and how long that took."""
+
+    test: str | None
+    reason: str
+    seconds: float
+
+
+class Copies:
+    """As many copies as trials at a time; all of them use one server."""
+
+    def __init__(self, folder: Path, server: Path, count: int) -> None:
+        self._server = server
+        self._free: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for number in range(count):
+            copy = folder / f"copy-{number}"
+            copy.mkdir()
+            for name in COPIED:
+                source = ROOT / name
+                (shutil.copytree if source.is_dir() else shutil.copy2)(source, copy / name)
+            compileall.compile_dir(copy, quiet=2)
+            self._free.put(copy)
+
+    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> Verdict:
+        """Run the tests, up to the first that fails, with this mutant in place."""
+        copy = self._free.get()
+        try:
+            with in_place(mutant, copy) if mutant else contextlib.nullcontext():
+                return self._verdict(copy, tests)
+        finally:
+            self._free.put(copy)
+
+    def _verdict(self, copy: Path, tests: Sequence[str]) -> Verdict:
+        began = time.monotonic()
+        ended = subprocess.run(
+            [sys.executable, *PYTEST, f"--home={self._server}", *tests],
+            cwd=copy,
+            # Bytecode of a mutant must not outlive it; COLUMNS keeps pytest from cutting the reasons short.
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "500"},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        failed = FAILED.search(ended.stdout)
+        if ended.returncode not in {0, 1} or (ended.returncode == 1 and failed is None):
+            raise RuntimeError(f"pytest ended with {ended.returncode}:\n{ended.stdout}\n{ended.stderr}")
+        test, reason = failed.groups(default="") if failed else (None, "")
+        return Verdict(test, reason, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def in_place(mutant: Mutant, root: Path) -> Iterator[None]:
+    """Write the mutant into this copy, and take it out again.  The file's old time keeps its old bytecode valid."""
+    path = root / mutant.file
+    text, times = path.read_text(), path.stat()
+    path.write_text(mutant.applied(root))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))

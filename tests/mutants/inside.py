@@ -1,0 +1,16 @@
+"""A plugin for the tests that meet a mutant: are they really those of the copy, and is it the copy that they test?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import shared
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to judge a mutant by what is installed."""
+    for module in (shared.__file__, __file__):
+        if module is None or not Path(module).is_relative_to(config.rootpath):
+            raise pytest.UsageError(f"{module} is not in the copy {config.rootpath}: no mutant would be tested")

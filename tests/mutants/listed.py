@@ -1,0 +1,377 @@
+"""The mutants.  Each takes one guard from the queue, or one thing that an event does to the row.
+
+What the table's own CHECKs and keys guard a second time is here as well: then it is they that a test sees at work.
+Left out is what no test can tell from the original:
+
+- `status` in an owner's statement and where a lease runs out: the CHECK lease_iff_running says that who has a locked_by
+  or a locked_until is running.
+- `id = ANY(...)` where many leases are written at once: it finds the rows, and the lease's key, which holds the id,
+  decides.
+- the inner LIMIT of the claim: it spares work, and the outer one decides.
+- `status` where the claim ends leases: one statement changes a row only once, and its claim comes first.
+"""
+
+from __future__ import annotations
+
+from shared.status import Event
+from tests.mutants.mutant import Mutant
+
+QUEUE = "shared/queue/"
+
+
+def at(file: str, place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
+    """Mutants of one place: what goes wrong, what stands there, and what stands there instead."""
+    return [Mutant(name, QUEUE + file, place, stands, instead) for name, stands, instead in changes]
+
+
+CLAIM = [
+    *at(
+        "claim.py",
+        "LANES",
+        ("the urgent wait behind the longest due", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.run_at"),
+        ("a queue may starve another", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.priority"),
+        ("queues that were not named are served", "lanes.queue = ANY(%(queues)s::text[])", "true"),
+        ("a paused queue is served", " AND queues.paused_at IS NULL", ""),
+        ("a queue that goes on is left alone", "queues.paused_at IS NULL", "queues.name IS NULL"),
+        ("another queue's pause counts", "ON queues.name = lanes.queue", "ON true"),
+        ("a lane due at this very moment waits", "lanes.run_at <= now()", "lanes.run_at < now()"),
+        ("a type's own limit does not count", "(%(declared)s::jsonb ->> lanes.queue)::integer", "NULL"),
+        ("a queue's own limit does not count", "least(queues.max_running, ", "least(NULL, "),
+    ),
+    *at(
+        "claim.py",
+        "CLAIMABLE",
+        ("running runs take others' places", "status IN {sources_of(Event.CLAIM)} AND attempts", "attempts"),
+        ("runs without attempts left are claimed", "AND attempts < max_attempts", ""),
+        ("unknown types are claimed", "AND job_type = ANY(%(job_types)s::text[])", ""),
+    ),
+    *at("claim.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
+    *at(
+        "claim.py",
+        "MET",
+        (
+            "runs not due are claimed",
+            "priority = due_lanes.priority AND run_at <= now()",
+            "priority = due_lanes.priority",
+        ),
+        ("within a queue the first asked for goes first", "ORDER BY run_at, id\n", "ORDER BY id\n"),
+        ("within a queue the last due goes first", "ORDER BY run_at, id\n", "ORDER BY run_at DESC, id\n"),
+        ("claims wait for each other", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        ("claims lock nothing", "FOR UPDATE SKIP LOCKED", ""),
+        ("each queue fills a batch of its own", "LIMIT %(limit)s\n)", ")"),
+        ("an ordinary claim takes no notice of limits", "WHERE due_lanes.max_running IS NULL", ""),
+    ),
+    *at(
+        "claim.py",
+        "TAKEN",
+        ("what is ended is claimed as well", " WHERE status IN {sources_of(Event.CLAIM)}))", "))"),
+        ("a claim does not count the attempt", "run.attempts + 1", "run.attempts"),
+        ("a claim opens the old lease again", "run.lease_no + 1", "run.lease_no"),
+        ("every type has the lease of one", "->> run.job_type)", "->> 'noop')"),
+        ("an attempt does not say when it began", "started_at = now(), ", ""),
+        ("an attempt begins with the last one's progress", ", progress = NULL", ""),
+        ("a lease ended by a claim is not remembered", '({EXPIRED_HISTORY.format(seen="met")}', "(SELECT 1"),
+        ("a worker begins with the less urgent", "ORDER BY priority, run_at, id", "ORDER BY id"),
+    ),
+    *at(
+        "claim.py",
+        "LIMITED",
+        (
+            "what is most urgent and limited is not told first",
+            "SELECT max_running IS NOT NULL FROM",
+            "SELECT false FROM",
+        ),
+        ("what is limited is not told of", "EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL)", "false"),
+    ),
+    *at(
+        "claim.py",
+        "FINISH_AND_CLAIM",
+        ("results sent with a claim are lost", "({SUCCEED})", "(SELECT 0 AS id WHERE false)"),
+    ),
+]
+
+LIMITED = at(
+    "claim_limited.py",
+    "CLAIM_LIMITED",
+    ("two claims use one queue's places at once", "FOR UPDATE OF queues SKIP LOCKED", ""),
+    ("limited claims wait for each other", "FOR UPDATE OF queues SKIP LOCKED", "FOR UPDATE OF queues"),
+    ("who has ended still holds a place", " AND run.status = '{Status.RUNNING}'", ""),
+    ("leases that ran out hold their places", "AND {LEASE_IS_OVER}", "AND false"),
+    ("leases still running are ended for their places", "AND {LEASE_IS_OVER}", ""),
+    ("who runs does not count", "(SELECT count(*) FROM held WHERE held.name = due_lanes.queue)", "0"),
+    ("who runs counts in every queue", " WHERE held.name = due_lanes.queue)", ")"),
+    ("under a limit runs not due are claimed", "AND run_at <= now() AND {CLAIMABLE}", "AND {CLAIMABLE}"),
+    ("under a limit anything is claimed", "AND {CLAIMABLE}", "AND status <> 'running'"),
+    ("under a limit the last due goes first", "ORDER BY run_at, id\n", "ORDER BY run_at DESC, id DESC\n"),
+    ("each priority has the limit for itself", "WHERE position <= room", "WHERE true"),
+    (
+        "under a limit the urgent wait",
+        "PARTITION BY queue ORDER BY priority, run_at, id",
+        "PARTITION BY queue ORDER BY id",
+    ),
+    ("under a limit more is claimed than was asked for", "ORDER BY priority, run_at, id LIMIT %(limit)s", ""),
+    ("who still runs is forgotten", "WHERE held.name = queues.name AND held.id NOT IN", "WHERE held.id NOT IN"),
+    (
+        "who begins is forgotten",
+        "SELECT met.id FROM met WHERE met.queue = queues.name AND",
+        "SELECT met.id FROM met WHERE false AND",
+    ),
+    ("nobody says that another claim was in the way", "max_running > 0 AND queue NOT IN", "false AND queue NOT IN"),
+)
+
+LEASE = [
+    *at(
+        "lease.py",
+        "HEARTBEAT",
+        ("a heartbeat shortens a lease", "run.locked_until, now()", "now()"),
+        ("a heartbeat keeps a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("a heartbeat keeps another worker's lease", " AND run.locked_by = %(worker)s", ""),
+        ("a heartbeat does not tell of cancelling", "run.cancel_requested_at IS NOT NULL AS", "false AS"),
+    ),
+    *at(
+        "lease.py",
+        "PROGRESS",
+        ("progress is told of other runs", "run.id = %(run_id)s AND ", ""),
+        ("progress is told under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
+        ("progress is told by another worker", " AND run.locked_by = %(worker)s", ""),
+    ),
+    *at(
+        "lease.py",
+        "EXPIRED_SET",
+        (
+            "a run that was to stop goes on",
+            "run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'",
+            "false THEN ''",
+        ),
+        (
+            "a run goes on after its last lease",
+            "run.attempts >= run.max_attempts THEN '{Status.DEAD}'",
+            "false THEN ''",
+        ),
+        ("a lease that ran out is still held", "locked_by = NULL, locked_until = NULL, ", ""),
+        ("a run whose lease ran out goes first again", "ELSE now() END", "ELSE run.run_at END"),
+        ("a lease that ran out is no error of its own", "error_type = 'LeaseExpired', ", ""),
+    ),
+    *at(
+        "lease.py",
+        "EXPIRED_HISTORY",
+        ("a lease that ran out is another's too", "ON expired.id = {{seen}}.id", "ON true"),
+    ),
+    *at(
+        "lease.py",
+        "EXPIRE",
+        ("the sweep ends other leases", "id = %(run_id)s AND ", ""),
+        ("the sweep ends a later lease", "lease_no = %(lease_no)s AND ", ""),
+        ("the sweep ends living leases", " AND locked_until < now()", ""),
+        ("the sweep does not wait for a heartbeat", "FOR UPDATE", ""),
+        ("a lease ended by the sweep is not remembered", '({EXPIRED_HISTORY.format(seen="seen")})', "(SELECT 1)"),
+    ),
+]
+
+ENDINGS = (Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED)
+FENCE = {
+    "on other runs": "run.id = %(run_id)s",
+    "under a lease that is over": "run.lease_no = %(lease_no)s",
+    "by another worker": "run.locked_by = %(worker)s",
+}
+
+FINISH = [
+    *(
+        mutant
+        for event in ENDINGS
+        for broken, guard in FENCE.items()
+        for mutant in at("finish.py", "_ending", (f"{event} {broken}", guard, f"({guard} OR '{{event}}' = '{event}')"))
+    ),
+    *(
+        mutant
+        for event in ENDINGS
+        for mutant in at(
+            "finish.py",
+            "_ending",
+            (f"{event} is not remembered", "FROM ended\n)", f"FROM ended WHERE '{{event}}' <> '{event}'\n)"),
+        )
+    ),
+    *at("finish.py", "_ending", ("a lease that ended is still held", "locked_by = NULL, locked_until = NULL, ", "")),
+    *at(
+        "finish.py",
+        "SUCCEED",
+        ("succeed under a lease that is over", "%(done)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("succeed by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("succeed without an end", "finished_at = now(),", "finished_at = NULL,"),
+        ("succeed without a result", "result = nullif(%(done)s::jsonb -> {LEASE_KEY}, 'null'), ", ""),
+    ),
+    *at(
+        "finish.py",
+        "HAND_BACK",
+        ("hand back under a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("hand back by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("hand back keeps the attempt", "attempts = run.attempts - 1, ", ""),
+    ),
+    *at(
+        "finish.py",
+        "FAIL",
+        ("fail without an attempt left", "run.attempts < run.max_attempts", "true"),
+        ("fail without waiting", "now() + %(delay)s * interval '1 second'", "now()"),
+        ("fail keeps no error", ", {_ERROR}", ""),
+    ),
+    *at(
+        "finish.py",
+        "GIVE_UP",
+        ("give up without an end", "finished_at = now()", "finished_at = NULL"),
+        ("give up keeps no error", ", {_ERROR}", ""),
+    ),
+    *at(
+        "finish.py",
+        "RELEASE",
+        (
+            "release after the last attempt",
+            "CASE WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}'",
+            "CASE WHEN true THEN '{Status.QUEUED}'",
+        ),
+        ("release without an end", "ELSE now() END", "ELSE NULL END"),
+        ("release keeps no error", ", {_ERROR}", ""),
+    ),
+    *at(
+        "finish.py",
+        "SNOOZE",
+        ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
+        ("snooze without waiting", "run_at = %(until)s", "run_at = now()"),
+    ),
+    *at(
+        "finish.py",
+        "CANCELLED",
+        ("cancelled without having been asked", "run.cancel_requested_at IS NOT NULL", "true"),
+        ("cancelled without an end", "finished_at = now()", "finished_at = NULL"),
+    ),
+]
+
+ADMIN = [
+    *at(
+        "cancel.py",
+        "CANCEL",
+        ("cancel hits other runs", "id = %(run_id)s AND ", ""),
+        ("cancel in any status", " AND status IN {sources_of(Event.CANCEL)}", ""),
+        ("cancel without an end", "finished_at = now()", "finished_at = NULL"),
+    ),
+    *at(
+        "cancel.py",
+        "ASK_TO_CANCEL",
+        ("ask to cancel hits other runs", "id = %(run_id)s AND ", ""),
+        ("ask to cancel in any status", " AND status IN {sources_of(Event.ASK_TO_CANCEL)}", ""),
+        ("asking again forgets when it was asked", "coalesce(cancel_requested_at, now())", "now()"),
+    ),
+    *at(
+        "cancel.py",
+        "FORCE_CANCEL",
+        ("force cancel hits other runs", "id = %(run_id)s AND ", ""),
+        ("force cancel hits a later lease", " AND lease_no = %(lease_no)s", ""),
+        ("force cancel in any status", " AND status IN {sources_of(Event.FORCE_CANCEL)}", ""),
+        ("force cancel leaves the lease", ", locked_by = NULL, locked_until = NULL", ""),
+        ("force cancel forgets when it was asked", "coalesce(run.cancel_requested_at, now())", "now()"),
+        (
+            "force cancel is not remembered",
+            "FROM ended JOIN seen ON ended.id = seen.id",
+            "FROM ended JOIN seen ON false",
+        ),
+    ),
+    *at(
+        "operate.py",
+        "RUN_NOW",
+        ("run now hits other runs", "id = %(run_id)s AND ", ""),
+        ("run now in any status", " AND status IN {sources_of(Event.RUN_NOW)}", ""),
+        ("run now some other time", "run_at = now(), ", ""),
+        ("run now forgets the attempts", "run_at = now(), ", "run_at = now(), attempts = 0, "),
+    ),
+    *at(
+        "operate.py",
+        "RETRY",
+        ("retry hits other runs", "id = %(run_id)s AND ", ""),
+        ("retry in any status", " AND status IN {sources_of(Event.RETRY)}", ""),
+        ("retry keeps the attempts", "attempts = 0, ", ""),
+        ("retry forgets the lease number", "attempts = 0, ", "attempts = 0, lease_no = 0, "),
+        ("retry some other time", "run_at = now(), ", ""),
+        ("retry leaves the end", "finished_at = NULL, ", ""),
+        ("retry leaves the wish to stop", ", cancel_requested_at = NULL", ""),
+        ("retry keeps the error", "last_error = NULL, ", ""),
+        ("retry keeps the progress", ", progress = NULL", ""),
+    ),
+    *at("operate.py", "CLONE", ("clone takes other runs too", "WHERE id = %(run_id)s", "WHERE id >= %(run_id)s")),
+    *at(
+        "operate.py",
+        "clone",
+        ("a clone is not audited", 'record(connection, admin.who, "clone"', '(connection, admin.who, "clone"'),
+    ),
+    *at("operate.py", "clone", ("a clone wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass")),
+    *at(
+        "operate.py",
+        "change",
+        ("an admin's change is not audited", "record(connection, admin.who, event", "(connection, admin.who, event"),
+        ("the audit tells what was before somebody else's change", "lock_run(", "get_run("),
+        ("an admin's change wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+    ),
+]
+
+ENQUEUE = [
+    *at(
+        "enqueue.py",
+        "_INSERT",
+        (
+            "a key is written down as who asked",
+            "idempotency_key, request_fingerprint, created_by, status)",
+            "created_by, request_fingerprint, idempotency_key, status)",
+        ),
+    ),
+    *at(
+        "enqueue.py",
+        "_UNLESS_KEY_IS_TAKEN",
+        (
+            "a second run for one key is tried",
+            "ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
+            "",
+        ),
+        ("what is due later wakes the workers", "CASE WHEN run_at <= now() THEN", "CASE WHEN true THEN"),
+        ("what is due wakes nobody", "CASE WHEN run_at <= now() THEN", "CASE WHEN false THEN"),
+    ),
+    *at(
+        "enqueue.py",
+        "ENQUEUE_ONE",
+        ("a key is not kept", "%(key)s", "NULL"),
+        ("every run is due at once", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
+    ),
+    *at(
+        "enqueue.py",
+        "ENQUEUE_MANY",
+        ("of many the keys are not kept", "%(max_attempts)s, wanted.key,", "%(max_attempts)s, NULL,"),
+        ("many are due at once", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
+    ),
+    *at(
+        "enqueue.py",
+        "_answered",
+        ("a key stands for any content", "if fingerprint != item.fingerprint:", "if False:"),
+        ("a replay is said to be new", "replayed=True", "replayed=False"),
+    ),
+    *at(
+        "enqueue.py",
+        "_fingerprint",
+        ("another payload is the same content", "[job_type, payload, chosen]", "[job_type, chosen]"),
+        ("other options are the same content", "[job_type, payload, chosen]", "[job_type, payload]"),
+    ),
+    *at(
+        "enqueue.py",
+        "enqueue_many",
+        ("of many with a conflict some are kept", "with all_or_nothing(connection):", "if True:"),
+    ),
+    *at("enqueue.py", "_stored_text", ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:")),
+    *at("enqueue.py", "_checked_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
+    *at("enqueue.py", "_checked_key", ("keys of any characters are stored", "or not key.isprintable()", "")),
+    *at(
+        "enqueue.py",
+        "_check_options",
+        ("times without offset are taken", '["run_at"].tzinfo is None', '["run_at"] is None'),
+        ("queues of any name are taken", 'not NAME.fullmatch(chosen["queue"])', "False"),
+        ("priorities beyond the column are tried", 'not -32768 <= chosen["priority"] <= 32767', "False"),
+        ("any number of attempts is taken", 'not 1 <= chosen["max_attempts"] <= 1000', "False"),
+    ),
+]
+
+MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *ADMIN, *ENQUEUE)

@@ -1,0 +1,50 @@
+"""One mutant: a guard in the queue's code, and what stands there instead."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`stands` occurs once in `place`, a constant or function of this file."""
+
+    name: str
+    file: str
+    place: str
+    stands: str
+    instead: str
+
+    def applied(self, root: Path = ROOT) -> str:
+        """The file's text as the mutant would have it."""
+        text = (root / self.file).read_text()
+        first, last = lines_of(text, self.place)
+        lines = text.splitlines(keepends=True)
+        scope = "".join(lines[first:last])
+        if scope.count(self.stands) != 1:
+            raise ValueError(
+                f"{self.name}: {self.stands!r} stands {scope.count(self.stands)} times in {self.place} of {self.file};"
+                " the code has changed, so say anew what stands there, or take the mutant off the list"
+            )
+        return "".join(lines[:first]) + scope.replace(self.stands, self.instead) + "".join(lines[last:])
+
+
+def lines_of(text: str, place: str) -> tuple[int, int]:
+    """Where a module's constant or function begins and ends."""
+    for node in ast.parse(text).body:
+        if place in names_of(node):
+            assert node.end_lineno
+            return node.lineno - 1, node.end_lineno
+    raise ValueError(f"there is no {place}")
+
+
+def names_of(node: ast.stmt) -> list[str]:
+    """What a statement of a module defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
