@@ -91,6 +91,30 @@ def test_limits_of_several_queues_hold_each_for_itself(connection: PgConnection)
     assert sorted(taken(connection)) == sorted([mail[0], *reports[:2]])
 
 
+def test_a_full_queue_takes_no_place_of_another(connection: PgConnection) -> None:
+    mail = limited(connection, 2, waiting=3, name="mail")
+    [first] = limited(connection, 2, waiting=1, name="reports")
+    assert sorted(taken(connection)) == sorted([*mail[:2], first])
+    [second] = limited(connection, 2, waiting=1, name="reports")
+    assert taken(connection) == [second]
+    [third] = limited(connection, 2, waiting=1, name="reports")
+    assert taken(connection) == []
+    finish(connection, first)
+    assert taken(connection) == [third]
+
+
+def test_under_a_limit_too_what_is_not_due_waits(connection: PgConnection) -> None:
+    [due] = limited(connection, 5, waiting=1)
+    limited(connection, 5, waiting=1, run_at="now() + interval '1 hour'")
+    assert taken(connection) == [due]
+
+
+def test_queues_with_limits_share_the_room_of_one_claim(connection: PgConnection) -> None:
+    ids = [*limited(connection, 5, waiting=2, name="mail"), *limited(connection, 5, waiting=2, name="reports")]
+    assert len(taken(connection, Wanted({"noop": 60.0}, 3))) == 3
+    assert len(taken(connection)) == len(ids) - 3
+
+
 def test_a_claim_takes_no_more_than_it_has_room_for(connection: PgConnection) -> None:
     ids = limited(connection, 5, waiting=5)
     assert taken(connection, Wanted({"noop": 60.0}, 2)) == ids[:2]
