@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.endpoints import HttpUrl, Mailbox, SmtpServer, provider_url, signing_secrets, token
 from shared.errors import SettingsError
 
 Parser = Callable[[str], Any]
@@ -31,10 +32,12 @@ class Setting:
 
     def shown(self, value: Any) -> str:
         """The value as it may be printed anywhere: a secret only says that it is there."""
-        if value is None or value == "":
+        if value is None or value in ("", ()):
             return "(not set)"
         if self.secret:
             return "(set, not shown)"
+        if isinstance(value, bool):
+            return "on" if value else "off"
         return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
 
 
@@ -85,6 +88,11 @@ def folder(text: str) -> Path:
     if "\0" in text:
         raise ValueError("a path without a null character")
     return Path(text).expanduser()
+
+
+def switch(text: str) -> bool:
+    """On or off."""
+    return bool(one_of("off", "on")(text) == "on")
 
 
 def _setting(variable: str, parse: Parser, default: Any, meaning: str, unit: str = "", secret: bool = False) -> Any:
@@ -169,6 +177,71 @@ class Settings:
         "How long a migration waits for a busy table before it gives way and tries again.",
         unit="seconds",
     )
+    smtp: SmtpServer | None = _setting(
+        "ROWCALL_SMTP_URL",
+        SmtpServer.parse,
+        None,
+        "Mail server: `smtp://user:password@host:587` (STARTTLS; `?starttls=never` for none) or"
+        " `smtps://user:password@host:465`. Without it mails become files in `mail` of ROWCALL_HOME.",
+        secret=True,
+    )
+    mail_from: Mailbox | None = _setting(
+        "ROWCALL_MAIL_FROM", Mailbox.parse, None, "Sender of all mails: `Name <address>`, or the address alone."
+    )
+    mail_timeout: float = _setting(
+        "ROWCALL_MAIL_TIMEOUT",
+        number(float, 1, 3600),
+        120.0,
+        "How long sending one mail may take; cutting it short leaves unknown outcomes.",
+        unit="seconds",
+    )
+    webhook_secrets: tuple[bytes, ...] = _setting(
+        "ROWCALL_WEBHOOK_SECRET",
+        signing_secrets,
+        (),
+        "What webhooks are signed with (Standard Webhooks): `whsec_` and base64. While it is changed, the new and the"
+        " old one with a space between.",
+        secret=True,
+    )
+    webhook_allow_loopback: bool = _setting(
+        "ROWCALL_WEBHOOK_ALLOW_LOOPBACK",
+        switch,
+        False,
+        "`on` lets webhooks go to this machine itself, also by http: for development and tests.",
+    )
+    webhook_timeout: float = _setting(
+        "ROWCALL_WEBHOOK_TIMEOUT",
+        number(float, 1, 3600),
+        30.0,
+        "How long delivering one webhook may take.",
+        unit="seconds",
+    )
+    payment_url: HttpUrl | None = _setting(
+        "ROWCALL_PAYMENT_URL",
+        provider_url,
+        None,
+        "Payment provider with an API like Stripe's, such as `https://api.stripe.com`.",
+    )
+    payment_key: str | None = _setting(
+        "ROWCALL_PAYMENT_KEY", token, None, "Secret key for the payment provider.", secret=True
+    )
+    payment_timeout: float = _setting(
+        "ROWCALL_PAYMENT_TIMEOUT",
+        number(float, 1, 3600),
+        80.0,
+        "How long one request to the payment provider may take.",
+        unit="seconds",
+    )
+    payment_key_horizon: float = _setting(
+        "ROWCALL_PAYMENT_KEY_HORIZON",
+        number(float, 0, 2592000),
+        82800.0,
+        "How long a charge may be repeated under its key: less than the provider remembers keys (Stripe: 24 hours).",
+        unit="seconds",
+    )
+    files: Path | None = _setting(
+        "ROWCALL_FILES", folder, None, "Folder of generated files; without it, `files` in ROWCALL_HOME."
+    )
     log_format: str = _setting(
         "ROWCALL_LOG_FORMAT",
         one_of("auto", "json", "text"),
@@ -185,6 +258,13 @@ class Settings:
                 f"ROWCALL_HEARTBEAT is {self.heartbeat:g} seconds and must be at most a third of ROWCALL_LEASE"
                 f" ({self.lease:g} seconds): set it to {self.lease / 3:g} or less"
             )
+        for variable, is_set, other, needed in (
+            ("ROWCALL_SMTP_URL", self.smtp, "ROWCALL_MAIL_FROM", self.mail_from),
+            ("ROWCALL_PAYMENT_URL", self.payment_url, "ROWCALL_PAYMENT_KEY", self.payment_key),
+            ("ROWCALL_PAYMENT_KEY", self.payment_key, "ROWCALL_PAYMENT_URL", self.payment_url),
+        ):
+            if is_set and not needed:
+                raise SettingsError(f"{variable} is set, and {other} is not: set it too")
 
 
 def all_settings() -> dict[str, Setting]:

@@ -37,6 +37,11 @@ def test_they_cannot_be_changed_afterwards() -> None:
         ("ROWCALL_POSTGRES", "oracle", "one of auto, machine, wheel"),
         ("ROWCALL_APP", "my shop", "the name of a Python package"),
         ("ROWCALL_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
+        ("ROWCALL_MAIL_FROM", "somebody", "a mail address such as name@example.com"),
+        ("ROWCALL_MAIL_TIMEOUT", "0", "a number from 1 to 3600"),
+        ("ROWCALL_WEBHOOK_ALLOW_LOOPBACK", "yes", "one of off, on"),
+        ("ROWCALL_PAYMENT_URL", "http://example.com", "an https URL .http only on loopback."),
+        ("ROWCALL_PAYMENT_KEY_HORIZON", "-1", "a number from 0 to 2592000"),
     ],
 )
 def test_a_wrong_value_names_the_variable_what_it_was_and_what_it_must_be(variable: str, text: str, must: str) -> None:
@@ -54,6 +59,54 @@ def test_a_heartbeat_slower_than_a_third_of_the_lease_is_refused() -> None:
         SettingsError, match=r"ROWCALL_HEARTBEAT is 30 seconds .* at most a third .* set it to 20 or less"
     ):
         settings.read({"ROWCALL_LEASE": "60"})
+
+
+@pytest.mark.parametrize(
+    ("alone", "value", "missing"),
+    [
+        ("ROWCALL_SMTP_URL", "smtp://mail.example.com", "ROWCALL_MAIL_FROM"),
+        ("ROWCALL_PAYMENT_URL", "https://api.example.com", "ROWCALL_PAYMENT_KEY"),
+        ("ROWCALL_PAYMENT_KEY", "sk_1", "ROWCALL_PAYMENT_URL"),
+    ],
+)
+def test_half_of_what_a_gateway_needs_is_told_at_the_start(alone: str, value: str, missing: str) -> None:
+    with pytest.raises(SettingsError, match=f"{alone} is set, and {missing} is not: set it too"):
+        settings.read({alone: value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("ROWCALL_SMTP_URL", "ftp://ada:hush@mail.example.com"),
+        ("ROWCALL_WEBHOOK_SECRET", "hush"),
+        ("ROWCALL_PAYMENT_KEY", "hush hush"),
+    ],
+)
+def test_no_wrong_secret_of_a_gateway_is_repeated(variable: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable} is set to something else and must be") as error:
+        settings.read({variable: text})
+    assert "hush" not in str(error.value)
+
+
+def test_the_secrets_of_gateways_are_shown_nowhere() -> None:
+    environment = {
+        "ROWCALL_SMTP_URL": "smtp://ada:hush@mail.example.com",
+        "ROWCALL_MAIL_FROM": "Ada <ada@example.com>",
+        "ROWCALL_WEBHOOK_SECRET": "whsec_" + "aHVz" * 8,
+        "ROWCALL_PAYMENT_URL": "https://api.example.com",
+        "ROWCALL_PAYMENT_KEY": "hush",
+    }
+    chosen = settings.read(environment)
+    told = {setting.variable: setting.shown(getattr(chosen, name)) for name, setting in settings.all_settings().items()}
+    assert "hus" not in repr(chosen) + repr(told)
+    assert [told[name] for name in environment] == [
+        "(set, not shown)",
+        "Ada <ada@example.com>",
+        "(set, not shown)",
+        "https://api.example.com/",
+        "(set, not shown)",
+    ]
+    assert told["ROWCALL_WEBHOOK_ALLOW_LOOPBACK"] == "off"
 
 
 @pytest.mark.parametrize("url", ["mysql://me:hush@db/app", "hush"])
