@@ -1,0 +1,23 @@
+"""A certificate authority that lives as long as a test run."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import trustme
+
+
+class Authority:
+    """Certificates for servers; whoever is told SSL_CERT_FILE trusts them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._ca = trustme.CA()
+        self.file = folder / "authority.pem"
+        self._ca.cert_pem.write_to_path(str(self.file))
+
+    def server_context(self, *names: str) -> ssl.SSLContext:
+        """What a server with these names or addresses shows."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._ca.issue_cert(*names).configure_cert(context)
+        return context

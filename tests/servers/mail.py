@@ -1,0 +1,182 @@
+"""A mail server that keeps mails, and misbehaves at the step it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.policy import default
+from typing import Any
+
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+DRIP_SECONDS = 0.02
+
+# What `misbehave` takes besides a reply to give: hang up, never answer, answer without an end, or after a while.
+DROP, SILENT, DRIP, LATE = "drop", "silent", "drip", "late"
+LATE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A mail that the server has taken."""
+
+    sender: str
+    recipients: list[str]
+    content: bytes
+    encrypted: bool
+    user: str | None
+
+    @property
+    def message(self) -> EmailMessage:
+        """As a mail program reads it."""
+        message = BytesParser(policy=default).parsebytes(self.content)
+        assert isinstance(message, EmailMessage)
+        return message
+
+
+@dataclass
+class MailServer:
+    """Where the server is, what it has taken, and how it is going to misbehave."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    mails: list[Kept] = field(default_factory=list)
+    plans: dict[str, str] = field(default_factory=dict)
+    connected: set[Conversation] = field(default_factory=set)
+
+    def misbehave(self, step: str, how: str) -> None:
+        """At the next `greeting`, `EHLO`, `STARTTLS`, `AUTH`, `MAIL`, `RCPT`, `DATA`, `text`, `dot` or `QUIT`."""
+        self.plans[step] = how
+
+    async def handle_DATA(self, smtp: Conversation, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        """The final dot has come: the mail is taken, unless the plan is to refuse it."""
+        smtp.step = "dot"
+        if not self.plans.get("dot", "").startswith(("4", "5")):
+            assert isinstance(envelope.content, bytes)
+            granted: Any = session.auth_data
+            user = granted.login.decode() if session.authenticated else None
+            encrypted = smtp.transport is not None and smtp.transport.get_extra_info("ssl_object") is not None
+            self.mails.append(Kept(envelope.mail_from or "", envelope.rcpt_tos, envelope.content, encrypted, user))
+        return f"250 2.0.0 Ok: queued as {len(self.mails):010X}"
+
+
+class Conversation(SMTP):
+    """One client's; every reply passes through `push`, which is where the plans are carried out."""
+
+    def __init__(self, server: MailServer, **options: Any) -> None:
+        super().__init__(server, hostname="mail.test", **options)
+        self.step = "greeting"
+        self._server = server
+        for name, method in self._smtp_methods.items():
+            self._smtp_methods[name] = self._stepping(name, method)
+
+    def _stepping(self, step: str, method: Any) -> Any:
+        async def take(argument: str | None) -> None:
+            self.step = step
+            await method(argument)
+
+        return take
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._server.connected.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self._server.connected.discard(self)
+
+    async def push(self, status: Any) -> None:
+        how = self._server.plans.pop(self.step, None)
+        if how is None:
+            await super().push(status)
+            if self.step == "DATA" and self._server.plans.pop("text", None) == DROP:
+                await self._reader.readline()
+                self.abort()
+                raise ConnectionResetError
+        elif how == DROP:
+            self.abort()
+            raise ConnectionResetError
+        elif how == SILENT:
+            await asyncio.get_running_loop().create_future()
+        elif how == LATE:
+            await asyncio.sleep(LATE_SECONDS)
+            await super().push(status)
+        elif how == DRIP:
+            self._writer.write(b"250-")
+            while True:
+                self._writer.write(b"x")
+                await self._writer.drain()
+                await asyncio.sleep(DRIP_SECONDS)
+        else:
+            await super().push(how)
+
+    def abort(self) -> None:
+        """Hang up without a word."""
+        if isinstance(self.transport, asyncio.Transport):
+            self.transport.abort()
+
+
+@contextmanager
+def mail_server(
+    *,
+    context: ssl.SSLContext | None = None,
+    implicit: bool = False,
+    login: tuple[str, str] | None = None,
+    international: bool = True,
+) -> Iterator[MailServer]:
+    """A server: plain, with STARTTLS where there is a context, or encrypted from the beginning (`implicit`)."""
+    server = MailServer()
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def check(_: object, __: object, ___: object, ____: str, given: LoginPassword) -> AuthResult:
+        return AuthResult(
+            success=login == (given.login.decode(), given.password.decode()), handled=False, auth_data=given
+        )
+
+    def conversation() -> Conversation:
+        return Conversation(
+            server,
+            loop=loop,
+            enable_SMTPUTF8=international,
+            tls_context=None if implicit else context,
+            auth_require_tls=not implicit,
+            authenticator=check if login else None,
+        )
+
+    def carried_out(work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(10)
+
+    listener = carried_out(_listen(loop, conversation, context if implicit else None))
+    server.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield server
+    finally:
+        carried_out(_close(listener, server))
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _listen(loop: asyncio.AbstractEventLoop, factory: Any, context: ssl.SSLContext | None) -> asyncio.Server:
+    return await loop.create_server(factory, "127.0.0.1", 0, ssl=context)
+
+
+async def _close(listener: asyncio.Server, server: MailServer) -> None:
+    """Hang up on everybody, and wait until everything is put away."""
+    listener.close()
+    while server.connected:
+        for conversation in list(server.connected):
+            conversation.abort()
+        await asyncio.sleep(0)
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
