@@ -24,7 +24,9 @@ LABEL org.opencontainers.image.title="Rowcall" \
       org.opencontainers.image.description="Scheduled background jobs on nothing but PostgreSQL" \
       org.opencontainers.image.licenses="Apache-2.0"
 # The user has a name too, because the audit log records who sat at the command line.
-RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin rowcall
+# Handlers write their files below /var/lib/rowcall; a new volume mounted there takes over whose it is.
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin rowcall \
+    && install -d -o 10001 -g 10001 -m 700 /var/lib/rowcall
 COPY --from=build /opt/rowcall /opt/rowcall
 # /app is for a team's own package: an image built on this one copies it there and sets ROWCALL_APP.
 WORKDIR /app
@@ -32,6 +34,7 @@ WORKDIR /app
 ENV PATH=/opt/rowcall/bin:$PATH \
     PYTHONPATH=/app \
     PYTHONDONTWRITEBYTECODE=1 \
+    ROWCALL_HOME=/var/lib/rowcall \
     ROWCALL_API_HOST=0.0.0.0 \
     ROWCALL_API_PORT=8000
 # By number, so that a cluster can see that it is not root.

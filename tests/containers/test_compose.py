@@ -122,13 +122,14 @@ def test_the_migration_waits_until_the_database_is_ready() -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_no_service_of_ours_can_write_outside_its_memory_or_gain_rights(name: str) -> None:
+def test_no_service_of_ours_gains_rights_or_writes_anywhere_but_workers_into_their_home(name: str) -> None:
     service = OURS[name]
     assert service["read_only"] is True
     assert service["tmpfs"] == ["/tmp"]  # noqa: S108 - a folder of the container, in its own memory
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert not {"user", "privileged", "cap_add", "volumes"} & set(service)
+    assert not {"user", "privileged", "cap_add"} & set(service)
+    assert service.get("volumes", []) == (["home:/var/lib/rowcall"] if name.startswith("worker") else [])
 
 
 def test_only_the_api_is_published_and_by_default_on_loopback_alone() -> None:

@@ -248,6 +248,14 @@ def test_the_image_runs_as_a_user_without_rights_given_by_number() -> None:
     assert f"--uid {numbers[0]} " in only("RUN").text
 
 
+def test_the_home_that_compose_mounts_is_the_users_own() -> None:
+    home = environment()["ROWCALL_HOME"]
+    user, group = only("USER").text.split(":")
+    assert f"install -d -o {user} -g {group} -m 700 {home}" in only("RUN").text
+    compose = (ROOT / "compose.yaml").read_text()
+    assert f"- home:{home}\n" in compose
+
+
 def test_the_api_listens_where_the_image_says_by_settings_that_rowcall_reads() -> None:
     ours = {name: value for name, value in environment().items() if name.startswith("ROWCALL_")}
     assert set(ours) <= {setting.variable for setting in settings.all_settings().values()}
