@@ -32,6 +32,7 @@ from shared.queue.lease import EXPIRE, HEARTBEAT, PROGRESS
 from shared.queue.operate import CLONE, RETRY, RUN_NOW
 from shared.queue.queues import LIST_QUEUES
 from shared.queue.workers import UNSERVED
+from tests.plans import looked_at, plan
 
 MANY = 100_000
 BATCH = 500
@@ -65,33 +66,6 @@ def held(filled: PgConnection) -> list[int]:
     """The runs that the planned worker holds."""
     rows = database.fetch_all(filled, "SELECT id FROM job_runs WHERE locked_by = %(worker)s", {"worker": WORKER})
     return [row["id"] for row in rows]
-
-
-def plan(connection: PgConnection, sql: str, parameters: dict[str, Any], before: str = "") -> list[dict[str, Any]]:
-    """Every node of the plan as it ran, after what comes before; what the statements did is rolled back."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"BEGIN; {before}", parameters)
-        guard, statement = (BY_INDEX, sql.removeprefix(BY_INDEX)) if sql.startswith(BY_INDEX) else ("", sql)
-        cursor.execute(f"{guard} EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
-        [[[explained]]] = cursor.fetchall()
-        cursor.execute("ROLLBACK")
-    return list(_nodes(explained["Plan"]))
-
-
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for inner in node.get("Plans", []):
-        yield from _nodes(inner)
-
-
-def looked_at(nodes: list[dict[str, Any]]) -> int:
-    """How many rows of job_runs the statement looked at, also those it passed over."""
-    scans = [node for node in nodes if node.get("Relation Name") == "job_runs" and "Scan" in node["Node Type"]]
-    assert scans, "the statement reads job_runs"
-    assert "Seq Scan" not in {node["Node Type"] for node in scans}, json.dumps(scans, indent=1)
-    return sum(
-        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * max(node["Actual Loops"], 1) for node in scans
-    )
 
 
 def wanted(queues: list[str] | None = None) -> Wanted:

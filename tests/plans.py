@@ -1,0 +1,37 @@
+"""The plan of a statement, as PostgreSQL carried it out, and how many rows it looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from shared.database import PgConnection
+from shared.queue.finish import BY_INDEX
+
+
+def plan(connection: PgConnection, sql: str, parameters: dict[str, Any], before: str = "") -> list[dict[str, Any]]:
+    """Every node of the plan as it ran, after what comes before; what the statements did is rolled back."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"BEGIN; {before}", parameters)
+        guard, statement = (BY_INDEX, sql.removeprefix(BY_INDEX)) if sql.startswith(BY_INDEX) else ("", sql)
+        cursor.execute(f"{guard} EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
+        [[[explained]]] = cursor.fetchall()
+        cursor.execute("ROLLBACK")
+    return list(_nodes(explained["Plan"]))
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for inner in node.get("Plans", []):
+        yield from _nodes(inner)
+
+
+def looked_at(nodes: list[dict[str, Any]], table: str = "job_runs") -> int:
+    """How many rows of the table the statement looked at, also those it passed over."""
+    scans = [node for node in nodes if node.get("Relation Name") == table and "Scan" in node["Node Type"]]
+    assert scans, f"the statement reads {table}"
+    assert "Seq Scan" not in {node["Node Type"] for node in scans}, json.dumps(scans, indent=1)
+    return sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * max(node["Actual Loops"], 1) for node in scans
+    )
