@@ -1,0 +1,11 @@
+"""The few colours of all documents; each text colour reads well on white."""
+
+INK = "#1f2937"
+MUTED = "#5b6472"
+LINE = "#e3e7ed"
+PALE = "#f3f5f8"
+ACCENT = "#2457c5"
+EARLIER = "#c3cddc"
+GOOD = "#17713a"
+NOTICE = "#9a4b06"
+ALARM = "#b01e1e"
