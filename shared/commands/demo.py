@@ -1,0 +1,36 @@
+"""`rowcall demo`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from shared.business import demo
+from shared.commands.output import json_option, show_json
+from shared.commands.session import command_transaction
+
+
+@click.group("demo")
+def demo_command() -> None:
+    """A small SaaS to try the built-in jobs on."""
+
+
+@demo_command.command("seed")
+@click.option("--users", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many there should be.")
+@click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="The day that all is before.  [default: today, UTC]")
+@json_option
+def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
+    """Add users with orders, invoices and sessions, as far as they are not there yet.
+
+    Their addresses end in @example.com.  The same day always gives the same rows.
+    """
+    with command_transaction() as connection:
+        seeded = demo.seed(connection, users, today.date() if today else None)
+    if as_json:
+        show_json(vars(seeded))
+    elif seeded.users:
+        told = (f"{number:,} {name.replace('_', ' ')}" for name, number in vars(seeded).items() if name != "today")
+        click.echo(f"added {', '.join(told)}, as of {seeded.today}")
+    else:
+        click.echo(f"the demo's {users} users are there already: nothing added")
