@@ -37,22 +37,22 @@ COMPANIES = (
     Company("Łódź Print Works", "Europe/Warsaw", ("EUR", "USD")),
     Company("Oasis Date Traders", "Asia/Kuwait", ("KWD", "USD")),
     Company("High Pass Tea House", "Asia/Kathmandu", ("USD",)),
-    Company("Southern Bicycles", "Australia/Sydney", ("AUD",)),
-    Company("Padaria Central", "America/Sao_Paulo", ("BRL", "USD")),
-    Company("Dağ Ceramics", "Europe/Istanbul", ("TRY", "EUR")),
+    Company("Southern Bicycles", "Australia/Sydney", ("USD",)),
+    Company("Padaria Central", "America/Sao_Paulo", ("USD", "EUR")),
+    Company("Dağ Ceramics", "Europe/Istanbul", ("EUR", "USD")),
     Company("Lakeside Front Desk", "Africa/Nairobi", ("USD",)),
-    Company("Island Ferry Desk", "Pacific/Auckland", ("NZD",)),
+    Company("Island Ferry Desk", "Pacific/Auckland", ("USD",)),
     Company("Prairie Seed Store", "America/Chicago", ("USD",)),
     Company("Mountain Hut Supplies", "Europe/Zurich", ("CHF", "EUR")),
-    Company("Dockside Crane Rentals", "Asia/Singapore", ("SGD", "USD")),
-    Company("Green Line Couriers", "Asia/Kolkata", ("INR",)),
+    Company("Dockside Crane Rentals", "Asia/Singapore", ("USD", "JPY")),
+    Company("Green Line Couriers", "Asia/Kolkata", ("USD", "GBP")),
     Company("Blue Door Studio", "Europe/Lisbon", ("EUR",)),
     Company("Night Shift Radio", "UTC", ("USD",)),
-    Company("Corner Lamp Repairs", "America/Vancouver", ("CAD", "USD")),
+    Company("Corner Lamp Repairs", "America/Vancouver", ("USD",)),
 )
 
-# What is worth a euro or so, where that is far from one.
-WORTH = {"JPY": 160, "INR": 90, "TRY": 45, "BRL": 6}
+# What is worth about a euro, where that is far from one.
+WORTH = {"JPY": 160}
 
 # Monday to Sunday: how much of a working day's business is done.
 WEEKDAYS = (1.0, 1.0, 1.1, 1.0, 1.2, 0.6, 0.3)

@@ -123,11 +123,6 @@ class WeeklyFigures:
         """Its last day."""
         return self.week.days[-1].day
 
-    @property
-    def empty(self) -> bool:
-        """Whether nothing happened in either week."""
-        return self.week.empty and self.before.empty
-
 
 def weekly_figures(connection: Connection, user_id: int, first: date, last: date) -> WeeklyFigures:
     """The days from first to last, both included, by the user's calendar, and as many before them."""

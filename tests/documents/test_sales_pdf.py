@@ -21,7 +21,7 @@ def test_it_tells_totals_hours_and_customers_of_each_currency() -> None:
         "EUR 2 2 617.50 EUR 1,235.00 EUR",
         "JPY 1 1 7,000 JPY 7,000 JPY",
         "Orders by hour",
-        "09:00 – 09:59 2 1,235.00 EUR",
+        "09:00 – 09:59 2 1,235.00 EUR\n1 7,000 JPY",
         "1 Northwind Office 1 office-1@example.com 1 1,234.50 EUR",
         "2 Northwind Office 2 office-2@example.com 1 0.50 EUR",
     ):
@@ -41,7 +41,7 @@ def test_five_hundred_customers_go_on_over_numbered_pages_under_repeated_heading
         assert f"Page {number} of {len(told)}" in page
     assert all("# Customer E-mail Orders Amount" in page for page in told[1:-1])
     assert all(f"{number} Northwind Office {number} office-" in "\n".join(told) for number in range(1, 501))
-    assert "And 1,234 customers more, who spent less than these." in told[-1]
+    assert "And 1,234 customers more in EUR, who spent less than these." in told[-1]
 
 
 @pytest.mark.parametrize(

@@ -54,22 +54,23 @@ def test_each_currency_has_its_own_sum_and_its_own_decimal_places() -> None:
             assert amount in told
 
 
-def test_a_quiet_week_is_told_kindly_and_without_an_empty_table() -> None:
-    for told in every_form(weekly(QUIET)):
-        assert "9–15 November 2026 was quiet: no orders and no sessions. The week before brought 4 orders" in " ".join(
-            told.split()
-        )
-        assert "Mon 9 Nov" not in told
-    for told in every_form(weekly(QUIET, QUIET)):
-        assert "That is quite all right" in " ".join(told.split())
-        assert "Sessions" not in told
+def test_a_quiet_week_is_told_kindly_and_without_figures_below_zero() -> None:
+    for before, words in (
+        (None, "The week before brought 4 orders and 1 session."),
+        (QUIET, "That is quite all right; everything is as you left it, and ready when you are."),
+    ):
+        figures = weekly(QUIET, before)
+        for told in every_form(figures):
+            assert f"9–15 November 2026 was quiet: no orders and no sessions. {words}" in " ".join(told.split())
+            assert "−" not in told
+            assert "Mon 9 Nov" not in told
+        assert write_weekly_letter(figures).pictures == ()
 
 
 def test_a_chart_is_left_out_where_both_weeks_have_nothing_to_show() -> None:
     assert [part.name for part in write_weekly_letter(weekly()).pictures] == ["orders.png", "minutes.png"]
     sales_only = weekly(week([Sales("EUR", 1, 100)]), QUIET)
     assert [part.name for part in write_weekly_letter(sales_only).pictures] == ["orders.png"]
-    assert write_weekly_letter(weekly(QUIET, QUIET)).pictures == ()
 
 
 def test_the_html_shows_every_picture_it_carries_and_fetches_nothing() -> None:
@@ -164,3 +165,11 @@ def test_many_currencies_go_on_over_several_pages() -> None:
     assert all("Weekly report: 9–15 November 2026" in page for page in told[1:])
     assert "\n".join(told).count("1.00 XEE") == 7
     assert OFFICE.name in first
+
+
+def test_a_day_that_goes_on_over_a_page_is_named_there_again() -> None:
+    many = week([Sales(f"X{letter}X", 1, 100) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"])
+    [part] = write_weekly_letter(weekly(many)).attachments
+    _, *later = pages(part.content)
+    assert any("Day Orders Sessions Minutes Amount\nMon 9 Nov" in page for page in later)
+    assert "".join(later).count("26 – – 1.00 XAX") == 1

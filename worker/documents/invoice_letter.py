@@ -9,7 +9,7 @@ from shared.business import Invoice, ReminderKind
 from shared.business.money import money_text
 from worker.documents.colours import ACCENT, ALARM, NOTICE
 from worker.documents.letter import Letter
-from worker.documents.templates import rendered
+from worker.documents.rendering import rendered
 from worker.documents.wording import day_text, one_line
 
 

@@ -137,16 +137,20 @@ class Paper(FPDF):
         return (self.epw - BESIDE * (number - 1)) / number
 
     def grid(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-        """A table whose headings every page repeats; a row with an empty first cell goes on with the one above it."""
-        self._row(columns, [column.title for column in columns], HEADING)
+        """A table whose headings every page repeats; a row with an empty first cell goes on with the one above."""
+        headings, told_of = [column.title for column in columns], ""
+        self._row(columns, headings, HEADING)
         for row in rows:
+            first, *cells = row
+            told_of = first or told_of
             if self.get_y() + ROW_HEIGHT > self.bottom:
                 self._rule()
                 self.add_page()
-                self._row(columns, [column.title for column in columns], HEADING)
-            if row[0]:
+                self._row(columns, headings, HEADING)
+                first = told_of
+            if first:
                 self._rule()
-            self._row(columns, row, PLAIN)
+            self._row(columns, [first, *cells], PLAIN)
         self._rule()
 
     def grid_height(self, rows: int) -> float:

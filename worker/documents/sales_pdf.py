@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from shared.business import CurrencySales, DaySales
 from shared.business.money import money_text
@@ -38,13 +39,12 @@ CUSTOMERS = (
 def compose(sales: DaySales) -> bytes:
     """The PDF."""
     paper = Paper("Sales report", f"{sales.day:%A}, {day_text(sales.day)}", sales.day)
-    if not sales.orders:
-        paper.say("Nothing was ordered on this day.")
-    else:
+    if sales.orders:
         _overview(paper, sales)
-    for part in sales.currencies:
-        _hours(paper, part)
-        _customers(paper, part)
+        _hours(paper, sales)
+        _customers(paper, sales)
+    else:
+        paper.say("Nothing was ordered on this day.")
     return bytes(paper.output())
 
 
@@ -79,33 +79,41 @@ def orders_by_hour(sales: DaySales, width: float) -> Drawing:
     return bars("Orders by hour", [f"{hour:02}" for hour in range(24)], [series], width, CHART_HEIGHT)
 
 
-def _hours(paper: Paper, part: CurrencySales) -> None:
-    paper.section(f"{part.currency} by hour", needs=paper.grid_height(3))
+def _hours(paper: Paper, sales: DaySales) -> None:
+    paper.section("By hour", needs=paper.grid_height(3))
+    hours = sorted((hour for part in sales.currencies for hour in part.hours), key=lambda hour: hour.hour)
+    told = [-1, *(hour.hour for hour in hours)]
     paper.grid(
         HOURS,
         [
-            (f"{hour.hour:02}:00 – {hour.hour:02}:59", f"{hour.orders:,}", money_text(hour.amount_minor, part.currency))
-            for hour in part.hours
-        ],
-    )
-
-
-def _customers(paper: Paper, part: CurrencySales) -> None:
-    paper.section(f"{part.currency} by customer", needs=paper.grid_height(3))
-    paper.grid(
-        CUSTOMERS,
-        [
             (
-                str(place),
-                drawable(one_line(customer.name), f"Customer {customer.user_id}"),
-                drawable(one_line(customer.email), one_line(customer.email)),
-                f"{customer.orders:,}",
-                money_text(customer.amount_minor, part.currency),
+                "" if hour.hour == above else f"{hour.hour:02}:00 – {hour.hour:02}:59",
+                f"{hour.orders:,}",
+                money_text(hour.amount_minor, hour.currency),
             )
-            for place, customer in enumerate(part.best, start=1)
+            for above, hour in zip(told, hours, strict=False)
         ],
     )
-    unnamed = part.customers - len(part.best)
-    if unnamed:
-        paper.ln(4)
-        paper.say(f"And {counted(unnamed, 'customer')} more, who spent less than these.", SMALL_SIZE, MUTED)
+
+
+def _customers(paper: Paper, sales: DaySales) -> None:
+    """The best of each currency, currency by currency."""
+    paper.section("By customer", needs=paper.grid_height(3))
+    paper.grid(CUSTOMERS, [row for part in sales.currencies for row in _customer_rows(part)])
+    for part in sales.currencies:
+        unnamed = part.customers - len(part.best)
+        if unnamed:
+            paper.ln(4)
+            told = f"And {counted(unnamed, 'customer')} more in {part.currency}, who spent less than these."
+            paper.say(told, SMALL_SIZE, MUTED)
+
+
+def _customer_rows(part: CurrencySales) -> Iterator[tuple[str, ...]]:
+    for place, customer in enumerate(part.best, start=1):
+        yield (
+            str(place),
+            drawable(one_line(customer.name), f"Customer {customer.user_id}"),
+            drawable(one_line(customer.email), one_line(customer.email)),
+            f"{customer.orders:,}",
+            money_text(customer.amount_minor, part.currency),
+        )

@@ -46,7 +46,7 @@ class Chart:
 
 
 def summary(figures: WeeklyFigures) -> str:
-    """The week in a sentence or two; an empty one is no reproach."""
+    """The week in a sentence or two."""
     days, week, before = days_text(figures.first, figures.last), figures.week, figures.before
     if not week.empty:
         return f"{days} brought {_happened(week)}: {_compared(week.orders, before.orders)}."
@@ -110,7 +110,7 @@ def day_rows(figures: WeeklyFigures) -> Iterator[DayRow]:
 
 
 def charts(figures: WeeklyFigures, width: float) -> Iterator[Chart]:
-    """Orders and minutes per day beside those of the week before; none where there is nothing to see."""
+    """Orders and minutes per day beside those of the week before, each where there is something to see."""
     for name, title in (("orders", "Orders per day"), ("minutes", "Minutes per day")):
         now, before = ([getattr(day, name) for day in week.days] for week in (figures.week, figures.before))
         if any(now + before):

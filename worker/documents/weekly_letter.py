@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.business import WeeklyFigures
 from worker.documents import picture, weekly, weekly_pdf
 from worker.documents.letter import Letter, Part
-from worker.documents.templates import rendered
+from worker.documents.rendering import rendered
 from worker.documents.wording import counted, days_text
 
 # Shown wider than it is drawn, so that its labels are as large as the mail's small print.
@@ -13,9 +13,9 @@ CHART_WIDTH = 392.0
 
 
 def compose(figures: WeeklyFigures) -> Letter:
-    """The letter."""
+    """The letter; of a quiet week it tells only that it was quiet, for figures below zero would be a reproach."""
     days = days_text(figures.first, figures.last)
-    charts = list(weekly.charts(figures, CHART_WIDTH))
+    charts = [] if figures.week.empty else list(weekly.charts(figures, CHART_WIDTH))
     text, html = rendered(
         "weekly",
         figures=figures,

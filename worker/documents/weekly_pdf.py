@@ -30,17 +30,8 @@ def compose(figures: WeeklyFigures) -> bytes:
     paper = Paper("Weekly report", days_text(figures.first, figures.last), figures.last)
     paper.say(f"For {drawable(one_line(user.name), user.email)}", bold=True)
     paper.say(weekly.summary(figures))
-    if not figures.empty:
-        told = [*weekly.counts(figures), *weekly.amounts(figures)]
-        paper.section("The week beside the week before")
-        paper.grid(FIGURES, [(figure.name, figure.now, figure.before, figure.change) for figure in told])
-    charts = list(weekly.charts(figures, paper.width_of_one_in(2)))
-    if charts:
-        paper.ln(26)
-        paper.chart(*(chart.drawing for chart in charts))
     if not figures.week.empty:
-        paper.section("Day by day", needs=paper.grid_height(7))
-        paper.grid(DAYS, _day_rows(figures))
+        _tell(paper, figures)
     paper.ln(8)
     paper.say(
         f"Days are those of {user.time_zone}. A session counts on the day it began, with its minutes.",
@@ -48,6 +39,18 @@ def compose(figures: WeeklyFigures) -> bytes:
         MUTED,
     )
     return bytes(paper.output())
+
+
+def _tell(paper: Paper, figures: WeeklyFigures) -> None:
+    paper.section("The week beside the week before")
+    told = [*weekly.counts(figures), *weekly.amounts(figures)]
+    paper.grid(FIGURES, [(figure.name, figure.now, figure.before, figure.change) for figure in told])
+    charts = list(weekly.charts(figures, paper.width_of_one_in(2)))
+    if charts:
+        paper.ln(26)
+        paper.chart(*(chart.drawing for chart in charts))
+    paper.section("Day by day", needs=paper.grid_height(7))
+    paper.grid(DAYS, _day_rows(figures))
 
 
 def _day_rows(figures: WeeklyFigures) -> list[tuple[str, ...]]:
