@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from shared.database import Connection, fetch_all
+
+
+@dataclass(frozen=True)
+class Admin:
+    """Who steers, for the audit log; request_id ties the change to a request's log lines."""
+
+    who: str
+    request_id: str | None = None
+
 
 RECORD = """
 INSERT INTO audit_log (who, action, subject, subject_id, before, after, request_id)

@@ -273,6 +273,18 @@ class KeyReused(GatewayError, Permanent):
     acted = "maybe"
 
 
+class EffectInvalid(RowcallError):
+    """An effect was asked for, or is to be resolved, in a way that cannot be."""
+
+
+class EffectConflict(Permanent):
+    """An effect's key was used again for other content."""
+
+
+class AmbiguousEffect(Permanent):
+    """An effect may have happened, nobody knows, and it must not be tried again; an operator resolves it."""
+
+
 def _sentence(wrong: object) -> str:
     """What is wrong with a field, as words: marshmallow nests lists and mappings."""
     if isinstance(wrong, Mapping):

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from shared import queue
+from shared.audit import Admin
 from shared.commands.output import json_option, show_fields, show_json, show_table
 from shared.commands.session import admin, command_transaction
 from shared.database import Connection, Row
-from shared.queue.operate import Admin
 from shared.status import Status
 
 # As words: click would offer an enum by its members' names.

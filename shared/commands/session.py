@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from shared import settings
+from shared.audit import Admin
 from shared.database import PgConnection, database_url, transaction
-from shared.queue.operate import Admin
 from shared.schema import check_revision
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from shared.audit import Admin
 from shared.database import Connection, Row
-from shared.queue.operate import Admin, change
+from shared.queue.operate import change
 from shared.status import Event, Status, sources_of
 
 CANCEL = f"""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from shared.audit import record
+from shared.audit import Admin, record
 from shared.database import Connection, Row, fetch_all, fetch_one
 from shared.errors import RunNotFound, TransitionRefused
 from shared.queue.inspect import get_run, lock_run
@@ -34,14 +33,6 @@ SELECT job_type, payload, queue, priority, max_attempts, %(who)s, '{Status.QUEUE
 WHERE id = %(run_id)s
 RETURNING *
 """
-
-
-@dataclass(frozen=True)
-class Admin:
-    """Who steers, for the audit log; request_id ties the change to a request's log lines."""
-
-    who: str
-    request_id: str | None = None
 
 
 def run_now(connection: Connection, run_id: int, admin: Admin) -> Row:

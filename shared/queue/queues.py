@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from shared.audit import record
+from shared.audit import Admin, record
 from shared.database import Connection, Row, fetch_all, fetch_one
 from shared.errors import RunInvalid
 from shared.job_types.declaration import NAME
 from shared.queue.claim import LANES
 from shared.queue.finish import BY_INDEX
-from shared.queue.operate import Admin
 from shared.queue.wake import WAKE
 from shared.status import Event, Status, sources_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Date, Index, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Date, Index, Integer, Table, Text, UniqueConstraint, text
 
 from shared.schema.base import check, id_column, metadata, moment, one_of
 
@@ -27,12 +27,16 @@ def _effect_table(name: str, key: tuple[str, ...], *columns: Column[Any]) -> Tab
         moment("intent_at", default=True),
         moment("applied_at"),
         moment("updated_at", default=True),
+        Column("generation", Integer, nullable=False, server_default=text("1")),
+        _text("refusal", nullable=True),
         UniqueConstraint(*key),
         one_of("state_known", "state", "intent", "applied", "unknown", "refused"),
         check("applied_iff_dated", "(state = 'applied') = (applied_at IS NOT NULL)"),
     )
     # A run's page shows its effects.
     Index(f"{name}_run", table.c.run_id)
+    # What an operator looks for; nearly all are applied.
+    Index(f"{name}_open", table.c.id, postgresql_where=table.c.state != "applied")
     return table
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shared import database, queue
+from shared.audit import Admin
 from shared.database import PgConnection, fetch_all
 from shared.queue import Wanted
-from shared.queue.operate import Admin
 from shared.status import Status
 from tests.making import WORKER, row_of, run_in
 

@@ -9,10 +9,10 @@ from itertools import product
 import pytest
 
 from shared import queue
+from shared.audit import Admin
 from shared.database import Connection, PgConnection, Row, fetch_all
 from shared.errors import TransitionRefused
 from shared.queue import Done, Ending, Failure, Held, Wanted
-from shared.queue.operate import Admin
 from shared.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.making import WORKER, row_of, run_in
 

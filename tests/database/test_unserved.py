@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from shared.audit import Admin
 from shared.database import PgConnection, fetch_all
-from shared.queue.operate import Admin
 from shared.queue.queues import pause_queue
 from shared.queue.workers import Worker, register, stopped, unserved
 from shared.status import Status

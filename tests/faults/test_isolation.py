@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shared import database, queue
-from shared.queue.operate import Admin
+from shared.audit import Admin
 from tests.processes import living_with, rowcall, start, wait_until
 from tests.shop import Shop
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shared import database, queue
-from shared.queue.operate import Admin
+from shared.audit import Admin
 from tests.gate import gate
 from tests.processes import read_until, rowcall, running, wait_until
 from tests.shop import Shop

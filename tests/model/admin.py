@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from shared import queue
+from shared.audit import Admin
 from shared.database import PgConnection, Row
 from shared.errors import TransitionRefused
 from shared.queue import Failure
-from shared.queue.operate import Admin
 from shared.status import BY_EVENT, Event, Status
 from tests.model.anyone import ADMIN
 from tests.model.run import COLUMNS, Run

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from shared import database
+from shared.audit import Admin
 from shared.queue import limit_queue
-from shared.queue.operate import Admin
 from tests.processes import rowcall, start
 from tests.shop import Shop
 

@@ -1,0 +1,26 @@
+"""Effects: what runs do to the world, written down so that it happens once though the run is tried many times.
+
+All functions take the caller's connection first, run in its transaction, and never commit.
+"""
+
+from shared.effects.kinds import KINDS, Effect, Kind, Policy, kind_of
+from shared.effects.ledger import Decision, Lease, applied, begin, failed, hold, record
+from shared.effects.operate import effects_of, list_effects, resolve
+
+__all__ = [
+    "KINDS",
+    "Decision",
+    "Effect",
+    "Kind",
+    "Lease",
+    "Policy",
+    "applied",
+    "begin",
+    "effects_of",
+    "failed",
+    "hold",
+    "kind_of",
+    "list_effects",
+    "record",
+    "resolve",
+]

@@ -1,0 +1,94 @@
+"""Operators: they see what is not settled, and settle it; every word of theirs is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared import effects
+from shared.audit import Admin
+from shared.database import PgConnection, fetch_all
+from shared.effects import KINDS, Decision, Effect, Lease
+from shared.errors import EffectInvalid
+from shared.status import Status
+from tests.making import WORKER, run_in
+
+ADMIN = Admin("a test")
+MAIL = KINDS["sent_emails"]
+
+
+def begun(connection: PgConnection, key: str = "welcome:1") -> tuple[Lease, Effect]:
+    run = run_in(connection, Status.RUNNING)
+    lease = Lease(WORKER, run["id"], run["lease_no"])
+    return lease, effects.begin(connection, lease, MAIL, {"idempotency_key": key}, {})[1]
+
+
+def again(connection: PgConnection, lease: Lease, key: str = "welcome:1") -> Decision:
+    """What the run's next attempt is told."""
+    fetch_all(connection, "UPDATE job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
+    later = Lease(lease.worker, lease.run_id, lease.lease_no + 1)
+    return effects.begin(connection, later, MAIL, {"idempotency_key": key}, {})[0]
+
+
+def unknown(connection: PgConnection) -> tuple[Lease, Effect]:
+    lease, effect = begun(connection)
+    assert again(connection, lease) is Decision.AMBIGUOUS
+    return Lease(lease.worker, lease.run_id, lease.lease_no + 1), effect
+
+
+def test_what_happened_is_never_done_again(connection: PgConnection) -> None:
+    lease, effect = unknown(connection)
+    row = effects.resolve(connection, MAIL.name, effect.id, True, ADMIN, "found in the log of the mail server")
+    assert (row["state"], row["reference"]) == ("applied", "found in the log of the mail server")
+    assert again(connection, lease) is Decision.DONE
+
+
+def test_what_did_not_happen_is_done_by_the_runs_next_attempt(connection: PgConnection) -> None:
+    lease, effect = unknown(connection)
+    assert effects.resolve(connection, MAIL.name, effect.id, False, ADMIN)["state"] == "refused"
+    assert again(connection, lease) is Decision.PERFORM
+
+
+def test_an_intent_whose_run_will_not_come_back_can_be_settled_too(connection: PgConnection) -> None:
+    lease, effect = begun(connection)
+    with pytest.raises(EffectInvalid, match=f"run {lease.run_id} is at effect {effect.id} of sent_emails just now"):
+        effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)
+    fetch_all(
+        connection,
+        "UPDATE job_runs SET status = 'cancelled', locked_by = NULL, locked_until = NULL, finished_at = now()",
+    )
+    assert effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)["state"] == "applied"
+
+
+def test_what_is_settled_cannot_be_settled_otherwise(connection: PgConnection) -> None:
+    _, effect = unknown(connection)
+    effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)
+    with pytest.raises(EffectInvalid, match="is applied: there is nothing to resolve"):
+        effects.resolve(connection, MAIL.name, effect.id, False, ADMIN)
+
+
+@pytest.mark.parametrize("effect_id", [0, -1, 999_999, 2**63])
+def test_an_effect_that_is_not_there_is_named(connection: PgConnection, effect_id: int) -> None:
+    with pytest.raises(EffectInvalid, match=f"there is no effect {effect_id} of sent_emails"):
+        effects.resolve(connection, MAIL.name, effect_id, True, ADMIN)
+
+
+def test_every_word_of_an_operator_is_audited_with_before_and_after(connection: PgConnection) -> None:
+    _, effect = unknown(connection)
+    effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)
+    [row] = fetch_all(connection, "SELECT * FROM audit_log WHERE subject = 'effect'")
+    assert (row["who"], row["action"], row["subject_id"]) == ("a test", "resolve", effect.id)
+    assert (row["before"]["kind"], row["before"]["state"], row["after"]["state"]) == (
+        "sent_emails",
+        "unknown",
+        "applied",
+    )
+
+
+def test_what_waits_for_an_operator_is_listed_and_a_runs_effects_are_too(connection: PgConnection) -> None:
+    lease, effect = unknown(connection)
+    begun(connection, "welcome:2")
+    assert [row["id"] for row in effects.list_effects(connection, states=["unknown"])] == [effect.id]
+    assert [row["state"] for row in effects.list_effects(connection)] == ["intent", "unknown"]
+    assert effects.list_effects(connection, kind="payments") == []
+    [own] = effects.effects_of(connection, lease.run_id)
+    assert (own["kind"], own["key"], own["state"]) == ("sent_emails", "welcome:1", "unknown")
