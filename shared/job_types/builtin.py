@@ -1,10 +1,28 @@
-"""The job types that come with Rowcall."""
+"""What kinds of run are built in: what they are given, their key, and how they are run and tried again.
+
+Days and weeks are dates in a payload; which zone they are days of, the business functions say.
+"""
 
 from __future__ import annotations
 
-from marshmallow import INCLUDE, Schema
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from marshmallow import INCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
 from shared.job_types.declaration import JobType
+from shared.retry import exponential, fixed
+
+LARGEST_ID = 2**63 - 1
+WEEK_DAYS = 7
+
+# Mail servers, shops and banks that are down are often so for minutes; the last tries come hours later.
+PATIENT = exponential(base=10, cap=3600)
+
+
+def _id() -> fields.Integer:
+    return fields.Integer(required=True, strict=True, validate=validate.Range(1, LARGEST_ID))
 
 
 class AnyPayload(Schema):
@@ -18,5 +36,126 @@ class AnyPayload(Schema):
         return obj
 
 
+class DateRange(Schema):
+    """From one day to another, both included."""
+
+    first = fields.Date(required=True, data_key="from")
+    last = fields.Date(required=True, data_key="to")
+
+    @validates_schema
+    def check_week(self, data: Mapping[str, Any], **_: Any) -> None:
+        """A week has seven days, on whichever it begins."""
+        if data["last"] - data["first"] != timedelta(days=WEEK_DAYS - 1):
+            raise ValidationError("must be a week: `to` is six days after `from`, and both are included", "to")
+
+
+class WeeklyReport(Schema):
+    """Whose week, and which."""
+
+    user_id = _id()
+    date_range = fields.Nested(DateRange, required=True)
+
+
+class Day(Schema):
+    """Which day."""
+
+    day = fields.Date(required=True)
+
+
+class SalesDate(Schema):
+    """Which day's sales."""
+
+    date = fields.Date(required=True)
+
+
+class Invoice(Schema):
+    """Which invoice."""
+
+    invoice_id = _id()
+
+
+class InvoiceMail(Invoice):
+    """Which invoice, and what to say of it."""
+
+    kind = fields.String(required=True, validate=validate.OneOf(("upcoming", "due", "overdue")))
+
+
+class CacheName(Schema):
+    """Which cache entry."""
+
+    name = fields.String(required=True, validate=validate.Length(1, 200))
+
+
+class Event(Schema):
+    """What happened, and who is told."""
+
+    event_id = fields.String(required=True, validate=validate.Regexp(r"[A-Za-z0-9._:-]{1,200}\Z"))
+    url = fields.String(required=True, validate=validate.Length(1, 2000))
+    body = fields.Dict(keys=fields.String(), required=True)
+
+
 NOOP = JobType("noop", schema=AnyPayload)
 """Does nothing, and answers with its payload: for the first try, for doctor and for the benchmark."""
+
+SEND_WEEKLY_REPORT = JobType(
+    "send_weekly_report",
+    schema=WeeklyReport,
+    key=lambda payload: f"weekly_report:{payload['user_id']}:{payload['date_range']['from']}",
+    queue="mail",
+    time_limit=300,
+    backoff=PATIENT,
+)
+
+CLEANUP_NIGHTLY = JobType(
+    "cleanup_nightly",
+    schema=Day,
+    key=lambda payload: f"cleanup:{payload['day']}",
+    queue="maintenance",
+    backoff=fixed(60),
+)
+
+SEND_INVOICE_REMINDERS = JobType(
+    "send_invoice_reminders",
+    schema=Day,
+    key=lambda payload: f"invoice_reminders:{payload['day']}",
+    time_limit=300,
+)
+
+SEND_INVOICE_EMAIL = JobType(
+    "send_invoice_email",
+    schema=InvoiceMail,
+    key=lambda payload: f"invoice_email:{payload['invoice_id']}:{payload['kind']}",
+    queue="mail",
+    time_limit=300,
+    backoff=PATIENT,
+)
+
+CHARGE_INVOICE = JobType(
+    "charge_invoice",
+    schema=Invoice,
+    key=lambda payload: f"invoice_charge:{payload['invoice_id']}",
+    queue="payments",
+    time_limit=300,
+    backoff=PATIENT,
+)
+
+BUILD_SALES_REPORT = JobType(
+    "build_sales_report",
+    schema=SalesDate,
+    key=lambda payload: f"sales_report:{payload['date']}",
+    queue="reports",
+    time_limit=600,
+)
+
+# Without a key: whoever asks twice wants it fresh twice.
+REFRESH_CACHE = JobType("refresh_cache", schema=CacheName, time_limit=120, max_attempts=3)
+
+DELIVER_WEBHOOK = JobType(
+    "deliver_webhook",
+    schema=Event,
+    key=lambda payload: f"webhook:{payload['event_id']}",
+    queue="webhooks",
+    max_attempts=15,
+    time_limit=120,
+    backoff=PATIENT,
+)

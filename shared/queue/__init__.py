@@ -9,7 +9,7 @@ from shared.queue.claim_limited import claim_limited
 from shared.queue.enqueue import Enqueued, enqueue, enqueue_many
 from shared.queue.finish import Done, Ending, Failure, cancelled, fail, give_up, hand_back, release, snooze, succeed
 from shared.queue.inspect import attempts_of, get_run, list_runs
-from shared.queue.lease import Held, expire, heartbeat, note_progress
+from shared.queue.lease import Held, expire, heartbeat, note_progress, saved
 from shared.queue.operate import clone, retry, run_now
 from shared.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 
@@ -49,6 +49,7 @@ __all__ = [
     "resume_queue",
     "retry",
     "run_now",
+    "saved",
     "snooze",
     "succeed",
 ]

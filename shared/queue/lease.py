@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.database import Connection, fetch_all
+from shared.database import Connection, fetch_all, fetch_value
 from shared.queue.finish import BY_INDEX, LEASE_KEY
 from shared.status import Event, Status, sources_of
 
@@ -23,12 +23,16 @@ WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(held)s::jsonb ? {LEASE_KEY} AND 
 RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
 """
 
-# What the handler says of its progress, for people to see.  Fenced like every write of a worker.
+# What the handler says of its progress, for people to see, and what it saves for its next attempt.  Fenced like every
+# write of a worker.
 PROGRESS = f"""
-UPDATE job_runs AS run SET progress = %(progress)s::jsonb, updated_at = now()
+UPDATE job_runs AS run SET progress = coalesce(run.progress, '{{}}') || %(progress)s::jsonb, updated_at = now()
 WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.HEARTBEAT)}
+RETURNING run.id
 """
+
+SAVED = "SELECT progress -> 'saved' FROM job_runs WHERE id = %(run_id)s"
 
 # What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
 EXPIRED_SET = f"""
@@ -82,10 +86,16 @@ def heartbeat(connection: Connection, worker: str, held: Sequence[Held]) -> dict
     return {(row["id"], row["lease_no"]): row["cancel_requested"] for row in rows}
 
 
-def note_progress(connection: Connection, worker: str, key: tuple[int, int], progress: str) -> None:
-    """Keep how far a handler says it is, as JSON text; of a lease that is lost, nothing is kept."""
+def note_progress(connection: Connection, worker: str, key: tuple[int, int], progress: str) -> bool:
+    """Keep how far a handler says it is, as JSON text; False when the lease was lost, and nothing was kept."""
     run_id, lease_no = key
-    fetch_all(connection, PROGRESS, {"worker": worker, "run_id": run_id, "lease_no": lease_no, "progress": progress})
+    parameters = {"worker": worker, "run_id": run_id, "lease_no": lease_no, "progress": progress}
+    return bool(fetch_all(connection, PROGRESS, parameters))
+
+
+def saved(connection: Connection, run_id: int) -> Any:
+    """What an earlier attempt saved with its progress, for the next one to go on from."""
+    return fetch_value(connection, SAVED, {"run_id": run_id})
 
 
 def expire(connection: Connection, run_id: int, lease_no: int) -> bool:
