@@ -42,9 +42,9 @@ class Gate:
     def __init__(self, connection: PgConnection) -> None:
         self._connection = connection
 
-    def hold_change(self, when: str) -> None:
-        """Hold this change of a run (SQL on NEW and OLD), with its row written and not committed."""
-        self._close(f"TRIGGER gate BEFORE UPDATE ON job_runs FOR EACH ROW WHEN ({when})")
+    def hold_change(self, when: str, table: str = "job_runs") -> None:
+        """Hold this change of a run, or of another table's row (SQL on NEW and OLD), before it is committed."""
+        self._close(f"TRIGGER gate BEFORE UPDATE ON {table} FOR EACH ROW WHEN ({when})")
 
     def hold_commit(self, table: str) -> None:
         """Hold the commit of whoever has inserted into this table."""

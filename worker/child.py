@@ -15,6 +15,7 @@ from shared import logs
 from shared.clock import elapsed
 from shared.errors import MemoryCapExceeded
 from shared.queue import Claimed
+from shared.settings import Settings
 from worker.channel import Channel
 from worker.context import Run
 from worker.handlers import Handler
@@ -52,7 +53,7 @@ class ChildsRun(HeldRun):
                 self.cancel_requested = told["cancel_requested"]
 
 
-def live(channel: Channel, handlers: Mapping[str, Handler]) -> None:
+def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) -> None:
     """Attempt the run that the worker sends, and tell it what came of that."""
     order = _order(channel)
     run = ChildsRun(order, channel)
@@ -61,7 +62,8 @@ def live(channel: Channel, handlers: Mapping[str, Handler]) -> None:
     # Where a fatal signal strikes is written to the worker as well: lines that are no JSON.
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
-    handling = Handling.of({job_type: _capped(handlers[job_type], order["memory_cap"])}, order["worker"], order["url"])
+    handler = _capped(handlers[job_type], order["memory_cap"])
+    handling = Handling.of({job_type: handler}, order["worker"], order["url"], settings)
     channel.send({"begun": elapsed()})
     outcome = handling.attempt(run)
     verdict = None if outcome.verdict is None else outcome.verdict.packed()

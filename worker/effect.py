@@ -34,15 +34,16 @@ class Ledger:
         kind: Kind,
         key: Mapping[str, Any],
         content: Mapping[str, Any],
+        details: Mapping[str, Any] | None,
         perform: Perform,
-        policy: Policy | None = None,
+        policy: Policy | None,
     ) -> Effect:
         """Perform an effect unless it has happened; the effect as it was recorded, now or earlier."""
         policy = policy or kind.policy
         if Policy.WITH_THE_RUN in (policy, kind.policy):
             raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
         with self.transaction() as connection:
-            decision, effect = effects.begin(connection, self.lease, kind, key, content, policy, self.horizon)
+            decision, effect = effects.begin(connection, self.lease, kind, key, content, details, policy, self.horizon)
         if decision is Decision.DONE:
             return effect
         if decision is not Decision.PERFORM:

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shared import database
+from shared.database import PgConnection
 from shared.errors import Permanent
+from shared.settings import Settings
 from shared.stored_json import stored
-from worker.context import Connect, Run
+from worker.context import Means, Run
+from worker.gateways import Gateways
 from worker.handlers import Handler
 from worker.hands import HeldRun, Outcome
 from worker.verdict import verdict_on
@@ -19,17 +22,20 @@ class Handling:
     """The handlers, and what a run needs while one of them works on it."""
 
     handlers: Mapping[str, Handler]
-    worker: str
-    connect: Connect
+    means: Means
 
     @classmethod
-    def of(cls, handlers: Mapping[str, Handler], worker: str, url: str) -> Handling:
-        """For this worker's runs, on this database."""
-        return cls(handlers, worker, lambda: database.connect(url, "rowcall handler"))
+    def of(cls, handlers: Mapping[str, Handler], worker: str, url: str, settings: Settings) -> Handling:
+        """For this worker's runs, on this database, with the gateways of these settings."""
+
+        def connect() -> PgConnection:
+            return database.connect(url, "rowcall handler")
+
+        return cls(handlers, Means(worker, connect, Gateways(settings), settings.payment_key_horizon))
 
     def attempt(self, run: HeldRun) -> Outcome:
         """Call the handler; whatever it raises is its outcome, and none of ours."""
-        given = Run(run, self.worker, self.connect)
+        given = Run(run, self.means)
         try:
             # It may have waited here for long, in a frozen process too: what is lost or cancelled is not begun.
             given.check()

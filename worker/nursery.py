@@ -22,6 +22,7 @@ from shared import logs, settings
 from shared.clock import elapsed
 from shared.job_types import catalogue
 from shared.lineage import die_with
+from shared.settings import Settings
 from worker.channel import Channel, wait
 from worker.child import live
 from worker.handlers import Handler, load_handlers
@@ -51,9 +52,10 @@ class Watched:
 class Nursery:
     """The children of one worker."""
 
-    def __init__(self, control: socket.socket, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, control: socket.socket, handlers: Mapping[str, Handler], chosen: Settings) -> None:
         self._control = control
         self._handlers = handlers
+        self._settings = chosen
         self._children: dict[int, Watched] = {}
         self._open = True
         # A byte arrives here whenever a signal does, so that the end of a child ends the wait.
@@ -136,7 +138,7 @@ class Nursery:
                 end.close()
             for child in self._children.values():
                 child.line.close()
-            live(Channel(talk), self._handlers)
+            live(Channel(talk), self._handlers, self._settings)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -174,7 +176,7 @@ def main(worker: int, control: socket.socket) -> None:
     handlers = load_handlers(catalogue(), chosen.app)
     # What the collector does not look at stays shared with the children.
     gc.freeze()
-    Nursery(control, handlers).run()
+    Nursery(control, handlers, chosen).run()
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class Working:
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._outage = Outage()
         self.hands = Hands(task.concurrency, task.limit)
-        handling = Handling.of(handlers, self.id, url)
+        handling = Handling.of(handlers, self.id, url, settings)
         self._isolation = Isolation(served, self.id, url)
         ways = {name: (self._isolation if kind.isolated else handling).attempt for name, kind in served.items()}
         self._executor = Executor(self.hands, ways)

@@ -3,7 +3,7 @@
 All functions take the caller's connection first, run in its transaction, and never commit.
 """
 
-from shared.effects.kinds import KINDS, Effect, Kind, Policy, kind_of
+from shared.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of
 from shared.effects.ledger import Decision, Lease, applied, begin, failed, hold, record
 from shared.effects.operate import effects_of, list_effects, resolve
 
@@ -19,6 +19,7 @@ __all__ = [
     "effects_of",
     "failed",
     "hold",
+    "key_of",
     "kind_of",
     "list_effects",
     "record",

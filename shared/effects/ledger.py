@@ -62,15 +62,16 @@ def begin(
     kind: Kind,
     key: Mapping[str, Any],
     content: Mapping[str, Any],
+    details: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     horizon: float | None = None,
 ) -> tuple[Decision, Effect]:
     """Write the intent down, or find what an earlier attempt left; the answer must be committed before it is acted on.
 
-    `content` is what makes the effect this one and no other: the same key with other content is a conflict.  `horizon`
-    is how many seconds a provider remembers keys.
+    `content` is what makes the effect this one and no other: the same key with other content is a conflict.  `details`
+    fill the kind's own columns beside it.  `horizon` is how many seconds a provider remembers keys.
     """
-    values = _values(kind, key, content)
+    values = _values(kind, key, content, details or {})
     hold(connection, lease)
     row = fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
     if row is not None:
@@ -78,7 +79,7 @@ def begin(
     row = fetch_one(connection, STATEMENTS[kind.name].find, {**values, "horizon": horizon})
     if row is None:
         # Its maker rolled back between our two statements; there is no harm in trying once more.
-        return begin(connection, lease, kind, key, content, policy, horizon)
+        return begin(connection, lease, kind, key, content, details, policy, horizon)
     if row["content_hash"] != values["content_hash"]:
         return Decision.CONFLICT, effect_of(kind, row)
     return _continue(connection, lease, kind, row, policy or kind.policy)
@@ -144,7 +145,7 @@ def record(
     reference: str | None = None,
 ) -> bool:
     """Write an effect down that happens with this very transaction; False when it was there already."""
-    values = _values(kind, key, content)
+    values = _values(kind, key, content, {})
     hold(connection, lease)
     row = fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
     if row is not None:
@@ -178,7 +179,9 @@ def _settle(
     return settled
 
 
-def _values(kind: Kind, key: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+def _values(
+    kind: Kind, key: Mapping[str, Any], content: Mapping[str, Any], details: Mapping[str, Any]
+) -> dict[str, Any]:
     """The row's own columns, and the hash by which other content is told apart."""
     if set(key) != set(kind.key):
         raise EffectInvalid(f"the key of {kind.name} is made of {', '.join(kind.key)}, not of {', '.join(key)}")
@@ -186,7 +189,7 @@ def _values(kind: Kind, key: Mapping[str, Any], content: Mapping[str, Any]) -> d
         text = json.dumps(content, sort_keys=True, default=_plain, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise EffectInvalid(f"the content of {kind.name} cannot be told apart from other content: {error}") from None
-    known = {name: content.get(name) for name in kind.known}
+    known = {name: details.get(name, content.get(name)) for name in kind.known}
     return {**key, **known, "content_hash": hashlib.sha256(text.encode()).hexdigest()}
 
 

@@ -105,9 +105,13 @@ def _body(
         page = body.get_payload(1)
         assert isinstance(page, EmailMessage)
         for cid, png in pictures.items():
-            if not re.fullmatch(r"[A-Za-z0-9._-]{1,60}", cid):
-                raise Unusable(f"the picture's name {cid!r} must be 1 to 60 of the characters A-Z a-z 0-9 . _ -")
-            page.add_related(png, "image", "png", cid=f"<{cid}>", disposition="inline", filename=f"{cid}.png")
+            if not re.fullmatch(r"[A-Za-z0-9._-]{1,60}(@[A-Za-z0-9.-]{1,60})?", cid):
+                raise Unusable(
+                    f"the picture's name {cid!r} must be 1 to 60 of the characters A-Z a-z 0-9 . _ -,"
+                    " and may go on with @ and a domain"
+                )
+            name = cid.partition("@")[0]
+            page.add_related(png, "image", "png", cid=f"<{cid}>", disposition="inline", filename=f"{name}.png")
     for attachment in attachments:
         if not re.fullmatch(r"\w[\w.() -]{0,99}(?<! )", attachment.name):
             raise Unusable(

@@ -1,0 +1,29 @@
+"""send_invoice_email: one reminder of one invoice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.business.invoices import ReminderKind, invoice_with_user
+from worker.context import Run
+from worker.documents import write_invoice_letter
+from worker.handlers import handles
+from worker.posting import post
+
+
+@handles("send_invoice_email")
+def send_invoice_email(run: Run) -> dict[str, Any]:
+    """Remind, unless it was paid or made void since the reminder was asked for."""
+    invoice_id, kind = run.payload["invoice_id"], ReminderKind(run.payload["kind"])
+    with run.step() as connection:
+        invoice = invoice_with_user(connection, invoice_id)
+    if invoice.status != "open":
+        return {"sent": None, "reason": f"invoice {invoice.number} is {invoice.status}"}
+    effect = post(
+        run,
+        write_invoice_letter(invoice, kind),
+        invoice.user,
+        key=f"invoice_email:{invoice_id}:{kind}",
+        content={"template": "invoice", "invoice_id": invoice_id, "kind": kind},
+    )
+    return {"sent": effect.reference, "recipient": invoice.user.email}
