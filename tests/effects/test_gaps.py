@@ -5,28 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.effects.saas import Saas, small_saas
-from tests.gate import Gate, gate
-from tests.processes import LIMIT_SECONDS, rowcall, start, wait_until
+from tests.effects.saas import Saas
+from tests.gate import Gate
+from tests.processes import LIMIT_SECONDS, rowcall, running, start, wait_until
 from tests.servers.mail import SILENT
 from tests.servers.web import Exchange
-
-
-@pytest.fixture
-def saas(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> Iterator[Saas]:
-    with small_saas(environment, fresh_url, tmp_path) as saas:
-        yield saas
-
-
-@pytest.fixture
-def barred(saas: Saas) -> Iterator[Gate]:
-    with gate(saas.url) as barred:
-        yield barred
 
 
 class Held:
@@ -203,18 +190,16 @@ def test_two_runs_with_one_payment_key_make_one_charge(saas: Saas) -> None:
     held = Held(after_work=True)
     saas.provider.misbehave(held)
     first = saas.ask_for("charge_invoice")
-    worker = start(saas.environment, "worker", "run")
-    assert held.came.wait(LIMIT_SECONDS)
-    asked = rowcall(saas.environment, "enqueue", "charge_invoice", '{"invoice_id": 1}', "--key", "again", "--json")
-    second = json.loads(asked.stdout)["run_id"]
-    saas.wait(second, "failed")
-    assert f"run {first} is at payments 'invoice_charge:1' just now" in saas.row(second)["last_error"]
-    held.may_go_on.set()
-    saas.wait(first, "succeeded")
-    saas.try_again_now()
-    saas.wait(second, "succeeded")
-    worker.terminate()
-    worker.communicate()
+    with running(saas.environment, "worker", "run"):
+        assert held.came.wait(LIMIT_SECONDS)
+        asked = rowcall(saas.environment, "enqueue", "charge_invoice", '{"invoice_id": 1}', "--key", "again", "--json")
+        second = json.loads(asked.stdout)["run_id"]
+        saas.wait(second, "failed")
+        assert f"run {first} is at payments 'invoice_charge:1' just now" in saas.row(second)["last_error"]
+        held.may_go_on.set()
+        saas.wait(first, "succeeded")
+        saas.try_again_now()
+        saas.wait(second, "succeeded")
     assert (len(saas.provider.charges), saas.states("payments")) == (1, ["applied"])
 
 

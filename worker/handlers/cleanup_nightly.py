@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 from shared.business.cache import count_old_cache_entries, delete_old_cache_entries
 from shared.business.days import utc_day
@@ -16,25 +16,29 @@ BATCH = 1000
 # Progress is a share of what was there; counting a larger heap exactly would cost more than it tells.
 COUNTED_MOST = 1_000_000
 
-STEPS = {
-    "sessions": (count_expired_sessions, delete_expired_sessions),
-    "cache_entries": (count_old_cache_entries, delete_old_cache_entries),
-}
+# The weekly report compares a user's week with the one before it: their sessions are still counted then.
+SESSIONS_KEPT = timedelta(days=15)
+
+# What is deleted: its name, how long it is kept after it has expired, how it is counted, and how it is deleted.
+STEPS = (
+    ("sessions", SESSIONS_KEPT, count_expired_sessions, delete_expired_sessions),
+    ("cache_entries", timedelta(0), count_old_cache_entries, delete_old_cache_entries),
+)
 
 
 @handles("cleanup_nightly")
 def cleanup_nightly(run: Run) -> dict[str, int]:
-    """Delete what expired before the day's end (UTC); the figures count over all attempts."""
-    _, before = utc_day(date.fromisoformat(run.payload["day"]))
-    deleted: dict[str, int] = {**dict.fromkeys(STEPS, 0), **(run.saved() or {})}
+    """Delete what nobody needs any more at the day's end (UTC); the figures count over all attempts."""
+    _, ends = utc_day(date.fromisoformat(run.payload["day"]))
+    deleted: dict[str, int] = run.saved() or {name: 0 for name, *_ in STEPS}
     with run.step() as connection:
-        left = sum(count(connection, before, COUNTED_MOST) for count, _ in STEPS.values())
+        left = sum(count(connection, ends - kept, COUNTED_MOST) for _, kept, count, _ in STEPS)
     whole = max(sum(deleted.values()) + left, 1)
-    for name, (_, delete) in STEPS.items():
+    for name, kept, _, delete in STEPS:
         batch = BATCH
         while batch == BATCH:
             with run.step() as connection:
-                batch = delete(connection, before, BATCH)
+                batch = delete(connection, ends - kept, BATCH)
                 deleted[name] += batch
                 run.save(connection, deleted)
             run.progress(sum(deleted.values()) / whole, f"deleting {name.replace('_', ' ')}")
