@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from marshmallow import Schema, fields
 
+from shared.business.invoices import ReminderKind
 from shared.errors import DeclarationError, JobTypeUnknown, RunInvalid
 from shared.job_types import Catalogue, JobType, load_catalogue
 from worker.handlers import load_handlers
@@ -91,3 +92,11 @@ def test_an_app_that_is_not_there_is_named_with_what_to_do() -> None:
         DeclarationError, match="ROWCALL_APP is 'no_such_shop', and there is no module no_such_shop.job_types"
     ):
         load_catalogue("no_such_shop")
+
+
+def test_the_kinds_of_reminder_that_can_be_asked_for_are_those_there_are() -> None:
+    kind = load_catalogue(None)["send_invoice_email"]
+    for name in ReminderKind:
+        assert kind.checked({"invoice_id": 1, "kind": name.value}) == {"invoice_id": 1, "kind": name.value}
+    with pytest.raises(RunInvalid, match="kind: Must be one of: upcoming, due, overdue"):
+        kind.checked({"invoice_id": 1, "kind": "final"})
