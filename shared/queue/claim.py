@@ -80,7 +80,7 @@ expired AS (
     SET status = '{Status.RUNNING}', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
         locked_by = %(worker)s,
         locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
-        started_at = now(), updated_at = now(), progress = run.progress - '{{share,note}}'::text[]
+        started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN {sources_of(Event.CLAIM)}))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
         run.status, run.priority, run.run_at

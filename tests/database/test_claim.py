@@ -34,10 +34,23 @@ def test_each_type_has_a_lease_of_its_own_length(connection: PgConnection) -> No
     assert (now["locked_until"] - now["started_at"]).total_seconds() == 600
 
 
-def test_an_attempt_begins_without_the_progress_of_the_one_before(connection: PgConnection) -> None:
-    run = run_in(connection, Status.FAILED, progress="'{}'")
-    assert claimed_ids(connection) == [run["id"]]
-    assert row_of(connection, run["id"])["progress"] is None
+def test_an_attempt_begins_without_the_progress_of_the_one_before_and_with_what_it_saved(
+    connection: PgConnection,
+) -> None:
+    told = run_in(connection, Status.FAILED, progress="""'{"share": 0.5, "note": "half", "saved": {"rows": 7}}'""")
+    silent = run_in(connection, Status.FAILED)
+    assert claimed_ids(connection) == [told["id"], silent["id"]]
+    assert row_of(connection, told["id"])["progress"] == {"saved": {"rows": 7}}
+    assert row_of(connection, silent["id"])["progress"] is None
+    assert queue.saved(connection, told["id"]) == {"rows": 7}
+
+
+def test_telling_of_progress_keeps_what_was_saved(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING, progress="""'{"saved": {"rows": 7}}'""")
+    key = run["id"], run["lease_no"]
+    assert queue.note_progress(connection, WORKER, key, '{"share": 0.9, "note": "nearly"}')
+    assert row_of(connection, run["id"])["progress"] == {"share": 0.9, "note": "nearly", "saved": {"rows": 7}}
+    assert not queue.note_progress(connection, "worker-2", key, '{"saved": null}')
 
 
 def test_what_is_not_due_waits(connection: PgConnection) -> None:

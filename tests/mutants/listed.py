@@ -69,7 +69,8 @@ CLAIM = [
         ("a claim opens the old lease again", "run.lease_no + 1", "run.lease_no"),
         ("every type has the lease of one", "->> run.job_type)", "->> 'noop')"),
         ("an attempt does not say when it began", "started_at = now(), ", ""),
-        ("an attempt begins with the last one's progress", ", progress = NULL", ""),
+        ("an attempt begins with the last one's progress", " - '{{share,note}}'::text[]", ""),
+        ("what the last attempt saved is lost", "nullif(run.progress - '{{share,note}}'::text[], '{{}}')", "NULL"),
         ("a lease ended by a claim is not remembered", '({EXPIRED_HISTORY.format(seen="met")}', "(SELECT 1"),
         ("a worker begins with the less urgent", "ORDER BY priority, run_at, id", "ORDER BY id"),
     ),
@@ -134,6 +135,7 @@ LEASE = [
         ("progress is told of other runs", "run.id = %(run_id)s AND ", ""),
         ("progress is told under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
         ("progress is told by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("telling of progress forgets what was saved", "coalesce(run.progress, '{{}}') || ", ""),
     ),
     *at(
         "lease.py",
