@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,11 @@ from types import FrameType
 import psycopg2
 import psycopg2.extensions
 
-from shared import api_keys, database, queue
+from shared import api_keys, database, demo_outside, demo_runs, queue
 from shared.database import Row
 from shared.errors import PortInUse, RowcallError
 from shared.lineage import dies_with_us
+from shared.private import read_private, write_private
 from shared.schema.revision import REVISION, revision_of
 from shared.settings import Settings
 from shared.status import Status
@@ -46,6 +47,7 @@ class Running:
     version: str
     key: str
     demo: Row
+    shown: demo_runs.Shown | None
 
 
 class Stop(BaseException):
@@ -64,13 +66,18 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
         api_port = _port(settings, port)
         # gunicorn ends gently on SIGTERM, within the time its requests take, and at once on SIGQUIT.
         children.append(_start(["api", "--port", str(api_port)], if_we_die=signal.SIGQUIT))
-        children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], if_we_die=signal.SIGTERM))
-        _wait_for_port(settings.api_host, api_port, children)
+        saas = demo_runs.prepare(settings, url)
+        told = saas.environment if saas else {}
+        if saas:
+            children.append(_start(["demo", "outside", "--port", str(saas.port)], signal.SIGTERM, told))
+        children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], signal.SIGTERM, told))
+        _wait_for_port("the API", settings.api_host, api_port, children)
         with database.transaction(url) as connection:
             key = _key(connection, settings.home / "api_key")
             version = database.fetch_value(connection, "SELECT current_setting('server_version')")
         demo = _demo(url, children)
-        yield Running(f"http://{settings.api_host}:{api_port}", url, str(version), key, demo), children
+        shown = _show(settings, url, saas, children) if saas else None
+        yield Running(f"http://{settings.api_host}:{api_port}", url, str(version), key, demo, shown), children
 
 
 def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -125,13 +132,16 @@ def _free(host: str, port: int) -> bool:
     return True
 
 
-def _start(arguments: Sequence[str], if_we_die: signal.Signals) -> subprocess.Popen[bytes]:
+def _start(
+    arguments: Sequence[str], if_we_die: signal.Signals, told: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Start one of our own commands, in a session of its own: the terminal's Ctrl-C reaches only us, and we order the
     end."""
     return subprocess.Popen(
         [sys.executable, "-m", "shared.cli", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
+        env={**os.environ, **(told or {})},
         start_new_session=True,
         preexec_fn=dies_with_us(if_we_die),
     )
@@ -157,8 +167,8 @@ def _all_alive(children: Sequence[subprocess.Popen[bytes]]) -> None:
             raise RowcallError(f"`rowcall {command}` ended with {child.returncode}; the reason stands above")
 
 
-def _wait_for_port(host: str, port: int, children: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Return once the API accepts connections."""
+def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Return once somebody accepts connections there."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until:
         _all_alive(children)
@@ -168,19 +178,24 @@ def _wait_for_port(host: str, port: int, children: Sequence[subprocess.Popen[byt
             time.sleep(POLL_SECONDS)
         else:
             return
-    raise RowcallError(f"the API did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
+    raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
+
+
+def _show(
+    settings: Settings, url: str, saas: demo_runs.Demo, children: Sequence[subprocess.Popen[bytes]]
+) -> demo_runs.Shown:
+    """Have the built-in jobs work for the demo's small SaaS, once its outside is there."""
+    _wait_for_port("the demo's outside", demo_outside.HOST, saas.port, children)
+    return demo_runs.ask(settings, url, saas)
 
 
 def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
     """The key of last time where it still opens the API, else a new one; readable by its owner alone."""
-    known = file.read_text().strip() if file.exists() else ""
+    known = read_private(file)
     if known and api_keys.find_caller(connection, known):
         return known
     key = api_keys.create_key(connection, "rowcall up", api_keys.SCOPES)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
-        written.write(key + "\n")
+    write_private(file, key)
     return key
 
 

@@ -6,9 +6,11 @@ from datetime import datetime
 
 import click
 
+from shared import demo_outside, settings
 from shared.business import demo
 from shared.commands.output import json_option, show_json
 from shared.commands.session import command_transaction
+from shared.errors import SettingsError
 
 
 @click.group("demo")
@@ -34,3 +36,13 @@ def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
         click.echo(f"added {', '.join(told)}, as of {seeded.today}")
     else:
         click.echo(f"the demo's {users} users are there already: nothing added")
+
+
+@demo_command.command("outside", hidden=True)
+@click.option("--port", type=click.IntRange(1, 65535), required=True)
+def outside_command(port: int) -> None:
+    """Stand in for a payment provider and a receiver of webhooks; `rowcall up` starts it."""
+    chosen = settings.read()
+    if chosen.payment_key is None or not chosen.webhook_secrets:
+        raise SettingsError("the demo's outside needs ROWCALL_PAYMENT_KEY and ROWCALL_WEBHOOK_SECRET: use `rowcall up`")
+    demo_outside.serve(chosen.home / "demo", chosen.payment_key, chosen.webhook_secrets, port)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import sys
+from pathlib import Path
 
 import click
 
 from shared import settings
+from shared.demo_runs import Shown
 from shared.lineage import die_with
 from shared.up import DEMO_PAYLOAD, Running, Stop, up, wait
 
@@ -54,6 +58,27 @@ def told(running: Running, chosen: settings.Settings) -> list[str]:
         "",
         f"  curl -s {running.api}/v1/runs {bearer} -H 'Content-Type: application/json' -d '{request}'",
         f"  curl -s {running.api}/v1/runs/{demo['id']} {bearer}",
+        *(shown(running.shown) if running.shown else ()),
         "",
         "Ctrl-C ends everything.",
     ]
+
+
+def shown(demo: Shown) -> list[str]:
+    """Where the built-in jobs are seen at work, and what is left for a person to do."""
+    program = "rowcall" if shutil.which("rowcall") else os.path.relpath(Path(sys.executable).with_name("rowcall"))
+    lines = [
+        "",
+        "The built-in jobs are at work for the demo's small SaaS; see what they make, and what became of each:",
+        "",
+        f"  mails       {demo.mails}/*.eml",
+        f"  reports     {demo.files}/sales_report   (PDF and CSV)",
+        f"  charges     {demo.charges}",
+        f"  webhooks    {demo.webhooks}   (one is refused at first, and comes again)",
+        "",
+        f"  {program} runs list",
+        f"  {program} runs list --status dead",
+    ]
+    if demo.declined_run:
+        lines.append(f"  {program} runs retry {demo.declined_run}   (its charge was declined; the next one is not)")
+    return lines
