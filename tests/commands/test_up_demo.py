@@ -1,0 +1,85 @@
+"""What `rowcall up` shows: every built-in job at work, a retry that recovers, and one run for a person to retry."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from pathlib import Path
+from typing import Any
+
+from shared.job_types import load_catalogue
+from tests.commands.test_up import Up, home, listed
+from tests.processes import rowcall, wait_until
+
+__all__ = ["home"]  # a fixture
+
+
+def mails(folder: Path) -> list[EmailMessage]:
+    read = [message_from_bytes(file.read_bytes(), EmailMessage, policy=default) for file in folder.glob("*.eml")]
+    return [mail for mail in read if isinstance(mail, EmailMessage)]
+
+
+def kinds(mail: EmailMessage) -> set[str]:
+    return {part.get_content_type() for part in mail.walk()}
+
+
+def charges(folder: Path) -> dict[str, int]:
+    """Idempotency key -> how the charge was answered."""
+    told = [json.loads(line) for line in (folder / "charges.jsonl").read_text().splitlines()]
+    return {line["idempotency_key"]: line["status"] for line in told}
+
+
+def at_rest(environment: dict[str, str]) -> bool:
+    return not listed(environment, "--status", "queued", "--status", "running", "--status", "failed")
+
+
+def of_type(runs: list[dict[str, Any]], job_type: str) -> list[dict[str, Any]]:
+    return [run for run in runs if run["job_type"] == job_type]
+
+
+def test_each_built_in_job_is_seen_at_work_and_what_a_day_asks_for_is_asked_once(home: dict[str, str]) -> None:
+    root = Path(home["ROWCALL_HOME"])
+    up = Up(home, "--port", "0")
+    wait_until(lambda: at_rest(home), "the demo's runs have come to an end")
+    runs = listed(home)
+    assert {run["job_type"] for run in runs} == set(load_catalogue(None))
+
+    [report] = [mail for mail in mails(root / "mail") if "application/pdf" in kinds(mail)]
+    assert "image/png" in kinds(report)
+    assert len(mails(root / "mail")) == 1 + len(of_type(runs, "send_invoice_email")) > 10
+    assert {file.suffix for file in (root / "files" / "sales_report").iterdir()} == {".pdf", ".csv"}
+
+    steady, flaky = sorted(of_type(runs, "deliver_webhook"), key=lambda run: int(run["attempts"]))
+    assert [(run["status"], run["attempts"]) for run in (steady, flaky)] == [("succeeded", 1), ("succeeded", 2)]
+    assert [file.name.rpartition("-")[2] for file in sorted((root / "demo" / "webhooks").iterdir())] == [
+        "flaky.json",
+        "steady.json",
+    ]
+
+    [dead] = [run for run in runs if run["status"] != "succeeded"]
+    assert (dead["status"], dead["error_type"]) == ("dead", "Declined")
+    assert sorted(charges(root / "demo").values()) == [200, 402]
+    [retry] = re.findall(r"runs retry (\d+)", up.said)
+    assert retry == str(dead["id"])
+    assert rowcall(home, "runs", "retry", retry).returncode == 0
+    wait_until(lambda: not listed(home, "--status", "dead") and at_rest(home), "the retried charge succeeds")
+    [declined] = [key for key, status in charges(root / "demo").items() if status == 402]
+    assert charges(root / "demo")[f"{declined}:2"] == 200
+    up.end(signal.SIGINT)
+
+    again = Up(home, "--port", "0")
+    assert "runs retry" not in again.said
+    wait_until(lambda: at_rest(home), "what the second start has asked for has come to an end")
+    added = {run["id"] for run in listed(home)} - {run["id"] for run in runs}
+    assert [run["job_type"] for run in listed(home) if run["id"] in added] == ["noop"]
+    again.end(signal.SIGINT)
+
+
+def test_what_the_demo_signs_and_pays_with_is_its_owners_alone(home: dict[str, str]) -> None:
+    Up(home, "--port", "0").end(signal.SIGINT)
+    for secret in ("payment_key", "webhook_secret"):
+        assert (Path(home["ROWCALL_HOME"]) / "demo" / secret).stat().st_mode & 0o077 == 0
