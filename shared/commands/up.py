@@ -23,7 +23,8 @@ from shared.up import DEMO_PAYLOAD, Running, Stop, up, wait
 def up_command(port: int | None, with_parent: bool) -> None:
     """Start PostgreSQL, the API and a worker here, and show a run succeed.  Ctrl-C ends all of it.
 
-    Without DATABASE_URL the database is Rowcall's own, kept in ROWCALL_HOME and found again next time.
+    Without DATABASE_URL the database is Rowcall's own, kept in ROWCALL_HOME and found again next time; a small SaaS in
+    it then shows the built-in jobs at work.
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
