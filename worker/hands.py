@@ -187,13 +187,19 @@ class Hands:
             self._rate = (self._rate + sample) / 2
             self._rated_at = now
 
-    def look_found_nothing(self) -> None:
-        """A claim with room found nothing due; with nothing in hand either, all is quiet."""
+    def look_found_nothing(self, began_at: float) -> bool:
+        """A claim with room found nothing due; with nothing in hand either, all is quiet.
+
+        False when something has ended since the look began: it may have made room under a limit, so look again.
+        """
         with self._lock:
+            if began_at < self._rated_at:
+                return False
             # What comes next may take long: a quick past must not make this worker hoard it.
             self._rate = 0.0
             if not (self.held or self._reserved or self._outcomes):
                 self.quiet.set()
+            return True
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in hand."""

@@ -93,7 +93,7 @@ class Pump:
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
         self._more = len(met.claimed) == reserved > 0 or bool(met.expired) or self._contended
         if reserved and not (met.claimed or met.expired or self._contended):
-            self.hands.look_found_nothing()
+            self._more = not self.hands.look_found_nothing(asked_at)
 
     def _exchange(self, outcomes: Sequence[Outcome], room: int) -> tuple[Met, float]:
         """Write the outcomes and claim for the room there is; what was met, and when the leases began at the latest."""

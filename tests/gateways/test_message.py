@@ -191,7 +191,7 @@ def test_an_attachment_is_refused_by_its_name_or_arrives_under_it(name: str, con
     assert (attachment.get_filename(), attachment.get_payload(decode=True)) == (name, content)
 
 
-@pytest.mark.parametrize("cid", ["", "a b", "a>", "a\r\nX: y", "ü", "a@b"])
+@pytest.mark.parametrize("cid", ["", "a b", "a>", "a\r\nX: y", "ü", "a@b@c", "a@"])
 def test_a_pictures_name_must_fit_between_its_brackets(cid: str) -> None:
     with pytest.raises(Unusable, match="^the picture's name "):
         letter(html="<p>", pictures={cid: b"png"})

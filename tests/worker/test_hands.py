@@ -38,7 +38,7 @@ def test_quick_runs_are_claimed_ahead() -> None:
 def test_after_an_idle_look_nothing_is_hoarded_because_the_past_was_quick() -> None:
     hands = Hands(THREADS)
     finish_quickly(hands)
-    hands.look_found_nothing()
+    assert hands.look_found_nothing(elapsed())
     assert hands.reserve() == THREADS
 
 
@@ -69,3 +69,13 @@ def test_only_the_first_end_of_an_attempt_counts() -> None:
     assert hands.settle(Outcome(run, "first"))
     assert not hands.settle(Outcome(run))
     assert [outcome.result for outcome in hands.collect()] == ["first"]
+
+
+def test_a_look_that_began_before_something_ended_does_not_count_as_quiet() -> None:
+    hands = Hands(THREADS)
+    began_at = elapsed()
+    finish_quickly(hands)
+    assert not hands.look_found_nothing(began_at)
+    assert not hands.quiet.is_set()
+    assert hands.look_found_nothing(elapsed())
+    assert hands.quiet.is_set()
