@@ -45,7 +45,7 @@ def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
                 if getattr(error.orig, "pgcode", None) != LOCK_NOT_AVAILABLE:
                     raise
                 # Giving way lets the queue behind the busy table move on before the next try.
-                time.sleep(lock_timeout * attempt / ATTEMPTS)
+                time.sleep(lock_timeout * attempt / ATTEMPTS)  # longer each time, while nothing is held
         raise DatabaseUnreachable(
             f"a table was busy for {ATTEMPTS} tries of {lock_timeout:g} seconds, and nothing was changed: end the long"
             " transactions (select pid, xact_start, query from pg_stat_activity order by xact_start), or raise"

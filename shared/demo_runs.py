@@ -92,8 +92,8 @@ def ask(settings: Settings, url: str, shown: Demo) -> Shown:
         if declined and queue.get_run(connection, declined)["status"] == Status.SUCCEEDED:
             declined = None
     folder = settings.home / "demo"
-    files = settings.files or settings.home / "files"
-    return Shown(settings.home / "mail", files, folder / "charges.jsonl", folder / "webhooks", declined)
+    outside = (folder / "charges.jsonl", folder / "webhooks")
+    return Shown(settings.mail_folder, settings.file_folder, *outside, declined)
 
 
 def _runs(connection: PgConnection, shown: Demo) -> Iterator[Asked]:

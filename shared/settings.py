@@ -8,15 +8,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shared.endpoints import HttpUrl, Mailbox, SmtpServer, provider_url, signing_secrets, token
 from shared.errors import SettingsError
-
-Parser = Callable[[str], Any]
+from shared.parsing import Parser, database_url, folder, module_name, number, one_of, switch
 
 
 @dataclass(frozen=True)
@@ -39,60 +38,6 @@ class Setting:
         if isinstance(value, bool):
             return "on" if value else "off"
         return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
-
-
-def number(kind: type[int] | type[float], low: float, high: float) -> Parser:
-    """A number of this kind from low to high."""
-    noun = "whole number" if kind is int else "number"
-
-    def parse(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise ValueError(f"a {noun} from {low} to {high}") from None
-        if not low <= value <= high:
-            raise ValueError(f"a {noun} from {low} to {high}")
-        return value
-
-    return parse
-
-
-def one_of(*choices: str) -> Parser:
-    """One word out of these, in any case."""
-
-    def parse(text: str) -> str:
-        if text.strip().lower() not in choices:
-            raise ValueError(f"one of {', '.join(choices)}")
-        return text.strip().lower()
-
-    return parse
-
-
-def database_url(text: str) -> str:
-    """A PostgreSQL URL; the driver is Rowcall's business, so a driver in the scheme is dropped."""
-    scheme, separator, rest = text.strip().partition("://")
-    if not separator or scheme.partition("+")[0] not in {"postgresql", "postgres"}:
-        raise ValueError("a URL such as postgresql://user:password@host:5432/database")
-    return f"postgresql://{rest}"
-
-
-def module_name(text: str) -> str:
-    """A Python package's dotted name."""
-    if not all(part.isidentifier() for part in text.strip().split(".")):
-        raise ValueError("the name of a Python package, such as shop")
-    return text.strip()
-
-
-def folder(text: str) -> Path:
-    """A folder; `~` is the home of the user who runs Rowcall."""
-    if "\0" in text:
-        raise ValueError("a path without a null character")
-    return Path(text).expanduser()
-
-
-def switch(text: str) -> bool:
-    """On or off."""
-    return bool(one_of("off", "on")(text) == "on")
 
 
 def _setting(variable: str, parse: Parser, default: Any, meaning: str, unit: str = "", secret: bool = False) -> Any:
@@ -251,6 +196,16 @@ class Settings:
     log_level: str = _setting(
         "ROWCALL_LOG_LEVEL", one_of("debug", "info", "warning", "error"), "info", "The least that is logged."
     )
+
+    @property
+    def mail_folder(self) -> Path:
+        """Where mails go without a mail server."""
+        return self.home / "mail"
+
+    @property
+    def file_folder(self) -> Path:
+        """Where generated files go."""
+        return self.files or self.home / "files"
 
     def __post_init__(self) -> None:
         if self.heartbeat * 3 > self.lease:

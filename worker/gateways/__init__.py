@@ -34,7 +34,7 @@ class Gateways:
         """Sends mails; without ROWCALL_SMTP_URL they become files."""
         settings = self._settings
         if settings.smtp is None:
-            return MailFolder(Files(settings.home / "mail"), settings.mail_from or NOBODY)
+            return MailFolder(Files(settings.mail_folder), settings.mail_from or NOBODY)
         assert settings.mail_from is not None, "Settings sees to it"
         return SmtpMail(settings.smtp, settings.mail_from, timeout=settings.mail_timeout)
 
@@ -61,4 +61,4 @@ class Gateways:
     @cached_property
     def files(self) -> Files:
         """Writes files, and reads them again."""
-        return Files(self._settings.files or self._settings.home / "files")
+        return Files(self._settings.file_folder)

@@ -1,0 +1,63 @@
+"""How the text of a setting is read.  Every parser raises ValueError with what the text must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Parser = Callable[[str], Any]
+
+
+def number(kind: type[int] | type[float], low: float, high: float) -> Parser:
+    """A number of this kind from low to high."""
+    noun = "whole number" if kind is int else "number"
+
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise ValueError(f"a {noun} from {low} to {high}") from None
+        if not low <= value <= high:
+            raise ValueError(f"a {noun} from {low} to {high}")
+        return value
+
+    return parse
+
+
+def one_of(*choices: str) -> Parser:
+    """One word out of these, in any case."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return text.strip().lower()
+
+    return parse
+
+
+def database_url(text: str) -> str:
+    """A PostgreSQL URL; the driver is Rowcall's business, so a driver in the scheme is dropped."""
+    scheme, separator, rest = text.strip().partition("://")
+    if not separator or scheme.partition("+")[0] not in {"postgresql", "postgres"}:
+        raise ValueError("a URL such as postgresql://user:password@host:5432/database")
+    return f"postgresql://{rest}"
+
+
+def module_name(text: str) -> str:
+    """A Python package's dotted name."""
+    if not all(part.isidentifier() for part in text.strip().split(".")):
+        raise ValueError("the name of a Python package, such as shop")
+    return text.strip()
+
+
+def folder(text: str) -> Path:
+    """A folder; `~` is the home of the user who runs Rowcall."""
+    if "\0" in text:
+        raise ValueError("a path without a null character")
+    return Path(text).expanduser()
+
+
+def switch(text: str) -> bool:
+    """On or off."""
+    return bool(one_of("off", "on")(text) == "on")
