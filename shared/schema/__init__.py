@@ -5,7 +5,7 @@ from shared.schema.business import cache_entries, invoices, orders, sessions, us
 from shared.schema.effects import EFFECT_TABLES
 from shared.schema.operations import api_keys, audit_log, queues, workers
 from shared.schema.revision import REVISION, check_revision, revision_of
-from shared.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences
+from shared.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
 
 __all__ = [
     "EFFECT_TABLES",
@@ -23,6 +23,7 @@ __all__ = [
     "queues",
     "revision_of",
     "schedule_occurrences",
+    "schedule_ticks",
     "sessions",
     "users",
     "workers",

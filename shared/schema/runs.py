@@ -43,17 +43,25 @@ job_definitions = Table(
     moment("next_run_at"),
     moment("created_at", default=True),
     moment("updated_at", default=True),
+    # What happens to a time that does not exist (spring) and to one that comes twice (autumn).
+    Column("missing_time", Text, nullable=False, server_default="after"),
+    Column("repeated_time", Text, nullable=False, server_default="once"),
+    # Where its content comes from: a file that is applied, the code, or calls of the API.
+    Column("managed_by", Text, nullable=False, server_default="api"),
+    # Its runs and occurrences still tell of it, so the row stays.
+    moment("removed_at"),
     one_of("catch_up_known", "catch_up", "skip", "latest", "all"),
     one_of("overlap_known", "overlap", "allow", "skip"),
     check("max_attempts_positive", "max_attempts > 0"),
+    one_of("missing_time_known", "missing_time", "after", "skip"),
+    one_of("repeated_time_known", "repeated_time", "once", "twice"),
+    one_of("managed_by_known", "managed_by", "api", "code", "file"),
+    check("removed_is_not_due", "removed_at IS NULL OR next_run_at IS NULL"),
 )
 
-# The schedule tick asks only this: which definitions are due.
-Index(
-    "job_definitions_due",
-    job_definitions.c.next_run_at,
-    postgresql_where=text("paused_at IS NULL AND next_run_at IS NOT NULL"),
-)
+# The schedule tick asks only this: which definitions have an occurrence to decide.  Those that are paused have too:
+# it is written down as skipped.
+Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
 
 job_runs = Table(
     "job_runs",
@@ -87,10 +95,22 @@ job_runs = Table(
     moment("finished_at"),
     moment("created_at", default=True),
     moment("updated_at", default=True),
+    # What it worked on and how it ended is gone; the row is kept for its key.
+    moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),
     check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
-    # Half of each page is left free, so that claim and heartbeat find room for the row's next version beside it.
-    postgresql_with={"fillfactor": 50},
+    postgresql_with={
+        # Half of each page is left free, so that claim and heartbeat find room for the row's next version beside it.
+        "fillfactor": 50,
+        # The claim walks past the dead versions at the head of job_runs_live until a vacuum takes them out.  A fifth of
+        # the table, the server's default, would be two million of them where ten million runs are kept.
+        "autovacuum_vacuum_scale_factor": "0.01",
+        "autovacuum_vacuum_threshold": 1000,
+        # What is due changes faster than the table grows.
+        "autovacuum_analyze_scale_factor": "0.05",
+        # Giving the free end of the file back would take a lock that claims wait for.
+        "vacuum_truncate": "false",
+    },
 )
 
 # No index and no predicate below names a column that claim or heartbeat changes (status, attempts, lease_no,
@@ -119,6 +139,12 @@ Index(
     job_runs.c.scheduled_for,
     unique=True,
     postgresql_where=text("definition_id IS NOT NULL"),
+)
+# "Is the run before this one still under way?", for schedules that skip what would overlap.
+Index(
+    "job_runs_definition_live",
+    job_runs.c.definition_id,
+    postgresql_where=text("definition_id IS NOT NULL AND finished_at IS NULL"),
 )
 # The lists: newest first, by cursor.
 Index("job_runs_created", job_runs.c.created_at, job_runs.c.id)
@@ -155,6 +181,7 @@ job_attempts = Table(
             )
         ),
     ),
+    postgresql_with={"autovacuum_vacuum_scale_factor": "0.05", "vacuum_truncate": "false"},
 )
 
 # Every nominal time of a schedule, also the ones that led to no run; its key keeps two schedulers from enqueuing twice.
@@ -170,4 +197,16 @@ schedule_occurrences = Table(
     moment("created_at", default=True),
     one_of("outcome_known", "outcome", "enqueued", "skipped", "missed"),
     check("run_iff_enqueued", "(outcome = 'enqueued') = (run_id IS NOT NULL)"),
+)
+
+# The one row that every tick renews: how "cron has silently stopped" is known.
+schedule_ticks = Table(
+    "schedule_ticks",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False, server_default=text("1")),
+    moment("ticked_at", default=True),
+    Column("worker", Text),
+    check("only_one", "id = 1"),
+    # Rewritten at every tick.
+    postgresql_with={"fillfactor": 50},
 )
