@@ -58,6 +58,14 @@ class RunInvalid(RowcallError):
         super().__init__("; ".join(f"{name}: {_sentence(wrong)}" for name, wrong in self.fields.items()))
 
 
+class ScheduleInvalid(RowcallError):
+    """A schedule, or what goes with it, cannot be used; `field` names the part that is wrong, where it is one part."""
+
+    def __init__(self, field: str | None, sentence: str) -> None:
+        self.field = field
+        super().__init__(sentence)
+
+
 class KeyConflict(RowcallError):
     """An idempotency key was sent again with other content."""
 
