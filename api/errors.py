@@ -19,6 +19,9 @@ RETRY_AFTER_SECONDS = 2
 PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunInvalid: ("run-invalid", 422),
     errors.JobTypeUnknown: ("job-type-unknown", 422),
+    errors.DefinitionInvalid: ("definition-invalid", 422),
+    errors.DefinitionNotFound: ("not-found", 404),
+    errors.ScheduleInvalid: ("time-invalid", 422),
     errors.KeyConflict: ("idempotency-key-reused", 422),
     errors.RunNotFound: ("not-found", 404),
     errors.TransitionRefused: ("transition-refused", 409),
@@ -77,7 +80,7 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
 
 def _more(error: errors.RowcallError) -> dict[str, Any]:
     """What a program needs besides the sentence."""
-    if isinstance(error, errors.RunInvalid):
+    if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid)):
         return {"errors": error.fields}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}

@@ -5,8 +5,11 @@ from __future__ import annotations
 import click
 
 from migrations.migrate import Migrated, migrate
-from shared import settings
-from shared.database import database_url
+from shared import definitions, settings
+from shared.audit import Admin
+from shared.database import database_url, transaction
+from shared.job_types import catalogue
+from shared.schema import REVISION
 
 
 @click.command("migrate")
@@ -15,12 +18,17 @@ def migrate_command(target: str) -> None:
     """Bring the database to this version's schema.
 
     Safe to run from every server at each deploy: one does the work, the others wait and find it done.  All steps are
-    one transaction.
+    one transaction.  Then the definitions that the code declares are applied, housekeeping's own among them.
     """
     chosen = settings.read()
     with database_url(chosen) as url:
-        for line in told(migrate(url, chosen.lock_timeout, target)):
-            click.echo(line)
+        done = migrate(url, chosen.lock_timeout, target)
+        lines = told(done)
+        if done.after == REVISION:
+            with transaction(url) as connection:
+                lines += definitions.lines(definitions.apply_code(connection, catalogue(), Admin("rowcall migrate")))
+    for line in lines:
+        click.echo(line)
 
 
 def told(done: Migrated) -> list[str]:

@@ -66,6 +66,29 @@ class ScheduleInvalid(RowcallError):
         super().__init__(sentence)
 
 
+class DefinitionInvalid(RowcallError):
+    """A definition has fields that cannot be used; `fields` tells for each what is wrong."""
+
+    def __init__(self, name: str, fields: Mapping[str, object]) -> None:
+        self.name = name
+        self.fields = dict(fields)
+        super().__init__(
+            "; ".join(f"definition {name!r}, {field}: {_sentence(wrong)}" for field, wrong in self.fields.items())
+        )
+
+
+class DefinitionFileInvalid(RowcallError):
+    """A file of definitions cannot be read, or some of what it holds cannot be used."""
+
+
+class DefinitionNotFound(RowcallError):
+    """No definition has this name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"there is no definition {name!r}; `rowcall definitions list` shows those that are")
+
+
 class KeyConflict(RowcallError):
     """An idempotency key was sent again with other content."""
 

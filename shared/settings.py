@@ -115,6 +115,12 @@ class Settings:
         "How long running handlers may go on after a worker was told to stop.",
         unit="seconds",
     )
+    tick_bound: int = _setting(
+        "ROWCALL_TICK_BOUND",
+        number(int, 1, 100_000),
+        500,
+        "How many nominal times of one definition a tick decides at the most; the next tick goes on from there.",
+    )
     lock_timeout: float = _setting(
         "ROWCALL_LOCK_TIMEOUT",
         number(float, 0.1, 3600),

@@ -18,8 +18,11 @@ import psycopg2
 import psycopg2.extensions
 
 from shared import api_keys, database, demo_outside, demo_runs, queue
+from shared.audit import Admin
 from shared.database import Row
+from shared.definitions import apply_code
 from shared.errors import PortInUse, RowcallError
+from shared.job_types import catalogue
 from shared.lineage import dies_with_us
 from shared.private import read_private, write_private
 from shared.schema.revision import REVISION, revision_of
@@ -100,9 +103,10 @@ def _listen_to_signals() -> None:
 
 
 def _migrate(url: str) -> None:
-    """Bring the schema up to date; nothing is started when it is."""
+    """Bring the schema and the code's own definitions up to date; no process is started where the schema is."""
     with database.transaction(url) as connection:
         if revision_of(connection) == REVISION:
+            apply_code(connection, catalogue(), Admin("rowcall up"))
             return
     done = subprocess.run([sys.executable, "-m", "shared.cli", "migrate"], stdout=subprocess.DEVNULL, check=False)
     if done.returncode:

@@ -30,6 +30,7 @@ from worker.isolation import Isolation
 from worker.listener import Listener
 from worker.pump import Pump
 from worker.shutdown import Shutdown
+from worker.ticker import Ticker
 
 # How often a stopping worker looks whether its handlers have ended.
 DRAIN_STEP_SECONDS = 0.05
@@ -102,6 +103,7 @@ class Working:
             for leads in (True, False)
         ]
         self._listener = Listener(self._link("listener"), self.hands.wake)
+        self._ticker = Ticker(self._link("ticker"), self.id, types, settings.tick_bound, settings.poll)
 
     def _link(self, purpose: str) -> Link:
         return Link(self._url, f"rowcall worker {purpose}", self._outage)
@@ -116,7 +118,10 @@ class Working:
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
         shutdown = Shutdown(self.hands.quiet.set)
         self._heartbeat.start()
-        if not task.once:
+        if task.once:
+            self._ticker.once()
+        else:
+            self._ticker.start(self.hands.guarded)
             self._listener.start()
             self._isolation.start()
         threads = [pump.start() for pump in self._pumps]
@@ -145,6 +150,7 @@ class Working:
         hands, pump = self.hands, self._pumps[0]
         hands.close()
         self._listener.stop()
+        self._ticker.stop()
         grace = self._settings.grace
         if not hands.empty:
             log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(hands.held), grace=grace)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import flask
 
 from api.database import transaction
+from shared.definitions import SILENCE_SECONDS, last_tick
 from shared.schema import check_revision
 
 blueprint = flask.Blueprint("ops", __name__)
@@ -17,8 +20,18 @@ def alive() -> dict[str, str]:
 
 
 @blueprint.get("/readyz")
-def ready() -> dict[str, str]:
-    """The database is there and has this code's schema; otherwise a problem says what is wrong."""
+def ready() -> dict[str, Any]:
+    """The database is there and has this code's schema; otherwise a problem says what is wrong.
+
+    Schedules that nobody ticks are no reason to take the API out of service, but one to look: degraded, since when.
+    """
     with transaction() as connection:
         check_revision(connection)
-    return {"status": "ready"}
+        last = last_tick(connection)
+    if last["seconds_ago"] <= SILENCE_SECONDS:
+        return {"status": "ready"}
+    return {
+        "status": "degraded",
+        "since": last["ticked_at"].isoformat(),
+        "reason": "no worker has ticked the schedules since then: look at cron, or at `rowcall worker run`",
+    }

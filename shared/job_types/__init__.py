@@ -2,6 +2,7 @@
 
 from shared.job_types.catalogue import Catalogue, catalogue, load_catalogue
 from shared.job_types.declaration import JobType
+from shared.job_types.definition import Definition
 from shared.retry import exponential, fixed, quadratic
 
-__all__ = ["Catalogue", "JobType", "catalogue", "exponential", "fixed", "load_catalogue", "quadratic"]
+__all__ = ["Catalogue", "Definition", "JobType", "catalogue", "exponential", "fixed", "load_catalogue", "quadratic"]

@@ -13,6 +13,7 @@ from shared import settings
 from shared.errors import DeclarationError, JobTypeUnknown
 from shared.job_types import builtin
 from shared.job_types.declaration import JobType
+from shared.job_types.definition import Definition
 
 
 class Catalogue(Mapping[str, JobType]):
@@ -20,17 +21,19 @@ class Catalogue(Mapping[str, JobType]):
 
     def __init__(self, *modules: ModuleType) -> None:
         self._types: dict[str, JobType] = {}
+        self._definitions: dict[str, Definition] = {}
         for module in modules:
             for found in vars(module).values():
-                if isinstance(found, JobType):
-                    self._add(found, module)
+                if isinstance(found, JobType) and self._types.setdefault(found.name, found) is not found:
+                    raise DeclarationError(_taken("job type", found.name, module))
+                if isinstance(found, Definition) and self._definitions.setdefault(found.name, found) is not found:
+                    raise DeclarationError(_taken("definition", found.name, module))
         self._check_limits()
 
-    def _add(self, found: JobType, module: ModuleType) -> None:
-        if self._types.setdefault(found.name, found) is not found:
-            raise DeclarationError(
-                f"job type {found.name!r}: {module.__name__} declares a name that is taken; choose another"
-            )
+    @property
+    def definitions(self) -> Mapping[str, Definition]:
+        """The definitions that are declared in code, by name."""
+        return self._definitions
 
     def _check_limits(self) -> None:
         """A type's max_running holds for its queue, so that no claim walks past its waiting runs to reach others."""
@@ -61,6 +64,10 @@ class Catalogue(Mapping[str, JobType]):
 
     def __len__(self) -> int:
         return len(self._types)
+
+
+def _taken(what: str, name: str, module: ModuleType) -> str:
+    return f"{what} {name!r}: {module.__name__} declares a name that is taken; choose another"
 
 
 def load_catalogue(app: str | None) -> Catalogue:

@@ -63,7 +63,7 @@ class Enqueued:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Prepared:
     """One run asked for, in the form in which it is stored."""
 
     payload: str
@@ -96,9 +96,9 @@ def enqueue_many(
     """
     kind = catalogue()[job_type]
     chosen = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
-    _check_options(kind, chosen)
+    check_options(kind, chosen)
     wanted = [
-        _wanted(kind, payload, key, chosen)
+        prepared(kind, payload, chosen, key)
         for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
     ]
     options = {
@@ -108,6 +108,11 @@ def enqueue_many(
         "max_attempts": max_attempts or kind.max_attempts,
         "created_by": created_by,
     }
+    return enqueue_prepared(connection, wanted, options)
+
+
+def enqueue_prepared(connection: Connection, wanted: Sequence[Prepared], options: Mapping[str, Any]) -> list[Enqueued]:
+    """The same for what is checked already; `options` are the columns that all of them share."""
     if len(wanted) == 1:
         rows = fetch_all(connection, ENQUEUE_ONE, {**options, **vars(wanted[0])})
         return _answered(connection, wanted, rows)
@@ -121,7 +126,7 @@ def enqueue_many(
         return _answered(connection, wanted, fetch_all(connection, ENQUEUE_MANY, {**options, **columns}))
 
 
-def _answered(connection: Connection, wanted: Sequence[_Wanted], rows: Sequence[Row]) -> list[Enqueued]:
+def _answered(connection: Connection, wanted: Sequence[Prepared], rows: Sequence[Row]) -> list[Enqueued]:
     """Find the runs of the keys that were taken, and answer for each in order.  `rows` are those that are new."""
     keyless = iter([row["id"] for row in rows if row["idempotency_key"] is None])
     new = {row["idempotency_key"]: row["id"] for row in rows if row["idempotency_key"] is not None}
@@ -149,10 +154,10 @@ def _holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int
     return {row["idempotency_key"]: (row["id"], row["request_fingerprint"]) for row in rows}
 
 
-def _check_options(kind: JobType, chosen: Mapping[str, Any]) -> None:
+def check_options(kind: JobType, chosen: Mapping[str, Any]) -> None:
     """Refuse what the table would refuse, with the field's name."""
     wrong = {}
-    if chosen["run_at"] is not None and chosen["run_at"].tzinfo is None:
+    if chosen.get("run_at") is not None and chosen["run_at"].tzinfo is None:
         wrong["run_at"] = "must carry an offset, such as 2026-03-29T09:00:00+02:00"
     if chosen["queue"] is not None and not NAME.fullmatch(chosen["queue"]):
         wrong["queue"] = "must be lower-case words such as mail"
@@ -166,11 +171,13 @@ def _check_options(kind: JobType, chosen: Mapping[str, Any]) -> None:
         raise RunInvalid(wrong)
 
 
-def _wanted(kind: JobType, payload: Mapping[str, Any], key: str | None, chosen: Mapping[str, Any]) -> _Wanted:
+def prepared(
+    kind: JobType, payload: Mapping[str, Any], chosen: Mapping[str, Any], key: str | None = None, natural: bool = True
+) -> Prepared:
     """Check one payload at the door and take its key: the caller's, else the one the business fact gives."""
     checked = kind.checked(payload)
-    key = kind.natural_key(checked) if key is None else key
-    return _Wanted(_stored_text(checked), _checked_key(key), _fingerprint(kind.name, checked, chosen))
+    key = kind.natural_key(checked) if key is None and natural else key
+    return Prepared(_stored_text(checked), _checked_key(key), _fingerprint(kind.name, checked, chosen))
 
 
 def _stored_text(payload: Mapping[str, Any]) -> str:

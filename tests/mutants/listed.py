@@ -360,7 +360,7 @@ ENQUEUE = [
     ),
     *at(
         "enqueue.py",
-        "enqueue_many",
+        "enqueue_prepared",
         ("of many with a conflict some are kept", "with all_or_nothing(connection):", "if True:"),
     ),
     *at("enqueue.py", "_stored_text", ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:")),
@@ -368,7 +368,7 @@ ENQUEUE = [
     *at("enqueue.py", "_checked_key", ("keys of any characters are stored", "or not key.isprintable()", "")),
     *at(
         "enqueue.py",
-        "_check_options",
+        "check_options",
         ("times without offset are taken", '["run_at"].tzinfo is None', '["run_at"] is None'),
         ("queues of any name are taken", 'not NAME.fullmatch(chosen["queue"])', "False"),
         ("priorities beyond the column are tried", 'not -32768 <= chosen["priority"] <= 32767', "False"),

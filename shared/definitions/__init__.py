@@ -1,0 +1,48 @@
+"""Definitions: what should exist, and the tick that makes it so.
+
+Functions take the caller's connection first, run in its transaction, and never commit; only `tick` opens transactions
+of its own, one for each definition.
+"""
+
+from shared.definitions.apply import Difference, apply_code, apply_file, lines
+from shared.definitions.content import Content, ContentSchema, accepted, checked, told
+from shared.definitions.store import (
+    Change,
+    Put,
+    get_definition,
+    list_definitions,
+    occurrences_of,
+    pause,
+    put,
+    remove,
+    resume,
+    run_now,
+)
+from shared.definitions.tick import SILENCE_SECONDS, Ticked, clock, last_tick, tick
+
+__all__ = [
+    "SILENCE_SECONDS",
+    "Change",
+    "Content",
+    "ContentSchema",
+    "Difference",
+    "Put",
+    "Ticked",
+    "accepted",
+    "apply_code",
+    "apply_file",
+    "checked",
+    "clock",
+    "get_definition",
+    "last_tick",
+    "lines",
+    "list_definitions",
+    "occurrences_of",
+    "pause",
+    "put",
+    "remove",
+    "resume",
+    "run_now",
+    "tick",
+    "told",
+]
