@@ -24,9 +24,9 @@ def zone_named(name: str) -> ZoneInfo:
     """The IANA time zone of this name; ScheduleInvalid suggests one that is near."""
     if name not in _all_names():
         near = _nearest(name)
-        meant = f"; did you mean {near}" if near else ""
+        hint = f" (near it: {near})" if near else ""
         raise ScheduleInvalid(
-            "time_zone", f"there is no time zone {shown(name)}{meant}: write UTC, or a place such as Europe/Berlin"
+            "time_zone", f"there is no time zone {shown(name)}{hint}: write one such as Europe/Berlin"
         )
     return ZoneInfo(name)
 
