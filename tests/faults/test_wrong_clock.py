@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from shared import database
 from shared.database import Row
+from tests.definitions.keeping import asleep_since, kept
 from tests.processes import APPS, rowcall, running, wait_until
 from tests.shop import Shop
 
@@ -67,6 +69,18 @@ def test_a_worker_with_a_wrong_clock_begins_and_retries_runs_when_a_right_one_wo
     failed = shop.row(failing)
     assert asked["at"] < failed["failed_at"] < done["at"]
     assert failed["run_at"] - failed["failed_at"] == timedelta(hours=1)
+
+
+def test_a_worker_with_a_wrong_clock_ticks_by_the_right_one(shop: Shop, wrong: dict[str, str]) -> None:
+    with database.transaction(shop.url) as connection:
+        row = kept(connection, schedule="* * * * *", catch_up="all")
+        asleep_since(connection, row, "3 minutes")
+    assert "succeeded 3" in rowcall(wrong, "worker", "once").stdout
+    [read] = shop.sql(
+        "SELECT count(*) AS told, max(nominal_at) <= now() AND max(nominal_at) > now() - interval '2 minutes' AS fits"
+        " FROM schedule_occurrences WHERE outcome = 'enqueued'"
+    )
+    assert (read["told"], read["fits"]) == (3, True)
 
 
 def test_workers_with_right_and_wrong_clocks_respect_each_others_leases(
