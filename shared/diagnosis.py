@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psycopg2
 
-from shared import database
+from shared import database, definitions
 from shared.database import PgConnection
 from shared.errors import RowcallError
 from shared.job_types import load_catalogue
@@ -89,6 +89,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
                 yield schema(connection)
                 yield clock(connection)
                 yield unserved(connection, max(SILENCE_SECONDS, 3 * settings.heartbeat))
+                yield schedules(connection)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
         yield Finding("database", False, " ".join(redacted(str(error)).split()))
@@ -138,6 +139,26 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
         " start `rowcall worker run` (or once, from cron) with the ROWCALL_APP that knows these types, and look at its"
         " --queues and --types",
     )
+
+
+def schedules(connection: PgConnection) -> Finding:
+    """Whether somebody ticks the schedules, and whether each of them is decided."""
+    if mismatch(revision_of(connection)):
+        return Finding("schedules", True, "not looked at: the schema comes first")
+    last, left = definitions.last_tick(connection), definitions.undecided(connection)
+    since = last["ticked_at"].isoformat(sep=" ", timespec="seconds")
+    if last["silent"]:
+        wake = "start `rowcall worker run`, or let cron wake `rowcall worker once` (--print-crontab tells how)"
+        return Finding("schedules", False, f"nobody has ticked since {since}: {wake}")
+    if left:
+        names = ", ".join(f"{row['name']} ({row['job_type']})" for row in left)
+        return Finding(
+            "schedules",
+            False,
+            f"due, and no tick decides them: {names}; the workers' ROWCALL_APP must know these types, and their logs"
+            ' say "schedule broken" where a definition cannot be used',
+        )
+    return Finding("schedules", True, f"last ticked {since}")
 
 
 def pooler(url: str) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 import flask
 
 from api.database import transaction
-from shared.definitions import SILENCE_SECONDS, last_tick
+from shared.definitions import last_tick
 from shared.schema import check_revision
 
 blueprint = flask.Blueprint("ops", __name__)
@@ -28,7 +28,7 @@ def ready() -> dict[str, Any]:
     with transaction() as connection:
         check_revision(connection)
         last = last_tick(connection)
-    if last["seconds_ago"] <= SILENCE_SECONDS:
+    if not last["silent"]:
         return {"status": "ready"}
     return {
         "status": "degraded",

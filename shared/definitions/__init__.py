@@ -18,10 +18,9 @@ from shared.definitions.store import (
     resume,
     run_now,
 )
-from shared.definitions.tick import SILENCE_SECONDS, Ticked, clock, last_tick, tick
+from shared.definitions.tick import Ticked, clock, last_tick, tick, undecided
 
 __all__ = [
-    "SILENCE_SECONDS",
     "Change",
     "Content",
     "ContentSchema",
@@ -45,4 +44,5 @@ __all__ = [
     "run_now",
     "tick",
     "told",
+    "undecided",
 ]

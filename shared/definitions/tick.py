@@ -27,7 +27,7 @@ from shared.status import Status
 PUNCTUAL = timedelta(seconds=120)
 
 # No tick that went well for longer than this, and the schedules sleep.
-SILENCE_SECONDS = 150.0
+SILENCE_SECONDS = 150
 
 # An edit, a pause and a resume decide what came before them; what a week of sleep left of a schedule of every minute.
 SETTLED_MOST = 10_080
@@ -91,8 +91,16 @@ UPDATE schedule_ticks SET ticked_at = now(), worker = %(worker)s FROM before
 RETURNING before.ticked_at AS before, now() AS after
 """
 
-LAST_TICK = """
-SELECT ticked_at, worker, extract(epoch FROM now() - ticked_at)::float8 AS seconds_ago FROM schedule_ticks
+LAST_TICK = f"""
+SELECT ticked_at, worker, ticked_at < now() - interval '{SILENCE_SECONDS} seconds'
+    AND EXISTS (SELECT FROM job_definitions WHERE next_run_at IS NOT NULL) AS silent
+FROM schedule_ticks
+"""
+
+# What ticks leave lying although they come: a type that no worker knows, or a definition that cannot be decided.
+UNDECIDED = f"""
+SELECT name, job_type, next_run_at FROM job_definitions
+WHERE next_run_at < now() - interval '{SILENCE_SECONDS} seconds' ORDER BY next_run_at, name LIMIT 20
 """
 
 NEXT_DUE = """
@@ -207,10 +215,15 @@ def _with_run(decision: Decision, content: Content, kind: JobType) -> tuple[Deci
 
 
 def last_tick(connection: Connection) -> Row:
-    """When a tick last went well, by which worker, and how many seconds ago that was."""
+    """When a tick last went well, by which worker, and whether that was too long ago for what is scheduled."""
     row = fetch_one(connection, LAST_TICK)
     assert row is not None, "the migration makes the row, and nobody deletes it"
     return row
+
+
+def undecided(connection: Connection) -> list[Row]:
+    """Definitions whose nominal time came a while ago and that no tick has decided."""
+    return fetch_all(connection, UNDECIDED)
 
 
 def clock(connection: Connection) -> datetime:

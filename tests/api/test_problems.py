@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import flask
 import pytest
 
@@ -69,10 +71,11 @@ def test_every_answer_has_a_request_id_and_a_plain_one_is_taken_over(call: Call)
     assert call("GET", "/healthz", headers={"X-Request-Id": "not plain"}).headers["X-Request-Id"] != "not plain"
 
 
-def test_the_interface_describes_itself(call: Call) -> None:
+def test_the_interface_describes_all_of_itself(app: flask.Flask, call: Call) -> None:
     described = told(call("GET", "/openapi.json"))
     assert described["openapi"].startswith("3.1")
-    assert set(described["paths"]) == {"/v1/runs", "/v1/runs/{run_id}"}
+    rules = {re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule) for rule in app.url_map.iter_rules()}
+    assert set(described["paths"]) == {rule for rule in rules if rule.startswith("/v1/")}
 
 
 def test_an_api_does_not_start_on_an_older_schema(fresh_url: str) -> None:

@@ -18,6 +18,7 @@ from shared import database, settings
 from shared.diagnosis import clock
 from shared.schema import REVISION
 from shared.status import Status
+from tests.definitions.keeping import asleep_since, kept
 from tests.making import run_in
 from tests.pooler import pgbouncer
 from tests.processes import rowcall, start, wait_until
@@ -52,6 +53,28 @@ def test_every_setting_is_shown_with_its_source_and_no_secret(well: dict[str, st
     assert lines["DATABASE_URL"].split()[1:] == ["(set,", "not", "shown)", "environment"]
     password = well["DATABASE_URL"].split(":")[2].split("@")[0]
     assert password not in shown
+
+
+def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        kept(connection)
+        database.fetch_all(connection, "UPDATE schedule_ticks SET ticked_at = now() - interval '1 hour'")
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert not found["schedules"]["good"]
+    assert "nobody has ticked since" in found["schedules"]["told"]
+    assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert found["schedules"]["good"]
+
+
+def test_a_schedule_whose_type_no_worker_knows(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        asleep_since(connection, kept(connection, "lonely"), "2 hours")
+        database.fetch_all(connection, "UPDATE job_definitions SET job_type = 'of_a_newer_version'")
+    assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert not found["schedules"]["good"]
+    assert "no tick decides them: lonely (of_a_newer_version)" in found["schedules"]["told"]
 
 
 def test_a_wrong_database_url(well: dict[str, str]) -> None:
