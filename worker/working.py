@@ -15,7 +15,7 @@ from shared.errors import JobTypeUnknown
 from shared.job_types import Catalogue, JobType, catalogue
 from shared.logs import LogEvent, log
 from shared.queue import Wanted
-from shared.queue.claim_limited import make_queues
+from shared.queue.queues import make_queues
 from shared.queue.workers import Worker, register, stopped
 from shared.schema import check_revision
 from shared.settings import Settings

@@ -26,8 +26,8 @@ class Limited(StrEnum):
 #
 # lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
 #            never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
-# due_lanes  Those that have something due and are not paused, urgent ones first (a lower priority number is more
-#            urgent), then the lane that has waited longest, so that no queue starves another.
+# due_lanes  Those that have something due, are wanted and not paused, urgent ones first (a lower priority number is
+#            more urgent), then the lane that has waited longest, so that no queue starves another.
 # met        Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
 #            A running row is met only when its lease has run out: that is the whole sweep.  Lanes of queues with a
 #            limit are left to `claim_limited`, so that who has no limits pays nothing for them.
@@ -43,7 +43,10 @@ lanes AS (
         WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
-), due_lanes AS MATERIALIZED (
+)"""
+
+DUE_LANES = """
+due_lanes AS MATERIALIZED (
     SELECT lanes.*, least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
@@ -106,12 +109,14 @@ LIMITED = f"""
 CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
      WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END"""
 
-CLAIM = f"WITH RECURSIVE {LANES}, {MET}, {TAKEN} {answer('NULL', LIMITED)}"
+CLAIM = f"WITH RECURSIVE {LANES}, {DUE_LANES}, {MET}, {TAKEN} {answer('NULL', LIMITED)}"
 
 # What a busy worker sends: the results it has, and the claim of what it has room for, in one round trip and commit.
 # Both halves see the table as it was before: a row that is just finished here is no longer anybody's to claim.
 FINISHED = "(SELECT coalesce(array_agg(id), '{}') FROM finished)"
-FINISH_AND_CLAIM = f"WITH RECURSIVE finished AS ({SUCCEED}), {LANES}, {MET}, {TAKEN} {answer(FINISHED, LIMITED)}"
+FINISH_AND_CLAIM = (
+    f"WITH RECURSIVE finished AS ({SUCCEED}), {LANES}, {DUE_LANES}, {MET}, {TAKEN} {answer(FINISHED, LIMITED)}"
+)
 
 
 class Claimed(NamedTuple):

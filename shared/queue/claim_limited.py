@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from shared.database import Connection, PgConnection, fetch_all, fetch_tuples
-from shared.queue.claim import CLAIMABLE, LANES, LEASE_IS_OVER, TAKEN, Met, Wanted, answer, met_of
+from shared.database import PgConnection, fetch_tuples
+from shared.queue.claim import CLAIMABLE, DUE_LANES, LANES, LEASE_IS_OVER, TAKEN, Met, Wanted, answer, met_of
 from shared.queue.finish import BY_INDEX
 from shared.status import Status
 
@@ -20,7 +18,7 @@ from shared.status import Status
 # ranked   All priorities of a queue share its room, so the rows are counted over its lanes before they are taken.
 # noted    The holders are those who still run and those who begin.
 CLAIM_LIMITED = f"""
-WITH RECURSIVE {LANES}, mine AS MATERIALIZED (
+WITH RECURSIVE {LANES}, {DUE_LANES}, mine AS MATERIALIZED (
     SELECT queues.name, queues.holders FROM queues JOIN queues AS seen USING (name, holders)
     WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
     FOR UPDATE OF queues SKIP LOCKED
@@ -60,14 +58,6 @@ WITH RECURSIVE {LANES}, mine AS MATERIALIZED (
 )
 {answer("NULL", "EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM mine))::text")}
 """
-
-# The row that a claim locks; a queue that was never paused nor limited by an operator has none.
-MAKE_QUEUES = "INSERT INTO queues (name) SELECT unnest(%(names)s::text[]) ON CONFLICT (name) DO NOTHING"
-
-
-def make_queues(connection: Connection, names: Sequence[str]) -> None:
-    """See that these queues can be claimed from with a limit."""
-    fetch_all(connection, MAKE_QUEUES, {"names": list(names)})
 
 
 def claim_limited(connection: PgConnection, worker: str, wanted: Wanted) -> tuple[Met, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shared.audit import Admin, record
@@ -43,7 +43,8 @@ ORDER BY 1
 
 GET_QUEUE = "SELECT name, paused_at, max_running FROM queues WHERE name = %(name)s FOR UPDATE"
 
-MAKE_QUEUE = "INSERT INTO queues (name) VALUES (%(name)s) ON CONFLICT (name) DO NOTHING"
+# The row that a claim under a limit locks; a queue that was never paused nor limited by an operator has none.
+MAKE_QUEUES = "INSERT INTO queues (name) SELECT unnest(%(names)s::text[]) ON CONFLICT (name) DO NOTHING"
 
 PAUSE = "UPDATE queues SET paused_at = coalesce(paused_at, now()), updated_at = now() WHERE name = %(name)s"
 
@@ -55,7 +56,12 @@ LIMIT = "UPDATE queues SET max_running = %(max_running)s, updated_at = now() WHE
 
 def list_queues(connection: Connection, declared: Mapping[str, int]) -> list[Row]:
     """Every queue in which something is live, or that was ever paused or limited; `declared` as Wanted has it."""
-    return fetch_all(connection, BY_INDEX + LIST_QUEUES, {"queues": None, "declared": json.dumps(dict(declared))})
+    return fetch_all(connection, BY_INDEX + LIST_QUEUES, {"declared": json.dumps(dict(declared))})
+
+
+def make_queues(connection: Connection, names: Sequence[str]) -> None:
+    """See that these queues can be claimed from with a limit."""
+    fetch_all(connection, MAKE_QUEUES, {"names": list(names)})
 
 
 def pause_queue(connection: Connection, name: str, admin: Admin) -> Row:
@@ -76,7 +82,7 @@ def limit_queue(connection: Connection, name: str, max_running: int | None, admi
 def _change(connection: Connection, action: str, sql: str, name: str, admin: Admin, **more: Any) -> Row:
     if not NAME.fullmatch(name):
         raise RunInvalid({"queue": f"{name!r} is no queue's name, which is lower-case words such as mail"})
-    fetch_all(connection, MAKE_QUEUE, {"name": name})
+    make_queues(connection, [name])
     before = fetch_one(connection, GET_QUEUE, {"name": name})
     fetch_all(connection, sql, {"name": name, **more})
     after = fetch_one(connection, GET_QUEUE, {"name": name})

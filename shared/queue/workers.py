@@ -23,17 +23,17 @@ STOPPED = "UPDATE workers SET stopped_at = now(), heartbeat_at = now() WHERE id 
 # A row for each start would grow for ever under a cron that wakes `once` each minute; a day is enough to look back.
 FORGET = "DELETE FROM workers WHERE heartbeat_at < now() - interval '1 day'"
 
-
-# Of each lane that has something due, the first thousand that wait: whatever no worker takes gathers at the head.
-# Served is what a worker that was heard of lately names; `once` from cron is heard of each time it is woken.
+# Of each lane, the first thousand that are long due: whatever no worker takes gathers at the head.  A paused queue
+# waits on purpose.  Served is what a worker heard of lately names; `once` from cron is heard of each time it is woken.
 UNSERVED = f"""
 WITH RECURSIVE {LANES}, waiting AS (
-    SELECT due_lanes.queue, first.job_type, first.run_at FROM due_lanes CROSS JOIN LATERAL (
+    SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT job_type, run_at FROM job_runs
-        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority
+        WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
             AND run_at <= now() - %(silence)s * interval '1 second' AND status IN {sources_of(Event.CLAIM)}
         ORDER BY run_at, id LIMIT 1000
     ) AS first
+    WHERE NOT EXISTS (SELECT FROM queues WHERE queues.name = lanes.queue AND queues.paused_at IS NOT NULL)
 )
 SELECT queue, job_type, count(*) AS waiting, min(run_at) AS due_since FROM waiting
 WHERE NOT EXISTS (
@@ -76,4 +76,4 @@ def stopped(connection: Connection, worker: str) -> None:
 
 def unserved(connection: Connection, silence: float) -> list[Row]:
     """Queues and types with runs that are due for longer than `silence` seconds, and no worker heard of since takes."""
-    return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence, "queues": None, "declared": "{}"})
+    return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})

@@ -6,7 +6,7 @@ from shared import database, queue
 from shared.audit import Admin
 from shared.database import PgConnection, fetch_all, fetch_value
 from shared.queue import Limited, Wanted
-from shared.queue.claim_limited import make_queues
+from shared.queue.queues import make_queues
 from shared.status import Status
 from tests.making import row_of, run_in
 

@@ -73,5 +73,6 @@ def test_a_worker_that_cron_woke_lately_counts_and_one_not_heard_of_does_not(con
 
 def test_a_paused_queue_waits_on_purpose(connection: PgConnection) -> None:
     run_in(connection, Status.QUEUED, run_at=LONG_DUE)
+    run_in(connection, Status.QUEUED, run_at=LONG_DUE, queue="'mail'")
     pause_queue(connection, "default", Admin("a test"))
-    assert reported(connection) == []
+    assert reported(connection) == [("mail", "noop", 1)]

@@ -27,7 +27,7 @@ def at(file: str, place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
 CLAIM = [
     *at(
         "claim.py",
-        "LANES",
+        "DUE_LANES",
         ("the urgent wait behind the longest due", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.run_at"),
         ("a queue may starve another", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.priority"),
         ("queues that were not named are served", "lanes.queue = ANY(%(queues)s::text[])", "true"),
