@@ -64,7 +64,7 @@ met AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND ({CLAIMABLE} OR {LEASE_IS_OVER})
+            AND ({CLAIMABLE} OR {{over}})
         ORDER BY run_at, id
         LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     ) AS due
@@ -109,14 +109,17 @@ LIMITED = f"""
 CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
      WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END"""
 
-CLAIM = f"WITH RECURSIVE {LANES}, {DUE_LANES}, {MET}, {TAKEN} {answer('NULL', LIMITED)}"
+MET_BY_CLAIM = MET.format(over=LEASE_IS_OVER)
+CLAIM = f"WITH RECURSIVE {LANES}, {DUE_LANES}, {MET_BY_CLAIM}, {TAKEN} {answer('NULL', LIMITED)}"
 
 # What a busy worker sends: the results it has, and the claim of what it has room for, in one round trip and commit.
-# Both halves see the table as it was before: a row that is just finished here is no longer anybody's to claim.
+# Both halves see the table as it was before, and one statement changes a row only once.  So the claim must leave the
+# runs alone that are named as finished: where a lease has run out and nobody has taken the run, its success counts.
 FINISHED = "(SELECT coalesce(array_agg(id), '{}') FROM finished)"
-FINISH_AND_CLAIM = (
-    f"WITH RECURSIVE finished AS ({SUCCEED}), {LANES}, {DUE_LANES}, {MET}, {TAKEN} {answer(FINISHED, LIMITED)}"
-)
+MET_BESIDE = MET.format(over=f"{LEASE_IS_OVER} AND id <> ALL(%(run_ids)s::bigint[])")
+FINISH_AND_CLAIM = f"""
+WITH RECURSIVE finished AS ({SUCCEED}), {LANES}, {DUE_LANES}, {MET_BESIDE}, {TAKEN} {answer(FINISHED, LIMITED)}
+"""
 
 
 class Claimed(NamedTuple):

@@ -73,6 +73,16 @@ def test_results_and_the_next_claim_go_in_one_statement(connection: PgConnection
     assert (row_of(connection, done["id"])["result"], row_of(connection, running["id"])) == ({"sum": 7}, running)
 
 
+def test_a_success_counts_though_its_lease_has_run_out_and_others_that_ran_out_are_ended(
+    connection: PgConnection,
+) -> None:
+    done, lost = (run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'") for _ in range(2))
+    finished, met = queue.finish_and_claim(connection, WORKER, [queue.Done(done["id"], 3, None)], Wanted(NOOP, 10))
+    assert (finished, met.claimed, met.expired) == ({done["id"]}, [], {lost["id"]: Status.FAILED})
+    assert row_of(connection, done["id"])["status"] == Status.SUCCEEDED
+    assert queue.attempts_of(connection, done["id"]) == []
+
+
 def test_the_urgent_first_then_the_longest_due_then_the_first_asked_for(connection: PgConnection) -> None:
     late = run_in(connection, Status.QUEUED, priority="1", run_at="now() - interval '9 hours'")
     second = run_in(connection, Status.QUEUED)

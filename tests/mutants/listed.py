@@ -89,6 +89,11 @@ CLAIM = [
         "FINISH_AND_CLAIM",
         ("results sent with a claim are lost", "({SUCCEED})", "(SELECT 0 AS id WHERE false)"),
     ),
+    *at(
+        "claim.py",
+        "MET_BESIDE",
+        ("a claim ends the lease of what is just finished", " AND id <> ALL(%(run_ids)s::bigint[])", ""),
+    ),
 ]
 
 LIMITED = at(
