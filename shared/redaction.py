@@ -54,7 +54,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"({_NAME}=)(?!=){_BARE}", rf"\1{BLANK}"),
         # A key of ours keeps its prefix, by which it is found and revoked.
         (r"\b(rc_[0-9a-f]{8})_[0-9a-f]{8,}+", rf"\1_{BLANK}"),
-        (r"\b((?:sk|rk)_(?:live|test)_|whsec_|gh[a-z]_|xox[a-z]-)[a-z0-9-]{6,}+", rf"\1{BLANK}"),
+        (r"\b((?:sk|rk)_(?:live|test)_|gh[a-z]_|xox[a-z]-)[a-z0-9-]{6,}+", rf"\1{BLANK}"),
+        # What signs webhooks: base64.
+        (r"\b(whsec_)[\w+/=-]{6,}+", rf"\1{BLANK}"),
         # A JSON Web Token: two objects and a signature.
         (r"(?-i:(?<![\w-])eyJ[\w-]{5,}+\.eyJ)[\w-]{5,}+(?:\.[\w-]*+)?", BLANK),
     )
@@ -94,7 +96,7 @@ def _parts_of(value: str) -> tuple[set[str], set[str]]:
     """What of a value may be shown, and what is secret: all of it; of a URL the password, and its query's tokens."""
     scheme, separator, rest = value.partition("://")
     if not separator:
-        return set(), {value}
+        return set(), {value, *value.split()}  # while one secret takes another's place, a setting holds both
     # Everything up to the last @, because a password may hold what should have been escaped.
     password = rest.rpartition("@")[0].partition(":")[2]
     secrets = {password, unquote(password)}

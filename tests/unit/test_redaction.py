@@ -47,6 +47,8 @@ LONG_SECRETS = st.text(st.characters(exclude_categories=["Cs"], exclude_characte
         "no such customer for sk_live_hush0123456789",
         "no such customer for sk_test_hush0123456789",
         "signed with whsec_hush0123456789",
+        "signed with whsec_0123456789/hush+hush==",
+        "signed with whsec_hu/sh0123456789",
         f"expired: {WEB_TOKEN}",
         "https://pay.example/charges?api_key=hush&amount=5",
         "https://pay.example/charges?amount=5&access_token=hush",
@@ -123,6 +125,12 @@ def test_a_password_that_should_have_been_escaped_does_not_survive_either(secret
 def test_a_short_secret_is_taken_out_as_a_word_and_a_tiny_one_only_from_its_place() -> None:
     assert redacted("my tree; street", {"PGPASSWORD": "tree"}) == "my ***; street"
     assert redacted("a tree: postgresql://me:a@db", {"PGPASSWORD": "a"}) == "a tree: postgresql://me:***@db"
+
+
+def test_while_one_secret_takes_anothers_place_each_of_the_two_is_taken_out() -> None:
+    environment = {"ROWCALL_WEBHOOK_SECRET": "old-and-hushed new-and-hushed"}
+    for told in ("old-and-hushed", "new-and-hushed", "old-and-hushed new-and-hushed"):
+        assert redacted(f"signed with {told}", environment) == "signed with ***"
 
 
 def test_a_password_that_is_also_a_name_hides_no_name() -> None:
