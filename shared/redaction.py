@@ -74,6 +74,17 @@ def redacted(text: str, environment: Mapping[str, str] = os.environ) -> str:
     return text
 
 
+def storable(text: str) -> str:
+    """The same text as PostgreSQL can store it: without null characters, and with `?` for half a character."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def fit_to_keep(text: str) -> str:
+    """Somebody else's words, storable and redacted; whole, because a cut made before would hide half of a secret."""
+    # What cannot be stored goes first: without it, what stood around it may be a secret.
+    return redacted(storable(text))
+
+
 @functools.cache
 def _secret_variables() -> tuple[str, ...]:
     return (*(setting.variable for setting in all_settings().values() if setting.secret), *PASSWORD_VARIABLES)

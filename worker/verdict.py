@@ -13,7 +13,7 @@ from typing import Any
 
 from shared import errors
 from shared.queue import Failure
-from shared.redaction import redacted
+from shared.redaction import fit_to_keep
 from shared.status import Event
 
 ERROR_CHARACTERS = 1000
@@ -65,14 +65,8 @@ def failure_of(error: BaseException, stack: str | None = None) -> Failure:
     """What is kept of an error: short, and fit to be shown.  The stack is its own, unless another is known."""
     kind = error.kind if isinstance(error, errors.ChildDied) else type(error).__name__
     return Failure(
-        (_plain(str(error)) or kind)[:ERROR_CHARACTERS],
+        (fit_to_keep(str(error)) or kind)[:ERROR_CHARACTERS],
         kind,
-        _plain(stack or "".join(traceback.format_exception(error)))[-STACK_CHARACTERS:],
+        fit_to_keep(stack or "".join(traceback.format_exception(error)))[-STACK_CHARACTERS:],
         permanent=isinstance(error, errors.Permanent),
     )
-
-
-def _plain(text: str) -> str:
-    """Text that PostgreSQL can store, and that gives no secret away; whole, so that no cut hides half a secret."""
-    # What cannot be stored goes first: without it, what stood around it may be a secret.
-    return redacted(text.replace("\0", "").encode(errors="replace").decode())

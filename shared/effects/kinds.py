@@ -9,6 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from shared.errors import EffectInvalid
+from shared.redaction import storable
+
+# Longer than any provider's; the rest is noise, and a table is no place for it.
+REFERENCE_CHARACTERS = 255
 
 
 class Policy(StrEnum):
@@ -104,6 +108,11 @@ def key_of(kind: Kind, key: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if len(kind.key) > 1:
         raise EffectInvalid(f"the key of {kind.name} is made of {', '.join(kind.key)}: give a mapping of them")
     return {kind.key[0]: key}
+
+
+def kept_reference(reference: str | None) -> str | None:
+    """What the provider calls an effect, as a table keeps it; not redacted, because a charge is looked up by it."""
+    return None if reference is None else storable(reference)[:REFERENCE_CHARACTERS]
 
 
 def effect_of(kind: Kind, row: Mapping[str, Any], again: bool = False) -> Effect:

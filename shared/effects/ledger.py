@@ -15,10 +15,13 @@ from enum import StrEnum
 from typing import Any
 
 from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from shared.effects.kinds import Effect, Kind, Policy, effect_of
+from shared.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
 from shared.effects.statements import STATEMENTS
 from shared.errors import Declined, EffectInvalid, GatewayError, LeaseLost
+from shared.redaction import fit_to_keep
 from shared.status import Event, sources_of
+
+REFUSAL_CHARACTERS = 1000
 
 # Primary key.  FOR SHARE: neither a sweep nor an admin can end the lease before this transaction has ended.
 HOLD = f"""
@@ -112,7 +115,7 @@ def applied(
     row = fetch_one(
         connection,
         STATEMENTS[effect.kind.name].apply,
-        {**parameters, **vars(lease), "id": effect.id, "reference": reference},
+        {**parameters, **vars(lease), "id": effect.id, "reference": kept_reference(reference)},
     )
     if row is None:
         raise LeaseLost(lease.run_id, lease.lease_no)
@@ -126,12 +129,13 @@ def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayE
     one that got no answer; only a provider that goes by the key answers for all of them.
     """
     hold(connection, lease)
+    refusal = fit_to_keep(str(error))[:REFUSAL_CHARACTERS]
     answers_for_all = policy is Policy.PROVIDER_KEY and isinstance(error, Declined)
     if error.acted == "no" and (not effect.again or answers_for_all):
-        _settle(connection, effect.kind, effect.id, "refused", str(error), error.permanent)
+        _settle(connection, effect.kind, effect.id, "refused", refusal, error.permanent)
         return False
     if error.permanent or (error.acted == "maybe" and policy is Policy.AT_MOST_ONCE):
-        _settle(connection, effect.kind, effect.id, "unknown", str(error))
+        _settle(connection, effect.kind, effect.id, "unknown", refusal)
         return True
     return False  # the intent stays, and the next attempt goes by the policy
 
@@ -149,7 +153,12 @@ def record(
     hold(connection, lease)
     row = fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
     if row is not None:
-        parameters = {**dict.fromkeys(kind.learned), **vars(lease), "id": row["id"], "reference": reference}
+        parameters = {
+            **dict.fromkeys(kind.learned),
+            **vars(lease),
+            "id": row["id"],
+            "reference": kept_reference(reference),
+        }
         fetch_all(connection, STATEMENTS[kind.name].apply, parameters)
     return row is not None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shared.audit import Admin, record
 from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from shared.effects.kinds import KINDS, Kind, kind_of
+from shared.effects.kinds import KINDS, Kind, kept_reference, kind_of
 from shared.effects.ledger import HOLDER_LIVES
 from shared.effects.statements import STATEMENTS
 from shared.errors import EffectInvalid
@@ -81,7 +81,7 @@ def resolve(
             f"run {before['run_id']} is at effect {effect_id} of {name} just now: wait for its end, or cancel it first"
         )
     if happened:
-        fetch_one(connection, HAPPENED[name], {"id": effect_id, "reference": reference})
+        fetch_one(connection, HAPPENED[name], {"id": effect_id, "reference": kept_reference(reference)})
     else:
         settled = {"id": effect_id, "state": "refused", "refusal": NEVER_HAPPENED, "permanent": True}
         fetch_one(connection, STATEMENTS[name].settle, settled)

@@ -249,6 +249,27 @@ def test_what_was_refused_for_now_is_begun_again_under_the_same_key(connection: 
     assert stored(connection, PAYMENT)["refusal"] is None
 
 
+@pytest.mark.parametrize(("error", "state"), [(Unavailable, "refused"), (OutcomeUnknown, "unknown")])
+def test_what_a_gateway_said_is_kept_short_storable_and_without_secrets(
+    connection: PgConnection, lease: Lease, error: type[GatewayError], state: str
+) -> None:
+    _, effect = begun(connection, lease)
+    failed(connection, lease, effect, error(f"no \0\ud800 for Bearer hush-hush-hush-0123456789 {'x' * 5000}"))
+    row = stored(connection)
+    assert (row["state"], row["refusal"][:30], len(row["refusal"])) == (state, "no ? for Bearer *** xxxxxxxxxx", 1000)
+
+
+def test_a_providers_reference_is_kept_storable_and_no_longer_than_any_real_one(
+    connection: PgConnection, lease: Lease
+) -> None:
+    _, effect = begun(connection, lease)
+    kept = effects.applied(connection, lease, effect, f"sk_test_0123456789\0\ud800{'x' * 5000}", {})
+    assert kept.reference == f"sk_test_0123456789?{'x' * 236}"
+    report, key = KINDS["sent_reports"], {"user_id": 7, "week_start_date": "2026-03-23"}
+    assert effects.record(connection, lease, report, key, {}, reference="mail\0 5")
+    assert stored(connection, report)["provider_reference"] == "mail 5"
+
+
 def test_what_was_refused_for_good_is_begun_anew_under_another_key_of_the_providers(
     connection: PgConnection, lease: Lease
 ) -> None:

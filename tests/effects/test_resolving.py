@@ -35,6 +35,11 @@ def unknown(connection: PgConnection) -> tuple[Lease, Effect]:
     return Lease(lease.worker, lease.run_id, lease.lease_no + 1), effect
 
 
+def test_a_reference_that_an_operator_gives_is_made_storable(connection: PgConnection) -> None:
+    _, effect = unknown(connection)
+    assert effects.resolve(connection, MAIL.name, effect.id, True, ADMIN, "mail \udcff5")["reference"] == "mail ?5"
+
+
 def test_what_happened_is_never_done_again(connection: PgConnection) -> None:
     lease, effect = unknown(connection)
     row = effects.resolve(connection, MAIL.name, effect.id, True, ADMIN, "found in the log of the mail server")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from shared.redaction import BLANK, redacted
+from shared.redaction import BLANK, fit_to_keep, redacted, storable
 
 KEY = f"rc_0a1b2c3d_{'5e' * 32}"
 WEB_TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJodXNoIn0.hush-hush_hush"  # noqa: S105 - made up
@@ -144,6 +144,12 @@ def test_the_secrets_in_force_are_those_of_the_environment(monkeypatch: pytest.M
     assert redacted("the server said hush-hush") == "the server said ***"
     monkeypatch.setenv("DATABASE_URL", "postgresql://me:other-one@db/app")
     assert redacted("the server said hush-hush") == "the server said hush-hush"
+
+
+def test_what_is_kept_can_be_stored_and_hides_no_secret_behind_what_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "hush-hush")
+    assert storable("a\0b\ud800c é") == "ab?c é"
+    assert fit_to_keep("the server said hush\0-hush") == "the server said ***"
 
 
 @pytest.mark.timeout(60)  # what reads a part of the text again and again takes hours
