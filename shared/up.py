@@ -35,7 +35,7 @@ STOP_SECONDS = 10.0
 READY_SECONDS = 60.0
 DEMO_SECONDS = 60.0
 
-# How soon a child that ended, or an API that answers, is noticed: nothing would wake us for either.
+# How soon a child that ended, or an API that answers, is noticed.
 POLL_SECONDS = 0.05
 
 DEMO_PAYLOAD = {"hello": "world"}
@@ -87,7 +87,7 @@ def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
     """Stay until a signal says stop; a child that ends by itself is an error, because nothing is whole without it."""
     while True:
         _all_alive(children)
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)  # a signal wakes us; the end of one of several children does not
 
 
 def _listen_to_signals() -> None:
@@ -179,7 +179,7 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess
         try:
             socket.create_connection((host, port), timeout=1).close()
         except OSError:
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)  # who begins to listen tells nobody
         else:
             return
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
@@ -214,7 +214,7 @@ def _demo(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
             run = queue.get_run(connection, run_id)
         if run["status"] == Status.SUCCEEDED:
             return run
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)  # a run that ends wakes nobody
     raise RowcallError(
         f"the demo run {run_id} is {run['status']} after {DEMO_SECONDS:g} seconds: see `rowcall runs show`"
     )

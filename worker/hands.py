@@ -146,7 +146,7 @@ class Hands:
         """With the hands full, give quick handlers a few milliseconds to end together: a round trip serves them all."""
         until = elapsed() + FLUSH_SECONDS
         while self._full() and not self.waiting.empty() and elapsed() < until:
-            time.sleep(FLUSH_STEP_SECONDS)
+            time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
 
     def _full(self) -> bool:
         """More than half of what may be held is held, and less than half of that has ended."""

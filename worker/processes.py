@@ -28,7 +28,7 @@ def work_in_processes(count: int) -> None:
     ]
     asked = _hand_on(children)
     while all(child.poll() is None for child in children):
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)  # the end of one of several children wakes nobody
     if not asked:
         for child in children:
             child.terminate()

@@ -141,7 +141,7 @@ def wait(run: Run) -> object:
     """Knock, wait at the door of this lease, looking at nothing else, and then end as the payload says."""
     Path(run.payload["doors"], f"{run.lease_no} knocked").touch()
     while not Path(run.payload["doors"], f"{run.lease_no} open").exists():
-        time.sleep(0.01)  # the work
+        time.sleep(0.01)  # between two looks at the door
     return pack(run)
 
 

@@ -67,7 +67,7 @@ def _hang(run: Run) -> object:
 
 
 def _leave_a_program(run: Run) -> object:
-    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])  # what must not stay
     return {"left": left.pid}
 
 
