@@ -1,4 +1,4 @@
-"""Children that do not outlive their parent, even when it is killed with SIGKILL."""
+"""Our own children: how they are started, and that they do not outlive us, even when we are killed with SIGKILL."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 # Loaded here and not in the child: between fork and exec as little as possible may happen.
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+
+def own_command(*words: str) -> list[str]:
+    """The command line of `rowcall` with these words, through the interpreter that runs us.
+
+    -P: a folder that happens to be named as one of our packages is not taken for it.
+    """
+    return [sys.executable, "-P", "-m", "shared.cli", *words]
 
 
 def die_with(parent: int, number: signal.Signals) -> None:

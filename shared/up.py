@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +22,7 @@ from shared.database import Row
 from shared.definitions import apply_code
 from shared.errors import PortInUse, RowcallError
 from shared.job_types import catalogue
-from shared.lineage import dies_with_us
+from shared.lineage import dies_with_us, own_command
 from shared.private import read_private, write_private
 from shared.schema.revision import REVISION, revision_of
 from shared.settings import Settings
@@ -108,7 +107,7 @@ def _migrate(url: str) -> None:
         if revision_of(connection) == REVISION:
             apply_code(connection, catalogue(), Admin("rowcall up"))
             return
-    done = subprocess.run([sys.executable, "-m", "shared.cli", "migrate"], stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise RowcallError("the schema could not be brought up to date; the reason stands above")
 
@@ -142,7 +141,7 @@ def _start(
     """Start one of our own commands, in a session of its own: the terminal's Ctrl-C reaches only us, and we order the
     end."""
     return subprocess.Popen(
-        [sys.executable, "-m", "shared.cli", *arguments],
+        own_command(*arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         env={**os.environ, **(told or {})},
@@ -167,8 +166,9 @@ def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
 def _all_alive(children: Sequence[subprocess.Popen[bytes]]) -> None:
     for child in children:
         if child.poll() is not None:
-            command = " ".join(map(str, list(child.args)[3:])) if isinstance(child.args, list) else str(child.args)
-            raise RowcallError(f"`rowcall {command}` ended with {child.returncode}; the reason stands above")
+            assert isinstance(child.args, list), "it was started by own_command"
+            command = " ".join(["rowcall", *child.args[len(own_command()) :]])
+            raise RowcallError(f"`{command}` ended with {child.returncode}; the reason stands above")
 
 
 def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess.Popen[bytes]]) -> None:

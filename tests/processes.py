@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from shared.lineage import own_command
 
 ROOT = Path(__file__).parents[1]
 APPS = ROOT / "tests" / "apps"
@@ -19,22 +20,17 @@ LIMIT_SECONDS = 60.0
 POLL_SECONDS = 0.02
 
 
-def command(*arguments: str) -> list[str]:
-    """The command line of `rowcall`, through the interpreter that runs the tests."""
-    return [sys.executable, "-m", "shared.cli", *arguments]
-
-
 def rowcall(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `rowcall` to its end."""
     return subprocess.run(
-        command(*arguments), env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+        own_command(*arguments), env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
     )
 
 
 def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
     """Start `rowcall` and go on; its output can be read."""
     return subprocess.Popen(
-        command(*arguments), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        own_command(*arguments), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 

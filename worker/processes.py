@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from shared.errors import RowcallError
-from shared.lineage import dies_with_us
+from shared.lineage import dies_with_us, own_command
 from worker.shutdown import SIGNALS
 
 # How soon a process that ended by itself is noticed.
@@ -22,9 +22,9 @@ def work_in_processes(count: int) -> None:
 
     A process that ends unasked ends the others too: the supervisor that started us starts us again, whole.
     """
+    single = own_command(*sys.argv[1:], "--processes", "1")
     children = [
-        subprocess.Popen(_single(sys.argv[1:]), preexec_fn=dies_with_us(signal.SIGTERM), start_new_session=True)
-        for _ in range(count)
+        subprocess.Popen(single, preexec_fn=dies_with_us(signal.SIGTERM), start_new_session=True) for _ in range(count)
     ]
     asked = _hand_on(children)
     while all(child.poll() is None for child in children):
@@ -35,11 +35,6 @@ def work_in_processes(count: int) -> None:
     failed = [code for code in [child.wait() for child in children] if code]
     if failed and not asked:
         raise RowcallError(f"a worker process ended with {failed[0]}; the reason stands above")
-
-
-def _single(arguments: Sequence[str]) -> list[str]:
-    """The command line of one of them."""
-    return [sys.executable, "-m", "shared.cli", *arguments, "--processes", "1"]
 
 
 def _hand_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:

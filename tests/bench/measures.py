@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from shared import database, queue
 from shared.database import PgConnection
+from shared.lineage import own_command
 from tests.bench import bare
-from tests.processes import command, wait_until
+from tests.processes import wait_until
 
 DRAINED = 100_000
 ONE_BY_ONE = 2_000
@@ -129,5 +130,5 @@ class Bench:
     def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "DATABASE_URL": self._url}
         return subprocess.Popen(
-            command(*arguments), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            own_command(*arguments), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

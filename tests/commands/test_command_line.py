@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from shared.lineage import own_command
 from shared.schema import REVISION
 from shared.status import Status
 from tests.processes import rowcall
@@ -24,6 +27,13 @@ def test_help_names_every_command_without_a_database() -> None:
     assert helped.returncode == 0
     for name in ("api", "demo", "doctor", "effects", "enqueue", "keys", "migrate", "queues", "runs", "up", "worker"):
         assert f"\n  {name} " in helped.stdout
+
+
+def test_what_we_start_of_ourselves_is_ours_though_the_folder_has_something_of_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "__init__.py").touch()
+    told = subprocess.run(own_command("--version"), cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("rowcall, version ")
 
 
 def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> None:

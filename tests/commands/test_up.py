@@ -18,7 +18,8 @@ import pytest
 
 from shared.embedded import find_programs
 from shared.errors import EmbeddedServerError
-from tests.processes import command, living_with, rowcall, start, wait_until
+from shared.lineage import own_command
+from tests.processes import living_with, rowcall, start, wait_until
 
 
 def sources() -> list[str]:
@@ -107,7 +108,9 @@ def test_killed_it_takes_everything_along(home: dict[str, str]) -> None:
 
 def test_with_its_parent_killed_it_ends_with_it(home: dict[str, str]) -> None:
     script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
-    parent = subprocess.Popen([sys.executable, "-c", script, *command("up", "--port", "0", "--with-parent")], env=home)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, *own_command("up", "--port", "0", "--with-parent")], env=home
+    )
     wait_until(lambda: any("worker run" in line for line in living_with(home["ROWCALL_HOME"]).values()), "it is up")
     parent.kill()
     parent.wait()

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from migrations.migrate import migrate
-from tests.processes import command, rowcall, wait_until
+from shared.lineage import own_command
+from tests.processes import rowcall, wait_until
 from tests.server import own_server
 from tests.shop import Shop
 
@@ -48,8 +49,8 @@ def test_ten_restarts_under_load_lose_no_run_and_double_none(environment: dict[s
         shop = Shop(environment, server.url)
         with (
             _going_on([sys.executable, "-c", ASK_ON], shop, acknowledged) as asking,
-            _going_on(command("worker", "run"), shop, tmp_path / "one worker") as one,
-            _going_on(command("worker", "run"), shop, tmp_path / "another worker") as another,
+            _going_on(own_command("worker", "run"), shop, tmp_path / "one worker") as one,
+            _going_on(own_command("worker", "run"), shop, tmp_path / "another worker") as another,
         ):
             shop.wait_for_workers(2)
             for restart in range(RESTARTS):

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from shared import database, queue
-from tests.processes import command, start
+from shared.lineage import own_command
+from tests.processes import start
 from tests.shop import Shop
 
 RUNS = 20_000
@@ -67,7 +68,7 @@ def test_workers_killed_at_random_cost_attempts_and_never_a_run(shop: Shop) -> N
     for kill in range(KILLS):
         # What it says of a thousand leases that ran out would fill a pipe that nobody reads.
         worker = subprocess.Popen(
-            command("worker", "once"), env=shop.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            own_command("worker", "once"), env=shop.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         # Killed after some of its commits, the later the more: at whatever it is doing then.
         while worker.poll() is None:
