@@ -83,7 +83,7 @@ class Hands:
         self._reserved = 0
         self._leaving = 0
         self._rate = 0.0
-        self._rated_at = elapsed()
+        self._written_at = elapsed()
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
         """The same work, for a thread without which the worker is none: its error ends the whole worker."""
@@ -182,10 +182,10 @@ class Hands:
             if not outcomes:
                 return
             now = elapsed()
-            sample = len(outcomes) / max(now - self._rated_at, 1e-4)
+            sample = len(outcomes) / max(now - self._written_at, 1e-4)
             # Half of the new sample: quick to follow a change, and not thrown by one odd batch.
             self._rate = (self._rate + sample) / 2
-            self._rated_at = now
+            self._written_at = now
 
     def look_found_nothing(self, began_at: float) -> bool:
         """A claim with room found nothing due; with nothing in hand either, all is quiet.
@@ -193,7 +193,7 @@ class Hands:
         False when something has ended since the look began: it may have made room under a limit, so look again.
         """
         with self._lock:
-            if began_at < self._rated_at:
+            if began_at < self._written_at:
                 return False
             # What comes next may take long: a quick past must not make this worker hoard it.
             self._rate = 0.0
