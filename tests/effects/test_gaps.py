@@ -186,6 +186,43 @@ def test_a_charge_is_not_repeated_when_the_provider_may_have_forgotten_it(saas: 
     assert len(saas.provider.charges) == 1
 
 
+PAID = "UPDATE invoices SET status = 'paid', paid_at = now()"
+
+
+def test_an_invoice_that_is_paid_otherwise_while_it_is_charged_is_loud(saas: Saas) -> None:
+    held = Held(after_work=True)
+    saas.provider.misbehave(held)
+    run_id = saas.ask_for("charge_invoice")
+    with running(saas.environment, "worker", "run"):
+        assert held.came.wait(LIMIT_SECONDS)
+        saas.sql(PAID)
+        held.may_go_on.set()
+        saas.wait(run_id, "dead")
+    assert saas.row(run_id)["last_error"] == (
+        "invoice R-1 was paid twice: by the charge of this run (pi_1: 4900 EUR minor units), and by another payment"
+        " before that was known: refund one of the two"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gap", "complaint"),
+    [
+        ("before the finish", "invoice R-1 was paid twice: by the charge of this run (pi_1: 4900 EUR minor units)"),
+        ("before the answer", "invoice R-1 is paid, and nobody knows whether this run has charged it too"),
+    ],
+)
+def test_an_invoice_that_is_paid_otherwise_after_it_was_charged_is_loud_and_not_charged_again(
+    saas: Saas, barred: Gate, gap: str, complaint: str
+) -> None:
+    run_id = killed_in(gap, saas, barred, "charge_invoice")
+    saas.sql(PAID)
+    saas.try_again_now()
+    saas.work()
+    run = saas.row(run_id)
+    assert (run["status"], run["last_error"].startswith(complaint)) == ("dead", True), run["last_error"]
+    assert len(saas.provider.requests) == 1
+
+
 def test_two_runs_with_one_payment_key_make_one_charge(saas: Saas) -> None:
     held = Held(after_work=True)
     saas.provider.misbehave(held)
