@@ -26,6 +26,9 @@ PgConnection: TypeAlias = psycopg2.extensions.connection
 Connection: TypeAlias = PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session
 Row: TypeAlias = dict[str, Any]
 
+# A bigint; what is beyond it can be no row's id, and must not reach the database as one.
+LARGEST_ID = 2**63 - 1
+
 CONNECT_TIMEOUT_SECONDS = 5
 
 

@@ -1,4 +1,4 @@
-"""Where the outside is and what opens it: mail addresses, mail servers, URLs and secrets, read strictly.
+"""Where the outside is, what opens it and what it goes by: mail addresses and servers, URLs, secrets, ids of events.
 
 Every parser raises ValueError with what the text must be.
 """
@@ -30,6 +30,9 @@ URL_FORM = (
     "a URL such as https://example.com/hooks, in ASCII (names as xn--, paths with %XX), and without user, password,"
     " fragment, spaces or backslashes"
 )
+# What a webhook's receiver tells repetitions by; a dot would let it take in the timestamp that is signed behind it.
+EVENT_ID = re.compile(r"[A-Za-z0-9_:@/+=-]+")
+EVENT_ID_CHARACTERS = 255
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
@@ -165,6 +168,13 @@ def provider_url(text: str) -> HttpUrl:
 def _host(text: str) -> str:
     """A host name without the dot of the root, or an address (IPv6 without its brackets)."""
     return str(ipaddress.IPv6Address(text)) if ":" in text else _domain(text.removesuffix("."))
+
+
+def event_id(text: str, most: int = EVENT_ID_CHARACTERS) -> str:
+    """The id of a webhook's event."""
+    if len(text) > most or not EVENT_ID.fullmatch(text):
+        raise ValueError(f"1 to {most} of the characters A-Z a-z 0-9 _ : @ / + = -")
+    return text
 
 
 def token(text: str) -> str:

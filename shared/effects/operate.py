@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shared.audit import Admin, record
-from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from shared.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from shared.effects.kinds import KINDS, Kind, kept_reference, kind_of
 from shared.effects.ledger import HOLDER_LIVES
 from shared.effects.statements import STATEMENTS
@@ -71,7 +71,7 @@ def resolve(
 ) -> Row:
     """Close an effect of which nobody knew: it happened, or it did not and may be done by the run's next attempt."""
     name = kind_of(kind).name
-    before = fetch_one(connection, LOCK[name], {"id": effect_id}) if 0 < effect_id < 2**63 else None
+    before = fetch_one(connection, LOCK[name], {"id": effect_id}) if 0 < effect_id <= LARGEST_ID else None
     if before is None:
         raise EffectInvalid(f"there is no effect {effect_id} of {name}; `rowcall effects list` shows those that are")
     if before["state"] not in ("unknown", "intent"):

@@ -11,14 +11,15 @@ from typing import Any
 
 from marshmallow import INCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
-from shared.job_types.declaration import JobType
+from shared.database import LARGEST_ID
+from shared.endpoints import event_id
+from shared.job_types.declaration import KEY_CHARACTERS, JobType
 from shared.retry import exponential, fixed
 
-LARGEST_ID = 2**63 - 1
 WEEK_DAYS = 7
 
-# What the receiver of a webhook tells repetitions by; a dot would be taken for the end of it in what is signed.
-EVENT_ID = r"[A-Za-z0-9_:@/+=-]{1,255}\Z"
+# An event's id is the rest of its run's key.
+WEBHOOK = "webhook:"
 
 # Mail servers, shops and banks that are down are often so for minutes; the last tries come hours later.
 PATIENT = exponential(base=10, cap=3600)
@@ -89,10 +90,19 @@ class CacheName(Schema):
     name = fields.String(required=True, validate=validate.Length(1, 200))
 
 
+def _check_event_id(text: str) -> None:
+    try:
+        event_id(text, KEY_CHARACTERS - len(WEBHOOK))
+    except ValueError as error:
+        raise ValidationError(
+            f"must be {error}; with `{WEBHOOK}` before it, it is the run's key, of {KEY_CHARACTERS} at most"
+        ) from None
+
+
 class Event(Schema):
     """What happened, and who is told."""
 
-    event_id = fields.String(required=True, validate=validate.Regexp(EVENT_ID))
+    event_id = fields.String(required=True, validate=_check_event_id)
     url = fields.String(required=True, validate=validate.Length(1, 2000))
     body = fields.Dict(keys=fields.String(), required=True)
 
@@ -156,7 +166,7 @@ REFRESH_CACHE = JobType("refresh_cache", schema=CacheName, time_limit=120, max_a
 DELIVER_WEBHOOK = JobType(
     "deliver_webhook",
     schema=Event,
-    key=lambda payload: f"webhook:{payload['event_id']}",
+    key=lambda payload: f"{WEBHOOK}{payload['event_id']}",
     queue="webhooks",
     max_attempts=15,
     time_limit=120,

@@ -18,6 +18,9 @@ LEAST_MEMORY_CAP = 64
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
+# How long a key may be, the natural one as well as one that came with the request.
+KEY_CHARACTERS = 255
+
 
 @dataclass(frozen=True)
 class JobType:

@@ -12,14 +12,13 @@ from typing import Any
 from shared.database import Connection, Row, all_or_nothing, fetch_all
 from shared.errors import KeyConflict, RunInvalid
 from shared.job_types import JobType, catalogue
-from shared.job_types.declaration import NAME
+from shared.job_types.declaration import KEY_CHARACTERS, NAME
 from shared.queue.wake import WAKE
 from shared.status import Status
 from shared.stored_json import stored
 
 # A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.
 PAYLOAD_BYTES = 64 * 1024
-KEY_CHARACTERS = 255
 
 # job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
 # has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shared.database import Connection, Row, fetch_all, fetch_one
+from shared.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
 from shared.errors import RunNotFound
 
 GET_RUN = "SELECT * FROM job_runs WHERE id = %(run_id)s"
@@ -22,9 +22,6 @@ WHERE (%(statuses)s::text[] IS NULL OR status = ANY(%(statuses)s::text[]))
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s
 """
-
-# A bigint; what is beyond it can be no run's id, and must not reach the database as one.
-LARGEST_ID = 2**63 - 1
 
 
 def get_run(connection: Connection, run_id: int) -> Row:

@@ -14,8 +14,9 @@ import sqlalchemy.orm
 from shared import database
 from shared.database import Connection, fetch_value
 from shared.errors import JobTypeUnknown, KeyConflict, RunInvalid
+from shared.job_types.declaration import KEY_CHARACTERS
 from shared.queue import enqueue, enqueue_many, get_run
-from shared.queue.enqueue import KEY_CHARACTERS, PAYLOAD_BYTES
+from shared.queue.enqueue import PAYLOAD_BYTES
 
 # now() is the transaction's own time: what other tests of this module committed is not counted.
 ADDED = "SELECT count(*) FROM job_runs WHERE created_at = now()"

@@ -11,6 +11,7 @@ from marshmallow import Schema, fields
 from shared.business.invoices import ReminderKind
 from shared.errors import DeclarationError, JobTypeUnknown, RunInvalid
 from shared.job_types import Catalogue, JobType, load_catalogue
+from shared.job_types.declaration import KEY_CHARACTERS
 from worker.handlers import load_handlers
 
 
@@ -75,6 +76,15 @@ def test_a_payload_is_stored_in_its_json_form_with_defaults() -> None:
 def test_a_wrong_payload_names_its_fields() -> None:
     with pytest.raises(RunInvalid, match="payload: user_id: Missing data .*, colour: Unknown field"):
         JobType("greet", Greeting).checked({"colour": "red"})
+
+
+def test_an_event_id_may_be_so_long_that_its_key_still_fits_and_no_longer() -> None:
+    kind, event = load_catalogue(None)["deliver_webhook"], {"url": "https://example.com/", "body": {}}
+    key = kind.natural_key(kind.checked({**event, "event_id": "x" * 247}))
+    assert len(key or "") == KEY_CHARACTERS
+    for event_id in ("x" * 248, "a.b", "evt_1\n", ""):
+        with pytest.raises(RunInvalid, match="event_id: must be 1 to 247 of the .* with `webhook:` before it, it is"):
+            kind.checked({**event, "event_id": event_id})
 
 
 def test_the_catalogue_and_the_handlers_are_the_same_set() -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from ssl import SSLContext
 from time import time
 from typing import NoReturn
 
+from shared import endpoints
 from shared.endpoints import HttpUrl
 from shared.errors import Blocked, OutcomeUnknown, Refused, Unavailable, Unusable
 from worker.gateways import addresses
@@ -30,9 +30,6 @@ STEP_SECONDS = 15.0
 
 # Nothing but an error's text needs the body of an answer.
 ANSWER_BYTES = 1024
-
-# A dot would let an id take in the timestamp that is signed behind it.
-EVENT_ID = re.compile(r"[A-Za-z0-9_:@/+=-]{1,255}")
 
 # 408: the receiver got tired of waiting; 425: too early; 429: too many requests.
 TEMPORARY = frozenset({408, 425, 429})
@@ -59,8 +56,10 @@ class Webhook:
         Raises Blocked for an URL that webhooks do not go to, Refused when the receiver will never take it, and
         Unavailable or OutcomeUnknown when it may be tried again: with the same id, and a signature of its own.
         """
-        if not EVENT_ID.fullmatch(event_id):
-            raise Unusable(f"the event id {event_id!r} must be 1 to 255 of the characters A-Z a-z 0-9 _ : @ / + = -")
+        try:
+            endpoints.event_id(event_id)
+        except ValueError as error:
+            raise Unusable(f"the event id {event_id!r} must be {error}") from None
         body = _json(payload)
         deadline = Deadline(self._timeout, STEP_SECONDS)
         target, reachable = self._find(url, deadline)
