@@ -13,7 +13,7 @@ import structlog
 from shared import logs
 from shared.clock import elapsed
 from shared.database import PgConnection, committed
-from shared.effects import Effect, Lease, Policy, hold, key_of, kind_of, record
+from shared.effects import Effect, Lease, hold, key_of, kind_of, record
 from shared.errors import CancelRequested, LeaseLost
 from shared.queue import Done, note_progress, saved, succeed
 from shared.stored_json import stored
@@ -94,14 +94,15 @@ class Run:
         content: Mapping[str, Any],
         perform: Perform,
         details: Mapping[str, Any] | None = None,
-        policy: Policy | None = None,
+        policy: str | None = None,
     ) -> Effect:
         """Do something to the world, once: `perform` is called with the effect unless it has happened already.
 
         `key` is the business fact that may happen once; a kind whose key has several columns takes a mapping of them.
         `content` tells this effect from another one that was given the same key by mistake: facts such as the template
         and whom it is for, and nothing that may differ when the run is tried again; `details` are for people to see in
-        the table's own columns.  `perform` answers with the provider's reference.
+        the table's own columns.  `policy` is the word for another one than the kind's.  `perform` answers with the
+        provider's reference.
         """
         known = kind_of(kind)
         ledger = Ledger(self._lease, self._own_transaction, self._still_held, self._means.horizon)

@@ -36,14 +36,14 @@ class Ledger:
         content: Mapping[str, Any],
         details: Mapping[str, Any] | None,
         perform: Perform,
-        policy: Policy | None,
+        policy: str | None,
     ) -> Effect:
         """Perform an effect unless it has happened; the effect as it was recorded, now or earlier."""
-        policy = policy or kind.policy
-        if Policy.WITH_THE_RUN in (policy, kind.policy):
+        chosen = effects.policy_of(policy or kind.policy)
+        if Policy.WITH_THE_RUN in (chosen, kind.policy):
             raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
         with self.transaction() as connection:
-            decision, effect = effects.begin(connection, self.lease, kind, key, content, details, policy, self.horizon)
+            decision, effect = effects.begin(connection, self.lease, kind, key, content, details, chosen, self.horizon)
         if decision is Decision.DONE:
             return effect
         if decision is not Decision.PERFORM:
@@ -52,7 +52,7 @@ class Ledger:
         try:
             answer = perform(effect)
         except GatewayError as error:
-            self._settle_failed(effect, error, policy)
+            self._settle_failed(effect, error, chosen)
             raise
         with self.transaction() as connection:
             return effects.applied(connection, self.lease, effect, *_told(answer))

@@ -3,7 +3,7 @@
 All functions take the caller's connection first, run in its transaction, and never commit.
 """
 
-from shared.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of
+from shared.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of, policy_of
 from shared.effects.ledger import Decision, Lease, applied, begin, failed, hold, record
 from shared.effects.operate import effects_of, list_effects, resolve
 
@@ -22,6 +22,7 @@ __all__ = [
     "key_of",
     "kind_of",
     "list_effects",
+    "policy_of",
     "record",
     "resolve",
 ]

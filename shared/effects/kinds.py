@@ -101,6 +101,14 @@ def kind_of(name: str) -> Kind:
     return KINDS[name]
 
 
+def policy_of(name: str) -> Policy:
+    """The policy of this name, or an error that lists those there are."""
+    try:
+        return Policy(name)
+    except ValueError:
+        raise EffectInvalid(f"there is no policy {name!r}; there are: {', '.join(Policy)}") from None
+
+
 def key_of(kind: Kind, key: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """The key by its columns; one text is enough where there is one column."""
     if not isinstance(key, str):

@@ -75,8 +75,7 @@ def begin(
     fill the kind's own columns beside it.  `horizon` is how many seconds a provider remembers keys.
     """
     values = _values(kind, key, content, details or {})
-    hold(connection, lease)
-    row = fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
+    row = _insert(connection, lease, kind, values)
     if row is not None:
         return Decision.PERFORM, effect_of(kind, row)
     row = fetch_one(connection, STATEMENTS[kind.name].find, {**values, "horizon": horizon})
@@ -149,9 +148,7 @@ def record(
     reference: str | None = None,
 ) -> bool:
     """Write an effect down that happens with this very transaction; False when it was there already."""
-    values = _values(kind, key, content, {})
-    hold(connection, lease)
-    row = fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
+    row = _insert(connection, lease, kind, _values(kind, key, content, {}))
     if row is not None:
         parameters = {
             **dict.fromkeys(kind.learned),
@@ -167,6 +164,12 @@ def hold(connection: Connection, lease: Lease) -> None:
     """Keep the lease from ending before this transaction does, or learn that it has ended."""
     if fetch_one(connection, HOLD, vars(lease)) is None:
         raise LeaseLost(lease.run_id, lease.lease_no)
+
+
+def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
+    """The intent of an effect that nobody has begun; None where its key is taken."""
+    hold(connection, lease)
+    return fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
 
 
 def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool) -> Row:

@@ -59,6 +59,13 @@ def test_cleanup_leaves_the_sessions_that_a_weekly_report_still_counts(saas: Saa
     assert saas.row(run_id)["result"] == {"sessions": 0, "cache_entries": 0}
 
 
+def test_cleanup_goes_on_where_an_attempt_was_that_knew_of_less_to_delete(saas: Saas) -> None:
+    run_id = saas.ask("cleanup_nightly", day=DAY)
+    saas.sql('UPDATE job_runs SET progress = \'{"saved": {"sessions": 5}}\'')
+    saas.work()
+    assert saas.row(run_id)["result"] == {"sessions": 5, "cache_entries": 0}
+
+
 def test_reminders_fan_out_one_mail_an_invoice_and_a_second_time_adds_none(saas: Saas) -> None:
     saas.sql(
         "INSERT INTO invoices (user_id, number, amount_minor, currency, due_on) VALUES"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from shared.effects import KINDS, Decision, Effect, Lease, Policy
 from shared.errors import Declined, EffectInvalid, GatewayError, LeaseLost, OutcomeUnknown, Refused, Unavailable
 from shared.status import Status
 from tests.making import WORKER, run_in
+from worker.effect import Ledger
 
 MAIL, PAYMENT, WEBHOOK = KINDS["sent_emails"], KINDS["payments"], KINDS["delivered_webhooks"]
 KEYS = {
@@ -348,6 +350,18 @@ def test_a_column_that_the_kind_has_not_is_named(connection: PgConnection, lease
     _, effect = begun(connection, lease)
     with pytest.raises(EffectInvalid, match="sent_emails has no column 'sha256'"):
         effects.applied(connection, lease, effect, None, {"sha256": "00"})
+
+
+def test_a_policy_is_given_by_its_name_and_one_that_there_is_not_is_refused(
+    connection: PgConnection, lease: Lease
+) -> None:
+    begun(connection, lease)
+    ledger = Ledger(next_attempt(connection, lease), lambda: nullcontext(connection), lambda: None, HOUR)
+    key = KEYS[MAIL.name]
+    with pytest.raises(EffectInvalid, match="no policy 'at_last'; there are: at_most_once, at_least_once, provider_"):
+        ledger.once(MAIL, key, CONTENT, None, lambda effect: "sent again", "at_last")
+    effect = ledger.once(MAIL, key, CONTENT, None, lambda effect: "sent again", "at_least_once")
+    assert (effect.state, effect.reference) == ("applied", "sent again")
 
 
 def test_an_unknown_kind_is_an_error_that_lists_those_there_are() -> None:

@@ -30,7 +30,7 @@ STEPS = (
 def cleanup_nightly(run: Run) -> dict[str, int]:
     """Delete what nobody needs any more at the day's end (UTC); the figures count over all attempts."""
     _, ends = utc_day(date.fromisoformat(run.payload["day"]))
-    deleted: dict[str, int] = run.saved() or {name: 0 for name, *_ in STEPS}
+    deleted: dict[str, int] = {name: 0 for name, *_ in STEPS} | (run.saved() or {})
     with run.step() as connection:
         left = sum(count(connection, ends - kept, COUNTED_MOST) for _, kept, count, _ in STEPS)
     whole = max(sum(deleted.values()) + left, 1)
