@@ -40,7 +40,10 @@ def _write(connection: Connection, worker: str, catalogue: Catalogue, run: HeldR
     if verdict.until is not None:
         return snooze(connection, ending, verdict.until, failure.error, failure.forensics)
     if verdict.event is Event.CANCELLED:
-        return cancelled(connection, ending, failure.forensics)
+        status = cancelled(connection, ending, failure.forensics)
+        if status is not None:
+            return status
+        # Nobody asked for it: then it is an error like any other.
     if verdict.event is Event.GIVE_UP or claimed.attempt >= claimed.max_attempts:
         return give_up(connection, ending, failure)
     delay = catalogue[claimed.job_type].backoff.delay(claimed.attempt) if verdict.after is None else verdict.after
