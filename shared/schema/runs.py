@@ -148,6 +148,16 @@ Index(
 )
 # The lists: newest first, by cursor.
 Index("job_runs_created", job_runs.c.created_at, job_runs.c.id)
+# The same of those that have failed at least once: among millions they may be few, and are asked for most.
+Index("job_runs_failed", job_runs.c.created_at, job_runs.c.id, postgresql_where=text("failed_at IS NOT NULL"))
+# The same of one definition.
+Index(
+    "job_runs_definition",
+    job_runs.c.definition_id,
+    job_runs.c.created_at,
+    job_runs.c.id,
+    postgresql_where=text("definition_id IS NOT NULL"),
+)
 
 # Every attempt that did not end in success; the success is the run's own row.
 job_attempts = Table(
