@@ -8,7 +8,7 @@ import flask
 from flask_smorest import Api
 
 from api import database, errors, request_log
-from api.routes import definitions, ops, runs
+from api.routes import definitions, explain, ops, runs
 from shared import logs, settings
 from shared.database import engine
 from shared.job_types import catalogue
@@ -45,6 +45,7 @@ def create_app(database_url: str) -> flask.Flask:
     request_log.register(app)
     interface = ProblemApi(app)
     interface.register_blueprint(runs.blueprint)
+    interface.register_blueprint(explain.blueprint)
     interface.register_blueprint(definitions.blueprint)
     app.register_blueprint(ops.blueprint)
     return app

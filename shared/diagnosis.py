@@ -22,10 +22,6 @@ from shared.settings import Settings
 # Nothing breaks when the clocks differ, because only the database's counts; but people compare log lines.
 CLOCK_DIFFERENCE_SECONDS = 2.0
 
-# A run that is due for longer than this while no worker that serves it was heard of is waiting for nobody; cron wakes
-# `once` each minute.
-SILENCE_SECONDS = 150.0
-
 # The oldest PostgreSQL whose features the queue's SQL uses, and the oldest that its makers still mend.
 OLDEST_POSTGRES = 140000
 
@@ -88,7 +84,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
                 yield postgres(connection, origin)
                 yield schema(connection)
                 yield clock(connection)
-                yield unserved(connection, max(SILENCE_SECONDS, 3 * settings.heartbeat))
+                yield unserved(connection, max(workers.SILENCE_SECONDS, 3 * settings.heartbeat))
                 yield schedules(connection)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:

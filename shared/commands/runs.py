@@ -11,6 +11,7 @@ import click
 
 from shared import queue
 from shared.audit import Admin
+from shared.commands.explain import explain_command
 from shared.commands.output import json_option, show_fields, show_json, show_table
 from shared.commands.session import admin, command_transaction
 from shared.database import Connection, Row
@@ -80,6 +81,9 @@ def enqueue_command(
 @click.group("runs")
 def runs_command() -> None:
     """See and steer runs."""
+
+
+runs_command.add_command(explain_command)
 
 
 @runs_command.command("list")

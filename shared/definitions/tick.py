@@ -20,14 +20,12 @@ from shared.definitions.content import Content
 from shared.errors import RowcallError, RunInvalid, ScheduleInvalid
 from shared.job_types import Catalogue, JobType
 from shared.queue.wake import WAKE
+from shared.queue.workers import SILENCE_SECONDS
 from shared.schedule import Decision, Outcome, Overlap, decide
 from shared.status import Status
 
 # Cron wakes each minute, and a deploy takes a moment: what is enqueued within this of its time was in time.
 PUNCTUAL = timedelta(seconds=120)
-
-# No tick that went well for longer than this, and the schedules sleep.
-SILENCE_SECONDS = 150
 
 # An edit, a pause and a resume decide what came before them; what a week of sleep left of a schedule of every minute.
 SETTLED_MOST = 10_080

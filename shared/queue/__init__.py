@@ -7,6 +7,7 @@ from shared.queue.cancel import ask_to_cancel, cancel, force_cancel
 from shared.queue.claim import Claimed, Limited, Met, Wanted, claim, finish_and_claim
 from shared.queue.claim_limited import claim_limited
 from shared.queue.enqueue import Enqueued, enqueue, enqueue_many
+from shared.queue.explain import Condition, Explained, explain
 from shared.queue.finish import Done, Ending, Failure, cancelled, fail, give_up, hand_back, release, snooze, succeed
 from shared.queue.inspect import attempts_of, get_run, list_runs
 from shared.queue.lease import Held, expire, heartbeat, note_progress, saved
@@ -15,9 +16,11 @@ from shared.queue.queues import limit_queue, list_queues, pause_queue, resume_qu
 
 __all__ = [
     "Claimed",
+    "Condition",
     "Done",
     "Ending",
     "Enqueued",
+    "Explained",
     "Failure",
     "Held",
     "Limited",
@@ -33,6 +36,7 @@ __all__ = [
     "enqueue",
     "enqueue_many",
     "expire",
+    "explain",
     "fail",
     "finish_and_claim",
     "force_cancel",

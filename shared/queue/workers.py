@@ -10,6 +10,9 @@ from shared.queue.claim import LANES
 from shared.queue.finish import BY_INDEX
 from shared.status import Event, sources_of
 
+# Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.
+SILENCE_SECONDS = 150.0
+
 REGISTER = """
 INSERT INTO workers (id, hostname, pid, version, queues, job_types, concurrency)
 VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s, %(job_types)s, %(concurrency)s)

@@ -15,6 +15,7 @@ from shared.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
 from shared.queue.claim import CLAIM, FINISH_AND_CLAIM, Wanted
 from shared.queue.claim_limited import CLAIM_LIMITED
 from shared.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
+from shared.queue.explain import BEFORE_IT, STANDING
 from shared.queue.finish import (
     BY_INDEX,
     CANCELLED,
@@ -98,6 +99,16 @@ def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: P
 def test_looking_at_queues_and_for_what_nobody_serves_counts_a_thousand_of_each_at_most(filled: PgConnection) -> None:
     for sql, parameters in ((LIST_QUEUES, {"declared": "{}"}), (UNSERVED, {"silence": 0})):
         assert looked_at(plan(filled, BY_INDEX + sql, parameters)) <= 2 * (1000 + BATCH) + 100
+
+
+def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(filled: PgConnection) -> None:
+    [last] = database.fetch_all(
+        filled,
+        "SELECT id, queue, priority, run_at FROM job_runs WHERE idempotency_key = %(key)s",
+        {"key": f"live:{MANY}"},
+    )
+    assert looked_at(plan(filled, BY_INDEX + BEFORE_IT, last)) <= 1000 + BATCH
+    assert looked_at(plan(filled, STANDING, {"run_id": last["id"], "declared": "{}"})) == 1
 
 
 def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:

@@ -1,0 +1,23 @@
+"""/v1/runs/{id}/explain: why a run has not run."""
+
+from __future__ import annotations
+
+from api.auth import needs
+from api.body import BodyBlueprint
+from api.database import transaction
+from api.schemas.explain import ExplainedSchema
+from shared import queue, settings
+from shared.job_types import catalogue
+from shared.queue.workers import SILENCE_SECONDS
+
+blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", description="Why a run has not run.")
+
+
+@blueprint.get("/<int:run_id>/explain")
+@blueprint.response(200, ExplainedSchema)
+@needs("read")
+def explain_run(run_id: int) -> queue.Explained:
+    """Each condition of the claim, evaluated on the run as it stands, and the commands that would change it."""
+    silence = max(SILENCE_SECONDS, 3 * settings.read().heartbeat)
+    with transaction() as connection:
+        return queue.explain(connection, run_id, catalogue().limits, silence)
