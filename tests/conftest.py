@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -29,10 +28,6 @@ SOURCE = os.environ.get(CHOOSES_PROGRAMS, "auto")
 for variable in [name for name in os.environ if name == "DATABASE_URL" or name.startswith("ROWCALL_")]:
     del os.environ[variable]
 
-
-# How long something takes is never asserted, of an example either.
-hypothesis.settings.register_profile("rowcall", deadline=None)
-hypothesis.settings.load_profile("rowcall")
 
 # Programs of Debian that some tests need, where they may lie besides the PATH.
 PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"

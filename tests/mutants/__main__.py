@@ -36,6 +36,9 @@ def main(model_only: bool, only: str, jobs: int) -> None:
     """Take the queue's guards away one by one, and print which test noticed; exit 1 if one was not missed."""
     began = time.monotonic()
     chosen = [mutant for mutant in MUTANTS if only in f"{mutant.name} {mutant.file} {mutant.place}"]
+    if not chosen:
+        places = ", ".join(dict.fromkeys(f"{mutant.file.removeprefix(QUEUE)} {mutant.place}" for mutant in MUTANTS))
+        raise click.UsageError(f"no mutant has {only!r} in its name, file or place; there are some in: {places}")
     with tempfile.TemporaryDirectory() as name, open_server(Path(name) / "server", SOURCE, options=OPTIONS):
         copies = Copies(Path(name), Path(name) / "server", jobs)
         sound = copies.try_out(None, tests_for(None, model_only))

@@ -7,7 +7,9 @@ import re
 from collections import defaultdict
 
 import pytest
+from click.testing import CliRunner
 
+from tests.mutants.__main__ import main
 from tests.mutants.listed import MUTANTS, QUEUE
 from tests.mutants.mutant import ROOT, Mutant, names_of
 
@@ -43,6 +45,14 @@ def test_what_a_mutant_changes_stands_in_the_code_once_and_the_change_is_python(
     changed = mutant.applied()
     assert changed != (ROOT / mutant.file).read_text()
     ast.parse(changed)
+
+
+def test_asking_for_mutants_that_there_are_not_tells_where_there_are_some() -> None:
+    refused = CliRunner().invoke(main, ["--only", "lanes.py"])
+    assert refused.exit_code == 2
+    assert (
+        "no mutant has 'lanes.py' in its name, file or place; there are some in: claim.py DUE_LANES" in refused.output
+    )
 
 
 def test_no_two_mutants_have_one_name() -> None:
