@@ -15,7 +15,7 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 WEEKS_IN_MONTH = 5
 
 # Whatever somebody may have meant as a last day: L, LW, 5L, FRIL, L-3, L/2.
-LIKE_LAST = re.compile(r"(\d+|[A-Z]{3})?L(W|[-/]\d+)?")
+LIKE_LAST = re.compile(r"(\d+|[a-z]{3})?L(W|[-/]\d+)?", re.IGNORECASE)
 
 
 def shown(text: str) -> str:
@@ -39,7 +39,7 @@ class Field:
         if not text.isascii():
             # Other scripts have digits too, which Python's int would read and cron would not.
             self._refuse(text, self._no_value(text))
-        for item in text.upper().split(","):
+        for item in text.split(","):
             if not item:
                 self._refuse(text, "has an empty item in its list")
             if not self._special(item):
@@ -64,12 +64,12 @@ class Field:
 
     def _last(self, item: str) -> bool:
         if self is WEEKDAY:
-            if not (item[:-1].isdigit() and item.endswith("L")):
+            if not (item[:-1].isdigit() and item[-1] in "Ll"):
                 self._refuse(item, "is not supported", ": 5L is the last Friday of the month")
             self._value(item, item[:-1])
         elif self is not DAY_OF_MONTH:
             self._refuse(item, "has an L, which belongs to the day of month and the weekday")
-        elif item not in ("L", "LW"):
+        elif item.upper() not in ("L", "LW"):
             self._refuse(item, "is not supported", ": L is the month's last day, LW its last from Monday to Friday")
         return True
 
@@ -106,8 +106,8 @@ class Field:
             self._refuse(item, f"has a step larger than the {values} {self.plural} there are")
 
     def _value(self, item: str, text: str) -> int:
-        if text in self.names:
-            return self.names.index(text) + self.low
+        if text.upper() in self.names:
+            return self.names.index(text.upper()) + self.low
         if not (text.isascii() and text.isdigit()):
             self._refuse(item, self._no_value(text))
         if not self.low <= int(text) <= self.high:
@@ -116,7 +116,7 @@ class Field:
 
     def _no_value(self, text: str) -> str:
         for other in (MONTH, WEEKDAY):
-            if text in other.names:
+            if text.upper() in other.names:
                 return f"has {text}, which belongs to the {other.name}"
         return "is no number or name" if self.names else "is no number"
 

@@ -16,7 +16,7 @@ LONGEST = timedelta(days=3653)
 SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 # A number and its unit, whose first letter decides: m is a minute, and there are no months.
-PART = r"([0-9]+(?:\.[0-9]+)?) ?(w|d|h|m|s|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?)(?![a-z]) ?"
+PART = r"([0-9]+(?:\.[0-9]+)?) ?(w|d|h|m|s|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?) ?"
 NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

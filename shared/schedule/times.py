@@ -97,7 +97,7 @@ class Times:
         """The last of them, found from the end, as there may be a year of minutes between."""
         span = timedelta(hours=1)
         while True:
-            begin = max(start, end - span) if end - start > span else start
+            begin = max(start, end - span)
             last = deque(self.between(begin, end), maxlen=1)
             if last or begin == start:
                 return last[0] if last else None
@@ -131,7 +131,7 @@ class Times:
         wall = wall_at(instant, self.zone)
         # What the wall would show, had it not just been put forward.
         due = wall_at(instant - SECOND, self.zone) + SECOND
-        if due >= wall or not self._moves_missing:
+        if not self._moves_missing:
             return None
         missing = list(itertools.takewhile(lambda time: time < wall, self.expression.after(due - SECOND)))
         if not missing:

@@ -40,7 +40,7 @@ def _nearest(name: str) -> str | None:
     """A place of nearly this name, with or without its continent; abbreviations are too near to each other."""
     places = {known.lower(): known for known in sorted(_all_names()) if "/" in known and not known.startswith("Etc/")}
     cities = {place.rsplit("/", 1)[-1]: known for place, known in places.items()}
-    wanted = name[:40].strip().lower().replace(" ", "_")
+    wanted = name[:40].strip().lower()
     for spellings in (places, cities):
         for near in difflib.get_close_matches(wanted, spellings, n=1, cutoff=0.8):
             return spellings[near]

@@ -69,6 +69,13 @@ def test_once_the_second_coming_has_begun_the_first_is_not_made_up_for() -> None
     assert local(Times.of("30 2 * * *", BERLIN, repeated="twice"), "2026-10-25T01:10", 1) == ["2026-10-25T02:30+01:00"]
 
 
+def test_a_day_that_comes_twice_runs_twice_where_that_is_asked_for() -> None:
+    # Kwajalein went to the other side of the date line: 30 September came again from 01:00.
+    times = Times.of("30 2 * * *", "Pacific/Kwajalein", repeated="twice")
+    assert local(times, "1969-09-29T15:00", 2) == ["1969-09-30T02:30+11:00", "1969-09-30T02:30-12:00"]
+    assert local(times, "1969-09-29T15:45", 1) == ["1969-09-30T02:30-12:00"]
+
+
 def test_an_offset_of_half_a_minute_is_kept() -> None:
     assert Times.of("30 12 * * *", "Africa/Monrovia").next_after(utc("1971-06-01")) == utc("1971-06-01T13:14:30")
 

@@ -68,13 +68,14 @@ def test_hours_are_open_where_their_field_begins_with_a_star(expression: str, ho
         ("0 0 * 1-13 *", "month", "month '1-13' is out of range: months go from 1 to 12, such as 1, JAN or 6-8"),
         ("0 0 * * 8", "weekday", "weekday '8' is out of range: weekdays go from 0 to 7, such as 1, MON-FRI or MON#2"),
         ("0 0 * * 9L", "weekday", "weekday '9L' is out of range: weekdays go from 0 to 7, such as 1, MON-FRI or MON#2"),
-        ("0 nine * * *", "hour", "hour 'NINE' is no number, such as 9, 8-18 or */4"),
+        ("0 nine * * *", "hour", "hour 'nine' is no number, such as 9, 8-18 or */4"),
         ("0 0 15W * *", "day of month", "day of month '15W' is no number, such as 1, 1-15 or L"),
         ("0 -1 * * *", "hour", "hour '-1' is no number, such as 9, 8-18 or */4"),
         ("0 1- * * *", "hour", "hour '1-' is no number, such as 9, 8-18 or */4"),
         ("0 0 * * MONDAY", "weekday", "weekday 'MONDAY' is no number or name, such as 1, MON-FRI or MON#2"),
         ("0 ٣ * * *", "hour", "hour '٣' is no number, such as 9, 8-18 or */4"),
         ("0 0 * * ³#²", "weekday", "weekday '³#²' is no number or name, such as 1, MON-FRI or MON#2"),
+        ("0 0 * NOV-FEB *", "month", "month 'NOV-FEB' runs backwards: write 11-12,1-2"),
         ("0 22-2 * * *", "hour", "hour '22-2' runs backwards: write 22-23,0-2"),
         ("0 0 * * FRI-SUN", "weekday", "weekday 'FRI-SUN' runs backwards, as SUN is 0: write 5-7"),
         ("*/0 * * * *", "minute", "minute '*/0' has a step of 0: it must be 1 or more, such as 0, 0,30 or */15"),
@@ -87,7 +88,7 @@ def test_hours_are_open_where_their_field_begins_with_a_star(expression: str, ho
         ("5-5/2 * * * *", "minute", "minute '5-5/2' steps through one value: write 5, or 5-59/…"),
         ("1,,2 * * * *", "minute", "minute '1,,2' has an empty item in its list, such as 0, 0,30 or */15"),
         ("0 0 ? * *", "day of month", "day of month '?' has a '?', which is not supported: write *"),
-        ("0 0 * MON *", "month", "month 'MON' has MON, which belongs to the weekday, such as 1, JAN or 6-8"),
+        ("0 0 * mon *", "month", "month 'mon' has mon, which belongs to the weekday, such as 1, JAN or 6-8"),
         (
             "0 0 * * FEB#2",
             "weekday",
@@ -97,7 +98,7 @@ def test_hours_are_open_where_their_field_begins_with_a_star(expression: str, ho
         ("0 0 * * MON#6", "weekday", "weekday 'MON#6' must have a number from 1 to 5 after the '#', as in MON#2"),
         ("0 0 * * MON#", "weekday", "weekday 'MON#' must have a number from 1 to 5 after the '#', as in MON#2"),
         ("0 0 * * L", "weekday", "weekday 'L' is not supported: 5L is the last Friday of the month"),
-        ("0 0 * * FRIL", "weekday", "weekday 'FRIL' is not supported: 5L is the last Friday of the month"),
+        ("0 0 * * friL", "weekday", "weekday 'friL' is not supported: 5L is the last Friday of the month"),
         (
             "0 0 L-3 * *",
             "day of month",
@@ -139,6 +140,11 @@ def test_what_is_wrong_with_the_whole_is_said_of_no_field(expression: str, sente
 
 def test_a_long_field_is_not_repeated_whole() -> None:
     assert len(str(refused("x" * 180 + " * * * *"))) < 100
+
+
+@pytest.mark.parametrize("expression", ["*/60 * * * *", "0 */24 * * *", "0 0 */31 * *", "0 0 * */12 *", "0 0 * * */8"])
+def test_a_step_may_be_as_large_as_its_field(expression: str) -> None:
+    assert parse(expression).text == expression
 
 
 def test_a_day_that_only_some_years_have_is_a_schedule() -> None:

@@ -51,6 +51,10 @@ def test_a_moment_is_read_in_the_zone(text: str, there: str) -> None:
     assert read.astimezone(BERLIN).isoformat() == there
 
 
+def test_a_weekday_is_never_this_very_moment() -> None:
+    assert moment("saturday 9:20", NOW.replace(second=0), BERLIN) == NOW.replace(second=0) + timedelta(days=7)
+
+
 def test_a_day_is_the_zones_and_not_the_machines() -> None:
     evening = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
     assert moment("today 08:00", evening, BERLIN) == datetime(2026, 11, 22, 7, tzinfo=UTC)
