@@ -16,8 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.errors import Unavailable, Unusable
+from shared.files import Files, Written
 from tests.processes import ROOT, wait_until
-from worker.gateways.files import Files, Written
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_only_files_are_read(files: Files, root: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from worker.gateways.files import Files
+from shared.files import Files
 
 def pieces():
     yield b"half of it" * 100_000
@@ -217,7 +217,7 @@ def half_written(root: Path) -> subprocess.Popen[str]:
 
 def test_a_living_writers_file_is_left_to_it(files: Files, root: Path) -> None:
     with half_written(root) as writer:
-        with pytest.raises(Unavailable, match="'a/b.csv' is being written by another worker"):
+        with pytest.raises(Unavailable, match="'a/b.csv' is being written by another process"):
             files.write("a/b.csv", b"mine")
         files.write("a/c.csv", b"beside it")
         assert everything_below(root) == {"a", "a/.b.csv.part", "a/c.csv"}
@@ -252,7 +252,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from shared.errors import Unavailable
-from worker.gateways.files import Files
+from shared.files import Files
 
 files = Files(Path(sys.argv[1]))
 files.write("a.csv", b"x" * 1000)

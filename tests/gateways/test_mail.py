@@ -10,9 +10,9 @@ import pytest
 
 from shared.endpoints import Mailbox, SmtpServer
 from shared.errors import GatewayError, OutcomeUnknown, Refused, Unavailable
+from shared.files import Files
 from tests.servers.authority import Authority
 from tests.servers.mail import DRIP, DROP, LATE, LATE_SECONDS, SILENT, MailServer, mail_server
-from worker.gateways.files import Files
 from worker.gateways.mail import Mail, MailFolder
 from worker.gateways.message import Attachment
 from worker.gateways.smtp import SmtpMail

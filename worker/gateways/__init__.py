@@ -6,8 +6,8 @@ from functools import cached_property
 
 from shared.endpoints import Mailbox
 from shared.errors import NotConfigured
+from shared.files import Files, Written
 from shared.settings import Settings
-from worker.gateways.files import Files, Written
 from worker.gateways.mail import Mail, MailFolder
 from worker.gateways.message import Attachment
 from worker.gateways.payment import Charge, PaymentProvider, StripeLikeProvider

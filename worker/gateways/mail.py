@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from shared.endpoints import Mailbox
-from worker.gateways.files import Files
+from shared.files import Files
 from worker.gateways.message import Attachment, Letter, compose
 
 NO_PICTURES: Mapping[str, bytes] = MappingProxyType({})

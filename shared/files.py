@@ -138,7 +138,7 @@ class Files:
         try:
             yield
         except BlockingIOError:
-            raise Unavailable(f"{path!r} is being written by another worker") from None
+            raise Unavailable(f"{path!r} is being written by another process") from None
         except OSError as error:
             if error.errno in IN_THE_WAY:
                 raise Unusable(f"on the way to {path!r} there is a link, or a file where a folder should be") from error
