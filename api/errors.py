@@ -25,6 +25,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.KeyConflict: ("idempotency-key-reused", 422),
     errors.RunNotFound: ("not-found", 404),
     errors.TransitionRefused: ("transition-refused", 409),
+    errors.RunPruned: ("run-pruned", 409),
     errors.DatabaseUnreachable: ("database-unreachable", 503),
     errors.SchemaMismatch: ("schema-mismatch", 503),
 }

@@ -122,7 +122,9 @@ class RunNotFound(RowcallError):
 class TransitionRefused(RowcallError):
     """A run's status does not allow what was asked; `allowed` names the events it does allow."""
 
-    def __init__(self, run_id: int, event: str, status: str, allowed: Sequence[str], reason: str = "") -> None:
+    def __init__(
+        self, run_id: int, event: str, status: str, allowed: Sequence[str], reason: str = "", instead: str = "nothing"
+    ) -> None:
         self.run_id = run_id
         self.event = event
         self.status = status
@@ -130,7 +132,21 @@ class TransitionRefused(RowcallError):
         because = f" ({reason})" if reason else ""
         super().__init__(
             f"run {run_id} is {status}{because}: {event} is not possible now;"
-            f" possible: {', '.join(self.allowed) or 'nothing'}"
+            f" possible: {', '.join(self.allowed) or instead}"
+        )
+
+
+class RunPruned(TransitionRefused):
+    """A run was to be done again of which only the bare row is left."""
+
+    def __init__(self, run_id: int, event: str, status: str, pruned_at: datetime) -> None:
+        super().__init__(
+            run_id,
+            event,
+            status,
+            allowed=(),
+            reason=f"its payload was pruned on {pruned_at:%Y-%m-%d}",
+            instead="to enqueue its payload anew, without a key or under another one",
         )
 
 

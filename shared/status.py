@@ -189,7 +189,7 @@ TRANSITIONS = (
         (Status.DEAD, Status.CANCELLED),
         (Status.QUEUED,),
         Who.ADMIN,
-        "status as seen",
+        "status as seen, not pruned",
         "attempts = 0, run_at = now, error cleared, lease_no kept",
     ),
 )

@@ -58,3 +58,7 @@ class RunSchema(Schema):
     started_at = fields.AwareDateTime(allow_none=True)
     finished_at = fields.AwareDateTime(allow_none=True)
     updated_at = fields.AwareDateTime()
+    pruned_at = fields.AwareDateTime(
+        allow_none=True,
+        metadata={"description": "Since then payload, result and errors are gone, and the key is left."},
+    )

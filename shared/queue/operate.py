@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.audit import Admin, record
 from shared.database import Connection, Row, fetch_all, fetch_one
-from shared.errors import RunNotFound, TransitionRefused
+from shared.errors import RunPruned, TransitionRefused
 from shared.queue.inspect import get_run, lock_run
 from shared.queue.wake import WAKE
 from shared.status import Event, Status, allowed, sources_of
@@ -17,12 +17,13 @@ WHERE id = %(run_id)s AND status IN {sources_of(Event.RUN_NOW)}
 RETURNING *
 """
 
-# lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.
+# lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.  Where what the run
+# worked on was pruned, there is nothing to do again.
 RETRY = f"""
 UPDATE job_runs
 SET status = '{Status.QUEUED}', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
     last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now()
-WHERE id = %(run_id)s AND status IN {sources_of(Event.RETRY)}
+WHERE id = %(run_id)s AND status IN {sources_of(Event.RETRY)} AND pruned_at IS NULL
 RETURNING *
 """
 
@@ -30,7 +31,7 @@ RETURNING *
 CLONE = f"""
 INSERT INTO job_runs (job_type, payload, queue, priority, max_attempts, created_by, status)
 SELECT job_type, payload, queue, priority, max_attempts, %(who)s, '{Status.QUEUED}' FROM job_runs
-WHERE id = %(run_id)s
+WHERE id = %(run_id)s AND pruned_at IS NULL
 RETURNING *
 """
 
@@ -50,7 +51,7 @@ def clone(connection: Connection, run_id: int, admin: Admin) -> Row:
     before = get_run(connection, run_id)
     row = fetch_one(connection, CLONE, {"run_id": run_id, "who": admin.who})
     if row is None:
-        raise RunNotFound(run_id)
+        raise _pruned(get_run(connection, run_id), "clone")
     fetch_all(connection, f"SELECT {WAKE}")
     record(connection, admin.who, "clone", "run", row["id"], {"cloned_from": before["id"]}, None, admin.request_id)
     return row
@@ -60,6 +61,8 @@ def change(connection: Connection, event: Event, sql: str, run_id: int, admin: A
     """Carry one admin's event out: the row as it is now, or TransitionRefused with what is possible instead."""
     before = lock_run(connection, run_id)
     row = fetch_one(connection, sql, {"run_id": run_id, **more})
+    if row is None and before["pruned_at"]:
+        raise _pruned(before, event)
     if row is None:
         status = Status(before["status"])
         raise TransitionRefused(run_id, event, status, allowed(status), reason=f"lease {before['lease_no']}")
@@ -67,6 +70,10 @@ def change(connection: Connection, event: Event, sql: str, run_id: int, admin: A
         fetch_all(connection, f"SELECT {WAKE}")
     record(connection, admin.who, event, "run", run_id, _audited(before), _audited(row), admin.request_id)
     return row
+
+
+def _pruned(run: Row, event: str) -> RunPruned:
+    return RunPruned(run["id"], event, run["status"], run["pruned_at"])
 
 
 def _audited(row: Row) -> dict[str, Any]:

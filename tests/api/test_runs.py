@@ -53,6 +53,20 @@ def test_the_same_key_with_another_body_is_refused(call: Call, module_url: str) 
     assert count(module_url) == before
 
 
+def test_a_pruned_run_is_still_shown_and_still_answers_for_its_key(call: Call, module_url: str) -> None:
+    first = call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": "kept"})
+    with database.transaction(module_url) as connection:
+        database.fetch_all(
+            connection,
+            "UPDATE job_runs SET status = 'succeeded', finished_at = now(), payload = '{}', pruned_at = now()"
+            " WHERE idempotency_key = 'kept'",
+        )
+    shown = told(call("GET", first.headers["Location"]))
+    assert (shown["status"], shown["payload"], bool(shown["pruned_at"])) == ("succeeded", {}, True)
+    again = call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": "kept"})
+    assert (again.status_code, told(again)["id"]) == (200, shown["id"])
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

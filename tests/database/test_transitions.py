@@ -11,7 +11,7 @@ import pytest
 from shared import queue
 from shared.audit import Admin
 from shared.database import Connection, PgConnection, Row, fetch_all
-from shared.errors import TransitionRefused
+from shared.errors import RunPruned, TransitionRefused
 from shared.queue import Done, Ending, Failure, Held, Wanted
 from shared.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.making import WORKER, row_of, run_in
@@ -315,3 +315,18 @@ def test_a_refused_admin_is_told_the_status_and_what_it_allows(connection: PgCon
         ACTS[refused](connection, run)
     assert (refusal.value.status, refusal.value.allowed) == (status, allowed(status))
     assert f"run {run['id']} is {status}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("act", [ACTS[Event.RETRY], ACTS[Event.RUN_NOW], ACTS[Event.CANCEL], steered(queue.clone)])
+@pytest.mark.parametrize("status", FINAL)
+def test_a_pruned_run_cannot_be_done_again_and_the_refusal_says_what_can(
+    connection: PgConnection, act: Act, status: Status
+) -> None:
+    run = run_in(connection, status, pruned_at="'2026-03-29 12:00+00'")
+    with pytest.raises(
+        RunPruned,
+        match=f"run {run['id']} is {status} .its payload was pruned on 2026-03-29.: .* is not possible now;"
+        " possible: to enqueue its payload anew, without a key or under another one",
+    ):
+        act(connection, run)
+    assert fetch_all(connection, "SELECT * FROM job_runs") == [run]
