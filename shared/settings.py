@@ -193,6 +193,9 @@ class Settings:
     files: Path | None = _setting(
         "ROWCALL_FILES", folder, None, "Folder of generated files; without it, `files` in ROWCALL_HOME."
     )
+    archive: Path | None = _setting(
+        "ROWCALL_ARCHIVE", folder, None, "Folder of the archive of pruned runs; without it, `archive` in ROWCALL_HOME."
+    )
     log_format: str = _setting(
         "ROWCALL_LOG_FORMAT",
         one_of("auto", "json", "text"),
@@ -212,6 +215,11 @@ class Settings:
     def file_folder(self) -> Path:
         """Where generated files go."""
         return self.files or self.home / "files"
+
+    @property
+    def archive_folder(self) -> Path:
+        """Where runs go that are pruned, if they are to be kept."""
+        return self.archive or self.home / "archive"
 
     def __post_init__(self) -> None:
         if self.heartbeat * 3 > self.lease:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from shared.database import PgConnection
-from shared.queue.finish import BY_INDEX
+
+# What is sent before a statement, in the same round trip.
+SETTINGS = re.compile(r"(SET LOCAL [^;]+;\s*)*")
 
 
 def plan(connection: PgConnection, sql: str, parameters: dict[str, Any], before: str = "") -> list[dict[str, Any]]:
     """Every node of the plan as it ran, after what comes before; what the statements did is rolled back."""
     with connection.cursor() as cursor:
         cursor.execute(f"BEGIN; {before}", parameters)
-        guard, statement = (BY_INDEX, sql.removeprefix(BY_INDEX)) if sql.startswith(BY_INDEX) else ("", sql)
-        cursor.execute(f"{guard} EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
+        settings = SETTINGS.match(sql)
+        assert settings
+        cursor.execute(f"{settings[0]} EXPLAIN (ANALYZE, FORMAT JSON) {sql[settings.end() :]}", parameters)
         [[[explained]]] = cursor.fetchall()
         cursor.execute("ROLLBACK")
     return list(_nodes(explained["Plan"]))

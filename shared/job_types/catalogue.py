@@ -11,7 +11,7 @@ from types import ModuleType
 
 from shared import settings
 from shared.errors import DeclarationError, JobTypeUnknown
-from shared.job_types import builtin
+from shared.job_types import builtin, housekeeping
 from shared.job_types.declaration import JobType
 from shared.job_types.definition import Definition
 
@@ -72,7 +72,7 @@ def _taken(what: str, name: str, module: ModuleType) -> str:
 
 def load_catalogue(app: str | None) -> Catalogue:
     """The catalogue of this app package; without one, only the built-in types."""
-    return Catalogue(builtin, *([app_module(app, "job_types")] if app else []))
+    return Catalogue(builtin, housekeeping, *([app_module(app, "job_types")] if app else []))
 
 
 def app_module(app: str, name: str) -> ModuleType:

@@ -18,7 +18,9 @@ from tests.mutants.mutant import Mutant
 
 # What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
 FOLDER = "tests/database/"
-SENTENCES = tuple(f"{FOLDER}test_{name}.py" for name in ("transitions", "claim", "limits", "enqueue"))
+SENTENCES = tuple(
+    f"{FOLDER}test_{name}.py" for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive")
+)
 MODEL = f"{FOLDER}test_model.py"
 
 # Where a file's tests have another name.

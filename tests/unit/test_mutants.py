@@ -13,7 +13,7 @@ from tests.mutants.__main__ import main
 from tests.mutants.listed import MUTANTS, QUEUE
 from tests.mutants.mutant import ROOT, Mutant, names_of
 
-CHANGES_A_RUN = re.compile(r"UPDATE job_runs|INSERT INTO job_(?:runs|attempts)")
+CHANGES_A_RUN = re.compile(r"UPDATE job_runs|(?:INSERT INTO|DELETE FROM) job_(?:runs|attempts)")
 
 # The owner's name in a statement, and what else must stand beside it: F is the run, its lease's number, its owner.
 OWNER = "locked_by = %(worker)s"

@@ -62,3 +62,8 @@ class Gateways:
     def files(self) -> Files:
         """Writes files, and reads them again."""
         return Files(self._settings.file_folder)
+
+    @cached_property
+    def archive(self) -> Files:
+        """Keeps the runs that are pruned."""
+        return Files(self._settings.archive_folder)
