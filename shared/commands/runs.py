@@ -12,7 +12,7 @@ import click
 from shared import queue
 from shared.audit import Admin
 from shared.commands.explain import explain_command
-from shared.commands.output import json_option, show_fields, show_json, show_table
+from shared.commands.output import json_option, show_fields, show_json, show_table, shown
 from shared.commands.session import admin, command_transaction
 from shared.database import Connection, Row
 from shared.status import Status
@@ -111,6 +111,11 @@ def show_command(run_id: int, as_json: bool) -> None:
         show_json({**run, "attempts_ended": attempts})
         return
     show_fields(run)
+    if run["pruned_at"]:
+        click.echo(
+            f"\nThe details were pruned at {shown(run['pruned_at'])}: payload, result, errors and attempts are gone;"
+            " how it ended stays until the key expires."
+        )
     if attempts:
         click.echo()
         # Only attempts in child processes have forensics.
