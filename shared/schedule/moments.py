@@ -79,7 +79,7 @@ def _told(value: str | int | float) -> str:
 
 def _seconds(value: str | int | float) -> float | None:
     if not isinstance(value, str):
-        return None if isinstance(value, bool) else value
+        return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     words = " ".join(value.lower().split())
     return float(words) if re.fullmatch(NUMBER, words) else _in_units(words)
 
