@@ -33,6 +33,9 @@ from shared.schedule.zones import (
 # Nothing is due before it, and no zone's offset leads past Python's first date from it.
 BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
+# Nor after it, wherever the year 9998 ends last.
+END = datetime(LAST_YEAR, 1, 2, tzinfo=UTC)
+
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -95,7 +98,7 @@ class Times:
 
     def last_between(self, start: datetime, end: datetime) -> datetime | None:
         """The last of them, found from the end, as there may be a year of minutes between."""
-        span = timedelta(hours=1)
+        end, span = min(end, END), timedelta(hours=1)
         while True:
             begin = max(start, end - span)
             last = deque(self.between(begin, end), maxlen=1)
