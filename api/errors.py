@@ -83,6 +83,8 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
     """What a program needs besides the sentence."""
     if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid)):
         return {"errors": error.fields}
+    if isinstance(error, errors.ScheduleInvalid) and error.field:
+        return {"errors": {error.field: str(error)}}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     return {}

@@ -72,9 +72,8 @@ class DefinitionInvalid(RowcallError):
     def __init__(self, name: str, fields: Mapping[str, object]) -> None:
         self.name = name
         self.fields = dict(fields)
-        super().__init__(
-            "; ".join(f"definition {name!r}, {field}: {_sentence(wrong)}" for field, wrong in self.fields.items())
-        )
+        self.sentences = [f"definition {name!r}, {field}: {_sentence(wrong)}" for field, wrong in self.fields.items()]
+        super().__init__("; ".join(self.sentences))
 
 
 class DefinitionFileInvalid(RowcallError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import flask
@@ -17,15 +18,18 @@ from api.schemas.definitions import (
     OccurrenceSchema,
     PreviewQuery,
     ShownSchema,
+    WantedDefinitionSchema,
 )
 from shared import definitions
 from shared.audit import Admin
 from shared.database import Row
-from shared.definitions import Change, Content, ContentSchema, preview
-from shared.errors import ScheduleInvalid
+from shared.definitions import Change, Content, preview
+from shared.errors import DefinitionInvalid, ScheduleInvalid
 from shared.job_types import catalogue
 from shared.queue import Enqueued
 from shared.schedule import moment
+
+MOMENTS = ("from", "until", "asleep")
 
 blueprint = BodyBlueprint(
     "definitions", __name__, url_prefix="/v1/definitions", description="What should exist: job types and their times."
@@ -51,13 +55,18 @@ def show_definition(name: str) -> dict[str, Any]:
 
 
 @blueprint.put("/<name>")
-@blueprint.arguments(ContentSchema)
+@blueprint.arguments(WantedDefinitionSchema)
 @blueprint.response(200, DefinitionSchema)
 @blueprint.alt_response(201, schema=DefinitionSchema, description="There was none of this name.")
 @needs("operate")
 def put_definition(wanted: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
-    """Make this definition exist with this content.  A change begins a new revision from now."""
-    content = definitions.accepted(name, wanted, catalogue())
+    """Make this definition exist with this content.  A change begins a new revision from now.
+
+    What GET answers can be sent back: the fields that only tell how it is now are ignored.
+    """
+    if wanted.pop("name", name) != name:
+        raise DefinitionInvalid(name, {"name": "the body names another definition than the URL"})
+    content = definitions.checked(name, wanted, catalogue())
     with transaction() as connection:
         done = definitions.put(connection, name, content, catalogue(), "api", _admin())
     return _told(done.row), 201 if done.change is Change.CREATED else 200
@@ -121,14 +130,28 @@ def preview_definition(query: Mapping[str, Any], name: str) -> list[preview.Show
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         now = definitions.clock(connection)
-    told = {field: moment(query[field], now, content.zone) for field in ("start", "until", "asleep") if query[field]}
-    end = told.get("until") or told.get("asleep")
-    if end is None:
-        return preview.coming(name, content, told["start"], query["count"])
-    if end <= told["start"]:
-        raise ScheduleInvalid("until", f"the end, {end.isoformat()}, is not after {told['start'].isoformat()}")
-    shown = preview.between if "until" in told else preview.through_outage
-    return shown([(name, content)], told["start"], end)
+    told = {field: _moment(field, text, now, content) for field, text in query.items() if field in MOMENTS}
+    if "until" not in told and "asleep" not in told:
+        return preview.coming(name, content, told["from"], query["count"])
+    if "until" in told and "asleep" in told:
+        raise ScheduleInvalid("asleep", "say until or asleep, not both")
+    return _up_to(told, name, content)
+
+
+def _up_to(told: Mapping[str, datetime], name: str, content: Content) -> list[preview.Shown]:
+    field, shown = ("until", preview.between) if "until" in told else ("asleep", preview.through_outage)
+    if told[field] <= told["from"]:
+        raise ScheduleInvalid(
+            field, f"{field}, {told[field].isoformat()}, is not after from, {told['from'].isoformat()}"
+        )
+    return shown([(name, content)], told["from"], told[field])
+
+
+def _moment(field: str, text: str, now: datetime, content: Content) -> datetime:
+    try:
+        return moment(text, now, content.zone)
+    except ScheduleInvalid as error:
+        raise ScheduleInvalid(field, f"{field}: {error}") from None
 
 
 def _admin() -> Admin:

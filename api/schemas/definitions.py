@@ -2,22 +2,65 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from collections.abc import Mapping
+from typing import Any
 
-from shared.definitions import ContentSchema
-from shared.schedule import Outcome
+from marshmallow import Schema, ValidationError, fields, missing, validate
+from marshmallow.types import StrSequenceOrSet, UnknownOption
+
+from shared.definitions import ContentSchema, Duration
+from shared.schedule import Outcome, Overlap
 
 
-class DefinitionSchema(ContentSchema):
+class StateSchema(Schema):
+    """How a definition is now, besides its content."""
+
+    name = fields.String(dump_only=True)
+    revision = fields.Integer(dump_only=True, metadata={"description": "Grows with every change of the content."})
+    managed_by = fields.String(
+        dump_only=True,
+        validate=validate.OneOf(("api", "code", "file")),
+        metadata={"description": "Where its content comes from."},
+    )
+    next_run_at = fields.AwareDateTime(
+        dump_only=True, allow_none=True, metadata={"description": "The next nominal time to decide."}
+    )
+    paused_at = fields.AwareDateTime(dump_only=True, allow_none=True)
+    created_at = fields.AwareDateTime(dump_only=True)
+    updated_at = fields.AwareDateTime(dump_only=True)
+
+
+STATE = StateSchema().fields.keys() - {"name"}
+
+
+class DefinitionSchema(ContentSchema, StateSchema):
     """A definition, as it is now."""
 
-    name = fields.String()
-    revision = fields.Integer(metadata={"description": "Grows with every change of the content."})
-    managed_by = fields.String(validate=validate.OneOf(("api", "code", "file")))
-    next_run_at = fields.AwareDateTime(allow_none=True, metadata={"description": "The next nominal time to decide."})
-    paused_at = fields.AwareDateTime(allow_none=True)
-    created_at = fields.AwareDateTime()
-    updated_at = fields.AwareDateTime()
+    max_lateness = Duration(allow_none=True, metadata={"type": "number", "description": "Seconds."})
+    jitter = Duration(metadata={"type": "number", "description": "Seconds."})
+    overlap = fields.Enum(Overlap, by_value=True)
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """marshmallow's hook: an answer leaves nothing out, and has no defaults."""
+        field_obj.required = True
+        field_obj.load_default = missing
+
+
+class WantedDefinitionSchema(ContentSchema, StateSchema):
+    """A definition, as it should be."""
+
+    def load(
+        self,
+        data: Any,
+        *,
+        many: bool | None = None,
+        partial: bool | StrSequenceOrSet | None = None,
+        unknown: UnknownOption | None = None,
+    ) -> dict[str, Any]:
+        """webargs' hook: the fields as they were sent, for all that is wrong with them is told in one answer."""
+        if not isinstance(data, Mapping):
+            raise ValidationError("must be an object with fields such as job_type")
+        return {name: value for name, value in data.items() if name not in STATE}
 
 
 class OccurrenceSchema(Schema):
@@ -35,12 +78,13 @@ class PreviewQuery(Schema):
     """From when, and how far."""
 
     start = fields.String(
-        data_key="from", load_default="now", metadata={"description": "ISO 8601, or words such as tomorrow 09:00."}
+        data_key="from",
+        attribute="from",
+        load_default="now",
+        metadata={"description": "ISO 8601, or words such as tomorrow 09:00."},
     )
-    until = fields.String(load_default=None, metadata={"description": "What would run up to then."})
-    asleep = fields.String(
-        load_default=None, metadata={"description": "As if nothing was awake between `from` and then."}
-    )
+    until = fields.String(metadata={"description": "What would run up to then."})
+    asleep = fields.String(metadata={"description": "As if nothing was awake between `from` and then."})
     count = fields.Integer(load_default=10, validate=validate.Range(1, 1000))
 
 

@@ -5,7 +5,8 @@ of its own, one for each definition.
 """
 
 from shared.definitions.apply import Difference, apply_code, apply_file, lines
-from shared.definitions.content import Content, ContentSchema, accepted, checked, told
+from shared.definitions.content import Content, checked, in_words, told
+from shared.definitions.content_schema import ContentSchema, Duration
 from shared.definitions.store import (
     Change,
     Put,
@@ -25,14 +26,15 @@ __all__ = [
     "Content",
     "ContentSchema",
     "Difference",
+    "Duration",
     "Put",
     "Ticked",
-    "accepted",
     "apply_code",
     "apply_file",
     "checked",
     "clock",
     "get_definition",
+    "in_words",
     "last_tick",
     "lines",
     "list_definitions",

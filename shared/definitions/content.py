@@ -7,59 +7,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import marshmallow
-from marshmallow import Schema, validate
-
 from shared.database import Row
+from shared.definitions.content_schema import DURATIONS, ContentSchema, loaded
 from shared.errors import DefinitionInvalid, JobTypeUnknown, RunInvalid, ScheduleInvalid
 from shared.job_types import Catalogue, JobType
 from shared.queue.enqueue import Prepared, check_options, prepared
-from shared.schedule import CatchUp, MissingTime, Overlap, RepeatedTime, Rule, Times, duration, names_time, rendered
+from shared.schedule import (
+    CatchUp,
+    MissingTime,
+    Overlap,
+    RepeatedTime,
+    Rule,
+    Times,
+    duration_words,
+    names_time,
+    parse,
+    rendered,
+    zone_named,
+)
+from shared.stored_json import stored
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 
 # Any moment serves to try a payload that names its nominal time.
 SAMPLE = datetime(2026, 1, 5, 9, tzinfo=UTC)
-
-
-class Duration(marshmallow.fields.Field[timedelta]):
-    """Seconds, or words such as "90s", "15 minutes", "6h"; seconds on the way out."""
-
-    def _deserialize(self, value: Any, *_: Any, **__: Any) -> timedelta:
-        try:
-            return duration(value)
-        except ScheduleInvalid as error:
-            raise marshmallow.ValidationError(str(error)) from None
-
-    def _serialize(self, value: timedelta | None, *_: Any, **__: Any) -> float | None:
-        return None if value is None else value.total_seconds()
-
-
-class ContentSchema(Schema):
-    """What a definition says should exist."""
-
-    error_messages: dict[str, str] = {"unknown": "is no field of a definition"}  # noqa: RUF012 - marshmallow's hook
-
-    job_type = marshmallow.fields.String(required=True)
-    payload = marshmallow.fields.Dict(keys=marshmallow.fields.String(), load_default=dict)
-    schedule = marshmallow.fields.String(load_default=None, allow_none=True)
-    time_zone = marshmallow.fields.String(load_default="UTC")
-    catch_up = marshmallow.fields.Enum(CatchUp, by_value=True, load_default=CatchUp.LATEST)
-    max_lateness = Duration(load_default=None, allow_none=True)
-    overlap = marshmallow.fields.Enum(Overlap, by_value=True, load_default=None, allow_none=True)
-    jitter = Duration(load_default=timedelta(0))
-    missing_time = marshmallow.fields.Enum(MissingTime, by_value=True, load_default=MissingTime.AFTER)
-    repeated_time = marshmallow.fields.Enum(RepeatedTime, by_value=True, load_default=RepeatedTime.ONCE)
-    queue = marshmallow.fields.String(load_default=None, allow_none=True)
-    priority = marshmallow.fields.Integer(strict=True, load_default=0)
-    max_attempts = marshmallow.fields.Integer(
-        strict=True, load_default=None, allow_none=True, validate=validate.Range(1, 1000)
-    )
 
 
 @dataclass(frozen=True)
@@ -95,13 +71,18 @@ class Content:
     @property
     def zone(self) -> ZoneInfo:
         """Where its wall clock hangs."""
-        return ZoneInfo(self.time_zone)
+        return zone_named(self.time_zone)
 
     def times(self) -> Times | None:
         """Its nominal times; None where only people run it."""
         if self.schedule is None:
             return None
         return Times.of(self.schedule, self.time_zone, self.missing_time, self.repeated_time)
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Its first nominal time later than this instant, if there is one."""
+        times = self.times()
+        return times.next_after(instant) if times else None
 
     def rule(self, name: str, paused: bool) -> Rule | None:
         """What decides about its nominal times."""
@@ -125,60 +106,73 @@ class Content:
         A payload that names the time is a business fact of that time, so the type's natural key holds for it.  One that
         does not is the same each time, and its natural key would let only the first occurrence through.
         """
-        options = {"queue": self.queue, "priority": self.priority, "max_attempts": self.max_attempts}
+        # What a request for the same run would have chosen: it finds this one, and is no conflict.
+        options = {"run_at": None, "queue": self.queue, "priority": self.priority, "max_attempts": self.max_attempts}
         payload = rendered(self.payload, nominal, self.zone)
         return prepared(kind, payload, options, natural=names_time(self.payload))
 
 
 def told(content: Content) -> dict[str, Any]:
-    """The content as it is sent, for people and programs."""
+    """The content as it is sent, for programs."""
     sent: dict[str, Any] = ContentSchema().dump(content)
     return sent
 
 
+def in_words(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The same fields for people: durations with their units."""
+    return {
+        name: duration_words(timedelta(seconds=value)) if name in DURATIONS and value is not None else value
+        for name, value in sent.items()
+    }
+
+
 def checked(name: str, raw: Mapping[str, Any], catalogue: Catalogue) -> Content:
-    """The content as it may be kept, or DefinitionInvalid with what is wrong in each field."""
-    try:
-        loaded = ContentSchema().load(raw)
-    except marshmallow.ValidationError as error:
-        raise DefinitionInvalid(name, dict(error.messages_dict)) from None
-    return accepted(name, loaded, catalogue)
-
-
-def accepted(name: str, loaded: dict[str, Any], catalogue: Catalogue) -> Content:
-    """The same for what has come through ContentSchema already."""
+    """The content as it may be kept, or DefinitionInvalid with all that is wrong, field by field."""
+    usable, wrong = loaded(raw)
     if not NAME.fullmatch(name):
-        raise DefinitionInvalid(
-            name, {"name": "must be lower-case letters, digits, and _ . - between, such as nightly"}
-        )
-    if loaded["overlap"] is None:
+        wrong["name"] = "must begin with a lower-case letter or digit, and go on with those or _ . -, such as nightly"
+    if usable.get("overlap") is None:
         # To catch all up one after another, each must be let in while the one before it still waits.
-        loaded["overlap"] = Overlap.ALLOW if loaded["catch_up"] is CatchUp.ALL else Overlap.SKIP
-    content = Content(**loaded)
-    wrong = _wrong(content, catalogue)
+        usable["overlap"] = Overlap.ALLOW if usable.get("catch_up") is CatchUp.ALL else Overlap.SKIP
+    content = Content(**{"job_type": "", **usable})
+    # A field that cannot be read has its default here, and what is said of that must not hide why.
+    wrong = {**_wrong(content, catalogue), **wrong}
     if wrong:
         raise DefinitionInvalid(name, wrong)
     return content
 
 
 def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
-    """Field -> what is wrong with it, beyond what one field alone can tell."""
+    """Field -> what is wrong with it, beyond whether it can be read."""
     wrong: dict[str, object] = {}
+    zone = "UTC"
     try:
-        Times.of(content.schedule or "@daily", content.time_zone, content.missing_time, content.repeated_time)
+        zone = zone_named(content.time_zone).key
     except ScheduleInvalid as error:
-        wrong[error.field or "schedule"] = str(error)
+        wrong["time_zone"] = str(error)
+    try:
+        parse("@daily" if content.schedule is None else content.schedule)
+    except ScheduleInvalid as error:
+        wrong["schedule"] = str(error)
     try:
         kind = catalogue[content.job_type]
     except JobTypeUnknown as error:
         return {**wrong, "job_type": str(error)}
-    if "time_zone" in wrong:
-        return wrong
+    return {**wrong, **_refused_run(replace(content, time_zone=zone), kind)}
+
+
+def _refused_run(content: Content, kind: JobType) -> dict[str, object]:
+    """What the queue would refuse of its runs."""
+    wrong: dict[str, object] = {}
     try:
         check_options(kind, vars(content))
+    except RunInvalid as error:
+        wrong.update(error.fields)
+    try:
+        stored(content.payload)
         content.prepared(kind, SAMPLE)
     except RunInvalid as error:
         wrong.update(error.fields)
-    except ScheduleInvalid as error:
+    except (ScheduleInvalid, ValueError) as error:
         wrong["payload"] = str(error)
     return wrong
