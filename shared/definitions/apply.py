@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from shared.audit import Admin
-from shared.database import Connection, Row
-from shared.definitions.content import Content, checked, told
+from shared.database import Connection, Row, fetch_all
+from shared.definitions.content import Content, checked, in_words, told
 from shared.definitions.file import read_file
 from shared.definitions.store import Change, list_definitions, put, remove
 from shared.errors import DefinitionFileInvalid, DefinitionInvalid
 from shared.job_types import Catalogue
 
 # What applying did, and the sign that begins its line.
-SIGNS = {"created": "+", "changed": "~", "removed": "-", "extra": "?", "foreign": "!"}
+SIGNS = {"created": "+", "changed": "~", "adopted": "=", "removed": "-", "extra": "?", "foreign": "!"}
+
+SENTENCES = {
+    "adopted": "as it was, and managed by the {managed_by} from now on",
+    "removed": "removed",
+    "extra": "the {managed_by} has it no more; `rowcall definitions apply` with --prune removes it",
+    "foreign": "is managed by the {managed_by} now, and stays as it is",
+}
+
+# Any number would do, as long as all that apply use the same: "definiti" on a telephone's keys.
+ADVISORY_LOCK = 33346484
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What applying did to one definition: created, changed, unchanged, removed, extra or foreign.
+    """What applying did to one definition: what `put` did, or removed, or extra.
 
-    `extra` is in the table and no longer in what was applied: only asked for it is removed.  `foreign` is declared in
-    code, and a file or the API has taken it over: it is left as it is.
+    `extra` is in the table and no longer in what was applied: only asked for it is removed.
     """
 
     name: str
@@ -50,12 +61,13 @@ def apply_code(connection: Connection, catalogue: Catalogue, admin: Admin, prune
 
 def _checked(raw: Mapping[str, Mapping[str, Any]], catalogue: Catalogue, source: str) -> dict[str, Content]:
     """All contents, or one error that tells of every definition that is wrong."""
-    contents, wrong = {}, []
+    contents: dict[str, Content] = {}
+    wrong: list[str] = []
     for name, fields in raw.items():
         try:
             contents[name] = checked(name, fields, catalogue)
         except DefinitionInvalid as error:
-            wrong.append(str(error))
+            wrong += error.sentences
     if wrong:
         raise DefinitionFileInvalid(f"{source}: nothing was applied:\n" + "\n".join(wrong))
     return contents
@@ -69,47 +81,27 @@ def _apply(
     managed_by: str,
     prune: bool,
 ) -> list[Difference]:
-    # By name, so that two that apply at once wait for each other in the same order.
-    known = {row["name"]: row for row in list_definitions(connection)}
-    return sorted(
-        [
-            *_kept(connection, contents, known, catalogue, admin, managed_by),
-            *_left(connection, contents, known, admin, managed_by, prune),
-        ],
-        key=lambda difference: difference.name,
-    )
+    # Two that apply at once would wait for each other's rows.
+    fetch_all(connection, f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+    left = [
+        row
+        for row in list_definitions(connection, locked=True)
+        if row["name"] not in contents and row["managed_by"] == managed_by
+    ]
+    done = [_kept(connection, name, content, catalogue, admin, managed_by) for name, content in contents.items()]
+    for row in left:
+        if prune:
+            remove(connection, row["name"], admin)
+        done.append(Difference(row["name"], "removed" if prune else "extra", row, {}))
+    return sorted(done, key=lambda difference: difference.name)
 
 
 def _kept(
-    connection: Connection,
-    contents: Mapping[str, Content],
-    known: Mapping[str, Row],
-    catalogue: Catalogue,
-    admin: Admin,
-    managed_by: str,
-) -> Iterator[Difference]:
-    for name, content in sorted(contents.items()):
-        if managed_by == "code" and name in known and known[name]["managed_by"] != "code":
-            yield Difference(name, "foreign", known[name], {})
-            continue
-        done = put(connection, name, content, catalogue, managed_by, admin)
-        changes = {} if done.change is Change.UNCHANGED else differences(done.before, content)
-        yield Difference(name, done.change, done.row, changes)
-
-
-def _left(
-    connection: Connection,
-    contents: Mapping[str, Content],
-    known: Mapping[str, Row],
-    admin: Admin,
-    managed_by: str,
-    prune: bool,
-) -> Iterator[Difference]:
-    for name, row in known.items():
-        if name not in contents and row["managed_by"] == managed_by:
-            if prune:
-                remove(connection, name, admin)
-            yield Difference(name, "removed" if prune else "extra", row, {})
+    connection: Connection, name: str, content: Content, catalogue: Catalogue, admin: Admin, managed_by: str
+) -> Difference:
+    done = put(connection, name, content, catalogue, managed_by, admin)
+    changed = done.change in (Change.CREATED, Change.CHANGED)
+    return Difference(name, done.change, done.row, differences(done.before, content) if changed else {})
 
 
 def differences(before: Content | None, after: Content) -> dict[str, tuple[Any, Any]]:
@@ -120,24 +112,27 @@ def differences(before: Content | None, after: Content) -> dict[str, tuple[Any, 
 
 def lines(done: Sequence[Difference]) -> list[str]:
     """What applying did, for people: a line for each definition that it did something to, and one for the others."""
-    told = [f"{SIGNS[one.kind]} {one.name}: {_sentence(one)}" for one in done if one.kind in SIGNS]
-    unchanged = sum(one.kind == "unchanged" for one in done)
-    return [*told, f"definitions: {unchanged} unchanged"] if unchanged or not told else told
+    said = [f"{SIGNS[one.kind]} {one.name}: {_sentence(one)}" for one in done if one.kind in SIGNS]
+    unchanged = sum(one.kind == Change.UNCHANGED for one in done)
+    return [*said, f"definitions: {unchanged} unchanged"] if unchanged else said
 
 
 def _sentence(one: Difference) -> str:
-    if one.kind == "created":
+    if one.kind == Change.CREATED:
         due = one.row["next_run_at"]
-        when = f"due next {due.isoformat(sep=' ', timespec='minutes')}" if due else "only run by hand"
-        return f"new, {one.row['job_type']}, {when}"
-    if one.kind == "changed":
-        return ", ".join(f"{name} {_shown(was)} -> {_shown(now)}" for name, (was, now) in one.changes.items())
-    if one.kind == "removed":
-        return "removed"
-    if one.kind == "extra":
-        return "is not there any more; --prune removes it"
-    return f"is managed by the {one.row['managed_by']} now, and stays as it is"
+        zone = Content.of(one.row).zone
+        return f"new, {one.row['job_type']}, {f'due next {_minutes(due, zone)}' if due else 'only run by hand'}"
+    if one.kind == Change.CHANGED:
+        return ", ".join(
+            f"{name} {_shown(name, was)} -> {_shown(name, now)}" for name, (was, now) in one.changes.items()
+        )
+    return SENTENCES[one.kind].format(**one.row)
 
 
-def _shown(value: object) -> str:
-    return "-" if value is None else json.dumps(value, ensure_ascii=False)
+def _minutes(moment: datetime, zone: ZoneInfo) -> str:
+    return moment.astimezone(zone).isoformat(sep=" ", timespec="minutes")
+
+
+def _shown(name: str, value: object) -> str:
+    told = in_words({name: value})[name]
+    return "-" if told is None else json.dumps(told, ensure_ascii=False)

@@ -6,15 +6,17 @@ starts a new revision from now.  What was enqueued already stays as it is.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from shared.audit import Admin, record
-from shared.database import Connection, Row, fetch_all, fetch_one
-from shared.definitions.content import Content, told
+from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from shared.definitions.content import NAME, Content, told
 from shared.definitions.tick import clock, settle
-from shared.errors import DefinitionNotFound
+from shared.errors import DefinitionNotFound, KeyConflict
 from shared.job_types import Catalogue
 from shared.queue.enqueue import Enqueued, enqueue_prepared
 from shared.stored_json import stored
@@ -22,6 +24,9 @@ from shared.stored_json import stored
 GET = "SELECT * FROM job_definitions WHERE name = %(name)s AND removed_at IS NULL"
 
 LIST = "SELECT * FROM job_definitions WHERE removed_at IS NULL ORDER BY name"
+
+# What is listed does not change until the caller's transaction ends.
+LIST_LOCKED = f"{LIST} FOR UPDATE"
 
 # Removed ones too: a definition that comes back goes on with its revisions.
 LOCK = "SELECT * FROM job_definitions WHERE name = %(name)s FOR UPDATE"
@@ -43,6 +48,9 @@ WHERE id = %(definition_id)s
 RETURNING *
 """
 
+# PostgreSQL's own equality: Python takes 1 and true for equal, and 1e400 and its digits for different.
+SAME_PAYLOAD = "SELECT payload = %(payload)s::jsonb FROM job_definitions WHERE id = %(definition_id)s"
+
 ADOPT = "UPDATE job_definitions SET managed_by = %(managed_by)s WHERE id = %(definition_id)s RETURNING *"
 
 PAUSE = """
@@ -50,7 +58,13 @@ UPDATE job_definitions SET paused_at = coalesce(paused_at, now()), updated_at = 
 WHERE id = %(definition_id)s RETURNING *
 """
 
-RESUME = "UPDATE job_definitions SET paused_at = NULL, updated_at = now() WHERE id = %(definition_id)s RETURNING *"
+# From now: what came while it was paused was not to run, also where nobody has decided it yet.
+RESUME = """
+UPDATE job_definitions
+SET next_run_at = CASE WHEN paused_at IS NULL THEN next_run_at ELSE %(next_run_at)s END,
+    paused_at = NULL, updated_at = now()
+WHERE id = %(definition_id)s RETURNING *
+"""
 
 REMOVE = """
 UPDATE job_definitions SET removed_at = now(), next_run_at = NULL, paused_at = NULL, updated_at = now()
@@ -72,6 +86,8 @@ class Change(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+    ADOPTED = "adopted"  # unchanged, and managed by somebody else from now on
+    FOREIGN = "foreign"  # left alone: what a file or the API has taken over is not the code's any more
 
 
 @dataclass(frozen=True)
@@ -86,37 +102,72 @@ class Put:
 def put(
     connection: Connection, name: str, content: Content, catalogue: Catalogue, managed_by: str, admin: Admin
 ) -> Put:
-    """See that this definition exists with this content; equal content changes nothing."""
+    """See that this definition exists with this content; equal content begins no new revision."""
     fetch_all(connection, MAKE, {"name": name, "job_type": content.job_type})
     row = _locked(connection, name, removed_too=True)
     before = None if row["removed_at"] else Content.of(row)
-    known = {"definition_id": row["id"], "managed_by": managed_by}
-    if before == content:
-        if row["managed_by"] != managed_by:
-            row = _changed(connection, ADOPT, known)
-        return Put(row, Change.UNCHANGED, before)
-    if before is not None:
-        settle(connection, row, catalogue)
-    times = content.times()
-    next_run_at = times.next_after(clock(connection)) if times else None
-    values = {**vars(content), "payload": stored(content.payload), "next_run_at": next_run_at, **known}
+    if before is None:
+        return _put(connection, row, content, managed_by, admin, None, clock(connection))
+    if managed_by == "code" and row["managed_by"] != "code":
+        return Put(row, Change.FOREIGN, before)
+    if _same(connection, row, before, content):
+        return _adopted(connection, row, before, managed_by, admin)
+    now = clock(connection)
+    settle(connection, row, catalogue, now)
+    return _put(connection, row, content, managed_by, admin, before, now)
+
+
+def _put(
+    connection: Connection,
+    row: Row,
+    content: Content,
+    managed_by: str,
+    admin: Admin,
+    before: Content | None,
+    now: datetime,
+) -> Put:
+    """Begin a new revision from now; what came up to now was decided under the one before."""
+    values = {
+        **vars(content),
+        "payload": stored(content.payload),
+        "next_run_at": content.next_after(now),
+        "definition_id": row["id"],
+        "managed_by": managed_by,
+    }
     row = _changed(connection, CHANGE, values)
     change = Change.CREATED if before is None else Change.CHANGED
     _record(connection, admin, change, row, before)
     return Put(row, change, before)
 
 
+def _same(connection: Connection, row: Row, before: Content, after: Content) -> bool:
+    """Whether it has this content already."""
+    if dataclasses.replace(before, payload=after.payload) != after:
+        return False
+    known = {"definition_id": row["id"], "payload": stored(after.payload)}
+    return bool(fetch_value(connection, SAME_PAYLOAD, known))
+
+
+def _adopted(connection: Connection, row: Row, content: Content, managed_by: str, admin: Admin) -> Put:
+    if row["managed_by"] == managed_by:
+        return Put(row, Change.UNCHANGED, content)
+    adopted = _changed(connection, ADOPT, {"definition_id": row["id"], "managed_by": managed_by})
+    before, after = ({"name": one["name"], "managed_by": one["managed_by"]} for one in (row, adopted))
+    record(connection, admin.who, Change.ADOPTED, "definition", row["id"], before, after, admin.request_id)
+    return Put(adopted, Change.ADOPTED, content)
+
+
 def get_definition(connection: Connection, name: str) -> Row:
     """The definition of this name, or DefinitionNotFound."""
-    row = fetch_one(connection, GET, {"name": name})
+    row = _found(connection, GET, name)
     if row is None:
         raise DefinitionNotFound(name)
     return row
 
 
-def list_definitions(connection: Connection) -> list[Row]:
-    """All definitions, by name."""
-    return fetch_all(connection, LIST)
+def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
+    """All definitions, by name; `locked` keeps others from changing them until the transaction ends."""
+    return fetch_all(connection, LIST_LOCKED if locked else LIST)
 
 
 def occurrences_of(connection: Connection, definition_id: int, limit: int) -> list[Row]:
@@ -151,7 +202,11 @@ def run_now(connection: Connection, name: str, catalogue: Catalogue, admin: Admi
     content = Content.of(row)
     kind = catalogue[content.job_type]
     options = {**content.options(kind), "run_at": None, "created_by": admin.who}
-    outcome = enqueue_prepared(connection, [content.prepared(kind, clock(connection))], options)[0]
+    try:
+        outcome = enqueue_prepared(connection, [content.prepared(kind, clock(connection))], options)[0]
+    except KeyConflict as conflict:
+        # It was asked for with another priority, say: the fact that the key stands for is the same.
+        outcome = Enqueued(conflict.run_id, replayed=True)
     if not outcome.replayed:
         fetch_all(connection, BELONGS, {"definition_id": row["id"], "run_id": outcome.run_id})
     record(connection, admin.who, "run now", "definition", row["id"], None, vars(outcome), admin.request_id)
@@ -160,18 +215,24 @@ def run_now(connection: Connection, name: str, catalogue: Catalogue, admin: Admi
 
 def _switched(connection: Connection, name: str, action: str, sql: str, catalogue: Catalogue, admin: Admin) -> Row:
     row = _locked(connection, name)
-    settle(connection, row, catalogue)
-    changed = _changed(connection, sql, {"definition_id": row["id"]})
+    now = clock(connection)
+    settle(connection, row, catalogue, now)
+    changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": Content.of(row).next_after(now)})
     before, after = ({"name": name, "paused_at": one["paused_at"]} for one in (row, changed))
     record(connection, admin.who, action, "definition", row["id"], before, after, admin.request_id)
     return changed
 
 
 def _locked(connection: Connection, name: str, removed_too: bool = False) -> Row:
-    row = fetch_one(connection, LOCK, {"name": name})
+    row = _found(connection, LOCK, name)
     if row is None or (row["removed_at"] and not removed_too):
         raise DefinitionNotFound(name)
     return row
+
+
+def _found(connection: Connection, sql: str, name: str) -> Row | None:
+    """The row of this name; what can be no name is not even sent, as it may be no text for PostgreSQL either."""
+    return fetch_one(connection, sql, {"name": name}) if NAME.fullmatch(name) else None
 
 
 def _changed(connection: Connection, sql: str, values: dict[str, Any]) -> Row:

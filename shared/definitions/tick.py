@@ -153,9 +153,8 @@ def tick(connection: PgConnection, worker: str, catalogue: Catalogue, bound: int
     return Ticked(counts, broken, next_in, beaten["before"] if beaten and slept else None)
 
 
-def settle(connection: Connection, row: Row, catalogue: Catalogue) -> None:
+def settle(connection: Connection, row: Row, catalogue: Catalogue, now: datetime) -> None:
     """Decide what has come of one definition, whose row the caller has locked, before its content or state changes."""
-    now = clock(connection)
     due = row["next_run_at"] is not None and row["next_run_at"] <= now
     if due and row["job_type"] in catalogue:
         decide_definition(connection, row, now, catalogue, SETTLED_MOST)
