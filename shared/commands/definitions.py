@@ -19,6 +19,9 @@ LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
+UNDECIDED = "none of its nominal times has come yet"
+BY_HAND = "it has no schedule: `rowcall definitions run-now` runs it"
+
 
 @click.group("definitions")
 def definitions_command() -> None:
@@ -37,7 +40,8 @@ def list_command(as_json: bool) -> None:
     if as_json:
         show_json([_told(row) for row in rows])
     else:
-        show_table(rows, LISTED, empty="there are no definitions; `rowcall definitions apply FILE` makes some")
+        local = [{**row, **_local(row)} for row in rows]
+        show_table(local, LISTED, empty="there are no definitions; `rowcall definitions apply FILE` makes some")
 
 
 @definitions_command.command("show")
@@ -54,15 +58,17 @@ def show_command(name: str, occurrences: int, as_json: bool) -> None:
     if as_json:
         show_json({**_told(row), "occurrences": occurred})
         return
-    show_fields(_told(row))
+    show_fields(definitions.in_words({**_told(row), **_local(row)}))
     click.echo()
-    show_table(occurred, OCCURRED, empty="none of its nominal times has come yet")
+    zone = definitions.Content.of(row).zone
+    local = [{**one, "nominal_at": one["nominal_at"].astimezone(zone)} for one in occurred]
+    show_table(local, OCCURRED, empty=UNDECIDED if row["schedule"] else BY_HAND)
 
 
 @definitions_command.command("apply")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--dry-run", is_flag=True, help="Tell what would change, and change nothing.")
-@click.option("--prune", is_flag=True, help="Remove what earlier files had and this one has not.")
+@click.option("--prune", is_flag=True, help="Remove what was applied before and is not there any more.")
 @json_option
 def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) -> None:
     """Make the definitions what FILE (TOML or YAML) says: all of it, or nothing.
@@ -79,7 +85,7 @@ def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) 
     if as_json:
         show_json([_difference(one) for one in done])
         return
-    for line in definitions.lines(done):
+    for line in definitions.lines(done) or [f"{file or 'the code'} has no definitions"]:
         click.echo(line)
     if dry_run:
         click.echo("dry run: nothing was changed")
@@ -102,7 +108,7 @@ def resume_command(name: str, as_json: bool) -> None:
     """Enqueue for NAME again, from now."""
     with command_transaction() as connection:
         row = definitions.resume(connection, name, catalogue(), admin())
-    due = f"due next {shown(row['next_run_at'])}" if row["next_run_at"] else "without a schedule"
+    due = f"due next {shown(_local(row)['next_run_at'])}" if row["next_run_at"] else "without a schedule"
     _answer(row, f"definition {name} is open, {due}", as_json)
 
 
@@ -141,6 +147,12 @@ def _answer(row: Row, sentence: str, as_json: bool) -> None:
         show_json(_told(row))
     else:
         click.echo(sentence)
+
+
+def _local(row: Row) -> dict[str, Any]:
+    """When it is due next, by the clock of its own zone."""
+    due = row["next_run_at"]
+    return {"next_run_at": due and due.astimezone(definitions.Content.of(row).zone)}
 
 
 def _told(row: Row) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,13 +12,20 @@ import click
 from shared import definitions
 from shared.commands.output import json_option, show_json, show_table
 from shared.commands.session import command_transaction
+from shared.database import Row
 from shared.definitions import preview
 from shared.definitions.content import Content
-from shared.errors import DefinitionNotFound, ScheduleInvalid
+from shared.errors import DefinitionInvalid, DefinitionNotFound, ScheduleInvalid
 from shared.job_types import catalogue
 from shared.schedule import moment
 
 COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
+RULES = ("catch_up", "max_lateness", "overlap", "jitter", "missing_time", "repeated_time")
+
+# Stands for a name, which a schedule that is not saved has not.
+UNSAVED = "preview"
+
+BY_HAND = "it has no schedule: nothing but `rowcall definitions run-now` runs it"
 
 
 @click.command("preview")
@@ -35,13 +42,21 @@ COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
 @click.option(
     "--repeated-time", type=click.Choice(["once", "twice"]), help="A time that autumn's clock change repeats."
 )
-@click.option("--at", "--from", "at", default="now", show_default=True, help='From when, such as "tomorrow 09:00".')
-@click.option("--until", help="What would run up to then; without NAME, of all definitions.")
-@click.option("--asleep", "until_awake", metavar="UNTIL", help="As if nothing was awake from --at to then.")
-@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many times to show.")
+@click.option(
+    "--at",
+    "--from",
+    "at",
+    default="now",
+    metavar="TIME",
+    show_default=True,
+    help='From when, such as "tomorrow 09:00".',
+)
+@click.option("--until", metavar="TIME", help="What would run up to then; without NAME, of all definitions.")
+@click.option("--asleep", metavar="TIME", help="As if nothing was awake from --at to then.")
+@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many, without an end.")
 @json_option
 def preview_command(
-    name: str | None, at: str, until: str | None, until_awake: str | None, count: int, as_json: bool, **changes: Any
+    name: str | None, at: str, until: str | None, asleep: str | None, count: int, as_json: bool, **changes: Any
 ) -> None:
     """Show the next times of definition NAME, or of an expression that is not saved yet.
 
@@ -50,60 +65,79 @@ def preview_command(
     rowcall definitions preview --schedule "0 9 * * MON" --time-zone Europe/Berlin
     rowcall definitions preview --at today --until tomorrow
     rowcall definitions preview nightly --at "today 02:00" --asleep "today 08:00"
+
+    A TIME without an offset is read in the definition's zone; for all definitions together, in UTC.
     """
-    if until and until_awake:
-        raise click.UsageError("say --until or --asleep, not both")
+    told = {field: value for field, value in changes.items() if value is not None}
     with command_transaction() as connection:
         now = definitions.clock(connection)
-        chosen = _chosen(definitions.list_definitions(connection), name, changes)
-    zone = chosen[0][1].zone if len(chosen) == 1 else ZoneInfo("UTC")
-    start = _moment(at, now, zone, "--at")
-    if until or until_awake:
-        end = _moment(until or until_awake or "", now, zone, "--until" if until else "--asleep")
-        if end <= start:
-            raise click.UsageError(f"the end, {end.isoformat()}, is not after --at, {start.isoformat()}")
-        shown = (preview.between if until else preview.through_outage)(chosen, start, end)
-    elif len(chosen) != 1:
-        raise click.UsageError("say NAME or --schedule; all definitions together need an end, with --until")
-    else:
+        chosen = _chosen(definitions.list_definitions(connection), name, told)
+    alone = name is not None or "schedule" in told
+    zone = chosen[0][1].zone if alone else ZoneInfo("UTC")
+    start = _moment("--at", at, now, zone)
+    ends = {
+        option: _moment(option, text, now, zone)
+        for option, text in (("--until", until), ("--asleep", asleep))
+        if text is not None
+    }
+    if ends:
+        shown = _up_to(ends, chosen, start)
+    elif alone:
         shown = preview.coming(*chosen[0], start, count)
-    _show(shown, chosen, as_json)
+    else:
+        raise click.UsageError("say NAME or --schedule; all definitions together need an end, with --until")
+    if as_json:
+        show_json([vars(one) for one in shown])
+    else:
+        _show(shown, chosen[0][1] if alone else None)
 
 
-def _chosen(rows: Sequence[Any], name: str | None, changes: dict[str, Any]) -> list[tuple[str, Content]]:
+def _up_to(ends: Mapping[str, datetime], chosen: Sequence[tuple[str, Content]], start: datetime) -> list[preview.Shown]:
+    if len(ends) > 1:
+        raise click.UsageError("say --until or --asleep, not both")
+    [(option, end)] = ends.items()
+    if end <= start:
+        raise click.UsageError(f"{option}, {end.isoformat()}, is not after --at, {start.isoformat()}")
+    return (preview.between if option == "--until" else preview.through_outage)(chosen, start, end)
+
+
+def _chosen(rows: Sequence[Row], name: str | None, told: dict[str, Any]) -> list[tuple[str, Content]]:
     """The definitions to show: the named one, the one that is only described, or all."""
-    told = {field: value for field, value in changes.items() if value is not None}
     known = {row["name"]: Content.of(row) for row in rows}
     if name is None and "schedule" not in told:
         if told:
-            raise click.UsageError(f"--{next(iter(told)).replace('_', '-')} needs NAME or --schedule")
+            raise click.UsageError(f"{_option(next(iter(told)))} needs NAME or --schedule")
         return sorted(known.items())
-    if name is None:
-        return [("preview", definitions.checked("preview", {"job_type": "noop", **told}, catalogue()))]
-    if name not in known:
+    if name is not None and name not in known:
         raise DefinitionNotFound(name)
-    return [(name, definitions.checked(name, {**definitions.told(known[name]), **told}, catalogue()))]
+    saved = definitions.told(known[name]) if name else {"job_type": "noop"}
+    try:
+        return [(name or UNSAVED, definitions.checked(name or UNSAVED, {**saved, **told}, catalogue()))]
+    except DefinitionInvalid as error:
+        wrong = [f"{_option(field)}: {error.fields[field]}" for field in told if field in error.fields]
+        if not wrong:
+            raise
+        raise click.UsageError("; ".join(wrong)) from None
 
 
-def _moment(text: str, now: datetime, zone: ZoneInfo, option: str) -> datetime:
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
     try:
         return moment(text, now, zone)
     except ScheduleInvalid as error:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _show(shown: Sequence[preview.Shown], chosen: Sequence[tuple[str, Content]], as_json: bool) -> None:
-    rows = [vars(one) for one in shown]
-    if as_json:
-        show_json(rows)
-        return
-    if len(chosen) == 1 and chosen[0][1].schedule is not None:
-        content = chosen[0][1]
-        click.echo(
-            f"{content.schedule} in {content.time_zone}, catch_up {content.catch_up}, overlap {content.overlap},"
-        )
-        click.echo(
-            f"a time that does not exist: {content.missing_time}; one that comes twice: {content.repeated_time}\n"
-        )
-    columns = COLUMNS if len(chosen) == 1 else ("name", *COLUMNS)
-    show_table(rows, columns, empty="nothing would run")
+def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
+    """A table; before that of one definition, the rules that hold for it."""
+    if content is not None and content.schedule is not None:
+        rules = definitions.in_words(definitions.told(content))
+        click.echo(f"{content.schedule} in {content.time_zone}")
+        click.echo(", ".join(f"{name} {rules[name]}" for name in RULES if rules[name] is not None) + "\n")
+    empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
+    show_table([vars(one) for one in shown], COLUMNS if content else ("name", *COLUMNS), empty)
+    if len(shown) == preview.SHOWN_MOST:
+        click.echo(f"these are the first {preview.SHOWN_MOST}: go on with --at")
