@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from shared.job_types.declaration import NAME, JobType
+from shared.job_types.definition import Definition
 from shared.retry import fixed
 from shared.status import FINAL
 
@@ -62,3 +63,9 @@ class ExpireKeys(Schema):
 PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, queue="maintenance", backoff=fixed(60))
 
 EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, queue="maintenance", backoff=fixed(60))
+
+# On from the start.  At an hour of little traffic, spread by their names, so that many databases on one server do not
+# all begin at once.  Whoever wants it otherwise names them in a file of definitions, which then has the say.
+PRUNE_RUNS_NIGHTLY = Definition("prune_runs", PRUNE_RUNS, "17 3 * * *", jitter="30m")
+
+EXPIRE_KEYS_NIGHTLY = Definition("expire_keys", EXPIRE_KEYS, "17 4 * * *", jitter="30m")

@@ -130,8 +130,11 @@ def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -
     empty = {**environment, "DATABASE_URL": empty_url}
     first = rowcall(empty, "migrate").stdout.splitlines()
     assert first[0] == f"the schema was empty, and is now {REVISION}:"
-    assert len(first) == 1 + int(REVISION)
-    assert rowcall(empty, "migrate").stdout == f"the schema is {REVISION} already: nothing to do\n"
+    declared = [f"+ {name}: new, {name}, due next" for name in ("expire_keys", "prune_runs")]
+    assert len(first) == 1 + int(REVISION) + len(declared)
+    assert [line.rpartition(" next")[0] + " next" for line in first[-2:]] == declared
+    second = rowcall(empty, "migrate").stdout.splitlines()
+    assert second == [f"the schema is {REVISION} already: nothing to do", "definitions: 2 unchanged"]
     refused = rowcall(empty, "migrate", "--to", "nowhere")
     assert refused.returncode == 1
     assert refused.stderr.startswith("rowcall: cannot migrate to 'nowhere': ")
