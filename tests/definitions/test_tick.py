@@ -238,7 +238,8 @@ def test_a_type_that_is_not_known_here_is_left_to_who_knows_it(connection: PgCon
     row = kept(connection)
     fetch_all(connection, "UPDATE job_definitions SET job_type = 'of_a_newer_version'")
     first = asleep_since(connection, row, "2 hours")
-    assert sum(ticked(connection).decided.values()) == 0
+    done = ticked(connection)
+    assert (sum(done.decided.values()), done.broken) == (0, [])
     assert next_of(connection, row) == first
 
 
@@ -270,6 +271,7 @@ def test_what_was_decided_once_stays_as_it_was_also_when_the_clock_goes_back(con
 
 def test_a_tick_tells_when_the_next_time_comes(connection: PgConnection) -> None:
     row = kept(connection, schedule="* * * * *")
+    kept(connection, "later", schedule="0 0 1 1 *")
     next_in = ticked(connection).next_in
     assert next_in is not None
     assert next_in <= 60

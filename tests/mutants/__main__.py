@@ -18,8 +18,9 @@ from tests.mutants.mutant import Mutant
 
 # What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
 FOLDER = "tests/database/"
-SENTENCES = tuple(
-    f"{FOLDER}test_{name}.py" for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive")
+SENTENCES = (
+    *(f"{FOLDER}test_{name}.py" for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive")),
+    "tests/definitions/test_tick.py",
 )
 MODEL = f"{FOLDER}test_model.py"
 
@@ -57,8 +58,8 @@ def tests_for(mutant: Mutant | None, model_only: bool) -> tuple[str, ...]:
     """The tests in the order in which they are tried: those of the mutant's own file before the others."""
     if model_only:
         return (MODEL,)
-    own = f"{FOLDER}test_{OWN_TESTS.get(Path(mutant.file).stem, Path(mutant.file).stem)}.py" if mutant else ""
-    return (*sorted(SENTENCES, key=lambda name: name != own), MODEL)
+    own = OWN_TESTS.get(Path(mutant.file).stem, Path(mutant.file).stem) if mutant else ""
+    return (*sorted(SENTENCES, key=lambda name: Path(name).stem != f"test_{own}"), MODEL)
 
 
 def shown(mutant: Mutant, verdict: Verdict) -> bool:
@@ -69,7 +70,9 @@ def shown(mutant: Mutant, verdict: Verdict) -> bool:
         who = f"NONSENSE: {verdict.reason}"
     else:
         who = verdict.test.removeprefix(FOLDER)
-    click.echo(f"{mutant.file.removeprefix(QUEUE):11} {mutant.name:58} {verdict.seconds:5.1f} s  {who}")
+    click.echo(
+        f"{mutant.file.removeprefix(QUEUE).removeprefix('shared/'):11} {mutant.name:58} {verdict.seconds:5.1f} s  {who}"
+    )
     return verdict.test is not None and not NONSENSE.search(verdict.reason)
 
 
