@@ -10,7 +10,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -61,10 +61,13 @@ def prune_runs(policy: Mapping[str, Any], ways: Ways) -> Iterator[Progress]:
 
 
 def expire_keys(policy: Mapping[str, Any], ways: Ways) -> Iterator[Progress]:
-    """Let go of the bare rows of pruned runs, and so of their keys, by the payload of expire_keys."""
+    """Let go of the bare rows of pruned runs, and so of their keys, by the payload of expire_keys.
+
+    The archive has them already, with all details, if it was to have them.
+    """
     types = {name: dict.fromkeys(FINAL, days) for name, days in policy["types"].items()}
     retention = Retention(dict.fromkeys(FINAL, policy["keep_days"]), types)
-    yield from _Walk(retention, policy["batch"], bare=True, ways=ways).pages()
+    yield from _Walk(retention, policy["batch"], bare=True, ways=replace(ways, archive=None)).pages()
 
 
 class _Walk:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -52,7 +51,7 @@ def prune_command(archive: bool | None, dry_run: bool, as_json: bool) -> None:
     if as_json:
         show_json({**counts, "dry_run": dry_run, "stopped": stopped})
     else:
-        _tell(counts, dry_run, chosen.archive_folder)
+        click.echo(_told(counts, dry_run))
     if stopped:
         click.echo("stopped before the end; what is left goes the next time", err=True)
         sys.exit(1)
@@ -83,14 +82,10 @@ class ByHand:
         return policies
 
 
-def _tell(counts: Mapping[str, int], dry_run: bool, folder: Path) -> None:
-    """The counts as sentences."""
-    done = "would be deleted" if dry_run else "deleted"
-    click.echo(
-        f"{done}: {counts['deleted']:,} runs, {counts['occurrences']:,} occurrences,"
-        f" and {counts['expired']:,} keys of runs that were pruned before"
+def _told(counts: Mapping[str, int], dry_run: bool) -> str:
+    """The counts on one line."""
+    return (
+        f"{'only counted: ' if dry_run else ''}runs deleted {counts['deleted']:,},"
+        f" left with their key alone {counts['made_bare']:,}, archived {counts['archived']:,};"
+        f" occurrences deleted {counts['occurrences']:,}; keys expired {counts['expired']:,}"
     )
-    if counts["made_bare"]:
-        click.echo(f"{'would be ' if dry_run else ''}left with their key alone: {counts['made_bare']:,} runs")
-    if counts["archived"]:
-        click.echo(f"written to {folder}: {counts['archived']:,} runs")
