@@ -93,7 +93,10 @@ def explain(
     if status is Status.RUNNING:
         return Explained(run_id, status, *_running(row))
     if row["finished_at"] is not None:
-        return Explained(run_id, status, *_ended(row, status))
+        told, commands = _ended(row, status)
+        if row["pruned_at"] is not None:
+            told, commands = f"{told}; its payload was pruned {_time(row['pruned_at'])}", ()
+        return Explained(run_id, status, told, commands)
     conditions = tuple(_conditions(connection, row, silence))
     failing = [condition for condition in conditions if not condition.holds]
     told = "; ".join(condition.told for condition in failing) or _next_in_line(connection, row)

@@ -10,7 +10,7 @@ from shared.database import PgConnection, fetch_all
 from shared.errors import RunNotFound
 from shared.queue import Condition, Wanted, claim, claim_limited, explain, limit_queue, pause_queue
 from shared.queue.workers import Worker, register
-from shared.status import Status
+from shared.status import FINAL, Status
 from tests.making import WORKER, run_in
 
 ADMIN = Admin("somebody")
@@ -168,6 +168,16 @@ def test_a_run_that_has_ended_is_told_how(
     assert told in explained.told
     assert explained.commands == tuple(f"rowcall runs {command} {run['id']}" for command in commands)
     assert explained.conditions == ()
+
+
+@pytest.mark.parametrize("status", FINAL)
+def test_a_run_that_was_pruned_is_told_how_it_ended_and_that_nothing_brings_it_back(
+    connection: PgConnection, status: Status
+) -> None:
+    run = run_in(connection, status, error_type="'SmtpDown'", pruned_at="'2026-03-29 12:00+00'")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert "; its payload was pruned 2026-03-29 1" in explained.told
+    assert explained.commands == ()
 
 
 @pytest.mark.parametrize("run_id", [0, -1, 2**63, 10**30])
