@@ -1,0 +1,32 @@
+"""docs/housekeeping.md: what it says is kept how long, and what it sets, is so."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from shared.job_types import load_catalogue
+from shared.schema import job_attempts, job_runs
+from tests.processes import ROOT
+
+PAGE = (ROOT / "docs" / "housekeeping.md").read_text()
+
+
+def test_its_example_is_a_policy() -> None:
+    [example] = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    assert load_catalogue(None)["prune_runs"].checked(json.loads(example))["batch"] == 2000
+
+
+def test_its_days_are_those_of_an_empty_policy() -> None:
+    types = load_catalogue(None)
+    policy = types["prune_runs"].checked({})
+    for name, days in policy["keep_days"].items():
+        assert f"| {days:g} days | `prune_runs`: `keep_days.{name}` |" in PAGE
+    assert f"| {policy['keep_occurrences_days']:g} days from" in PAGE
+    assert f"| {types['expire_keys'].checked({})['keep_days']:g} days | `expire_keys`: `keep_days` |" in PAGE
+
+
+def test_its_settings_of_the_tables_are_those_of_the_schema() -> None:
+    for table in (job_runs, job_attempts):
+        for name, value in table.dialect_options["postgresql"]["with"].items():
+            assert f"{name} = {value}" in PAGE

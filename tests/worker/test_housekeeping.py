@@ -1,0 +1,45 @@
+"""prune_runs and expire_keys as a worker runs them: by their payload, into the archive, and told with their result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shared import database, queue
+from shared.status import Status
+from tests.housekeeping import ended, left
+from tests.making import row_of
+from tests.processes import rowcall
+
+
+def test_a_worker_prunes_into_the_archive_and_expires(fresh_url: str, environment: dict[str, str]) -> None:
+    environment["DATABASE_URL"] = fresh_url
+    with database.transaction(fresh_url) as connection:
+        ended(connection, Status.DEAD, "91 days")
+        kept = ended(connection, Status.SUCCEEDED, "20 days", idempotency_key="'one'")
+        ended(connection, Status.SUCCEEDED, "366 days", idempotency_key="'two'", pruned_at="now()")
+        pruning = queue.enqueue(connection, "prune_runs", {"archive": True}).run_id
+        expiring = queue.enqueue(connection, "expire_keys", {}).run_id
+    assert "claimed 2, succeeded 2" in rowcall(environment, "worker", "once").stdout
+    with database.transaction(fresh_url) as connection:
+        pruned, expired = (row_of(connection, run_id)["result"] for run_id in (pruning, expiring))
+        # The two work at the same time: whether the bare row was still there to be looked at is anybody's guess.
+        assert pruned.pop("looked_at") in (2, 3)
+        assert pruned == {"deleted": 1, "made_bare": 1, "archived": 2, "occurrences": 0}
+        assert expired == {"expired": 1}
+        assert left(connection) == [kept["id"], pruning, expiring]
+        assert row_of(connection, kept["id"])["pruned_at"]
+    assert len(list(Path(environment["ROWCALL_HOME"], "archive").rglob("*.jsonl.gz"))) == 1
+
+
+def test_an_archive_that_cannot_be_written_fails_the_attempt_and_nothing_goes(
+    fresh_url: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    environment |= {"DATABASE_URL": fresh_url, "ROWCALL_ARCHIVE": str(tmp_path / "file")}
+    with database.transaction(fresh_url) as connection:
+        old = ended(connection, Status.DEAD, "91 days")["id"]
+        run_id = queue.enqueue(connection, "prune_runs", {"archive": True}).run_id
+    assert "claimed 1, succeeded 0, failed 1" in rowcall(environment, "worker", "once").stdout
+    with database.transaction(fresh_url) as connection:
+        assert f"the folder cannot be used in {tmp_path / 'file'}" in row_of(connection, run_id)["last_error"]
+        assert left(connection) == [old, run_id]
