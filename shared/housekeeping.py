@@ -80,7 +80,8 @@ class _Walk:
         self._ways = ways
         saved = ways.saved or {"after": BEGINNING, "counts": NOTHING_YET}
         self._after: Place = (saved["after"][0], saved["after"][1])
-        self._counts: dict[str, int] = dict(saved["counts"])
+        # An attempt of an older version may have counted less.
+        self._counts: dict[str, int] = {**NOTHING_YET, **saved["counts"]}
 
     def pages(self) -> Iterator[Progress]:
         """Go on from page to page, as long as they are full."""

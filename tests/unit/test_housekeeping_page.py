@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
+from pathlib import Path
 
+from shared.definitions.content import checked
+from shared.definitions.file import read_file
 from shared.job_types import load_catalogue
 from shared.schema import job_attempts, job_runs
 from tests.processes import ROOT
@@ -12,9 +14,15 @@ from tests.processes import ROOT
 PAGE = (ROOT / "docs" / "housekeeping.md").read_text()
 
 
-def test_its_example_is_a_policy() -> None:
-    [example] = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    assert load_catalogue(None)["prune_runs"].checked(json.loads(example))["batch"] == 2000
+def test_its_example_is_a_file_of_definitions_with_another_policy_for_each(tmp_path: Path) -> None:
+    [example] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    file = tmp_path / "definitions.toml"
+    file.write_text(example)
+    types = load_catalogue(None)
+    contents = {name: checked(name, raw, types) for name, raw in read_file(file).items()}
+    assert set(contents) == {content.job_type for content in contents.values()} == set(types.definitions)
+    for name, content in contents.items():
+        assert types[name].checked(content.payload) != types[name].checked({})
 
 
 def test_its_days_are_those_of_an_empty_policy() -> None:
