@@ -170,7 +170,8 @@ def _refused_run(content: Content, kind: JobType) -> dict[str, object]:
         wrong.update(error.fields)
     try:
         stored(content.payload)
-        content.prepared(kind, SAMPLE)
+        # The options are told of already.
+        replace(content, queue=None, priority=0, max_attempts=None).prepared(kind, SAMPLE)
     except RunInvalid as error:
         wrong.update(error.fields)
     except (ScheduleInvalid, ValueError) as error:

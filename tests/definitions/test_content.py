@@ -1,0 +1,308 @@
+"""The content of a definition: what each field takes, what it is without one, and how all that is wrong is told."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from types import ModuleType
+from typing import Any
+
+import pytest
+from marshmallow import Schema
+from marshmallow import fields as schema_fields
+
+from shared.definitions import Content, checked, in_words, told
+from shared.definitions.content_schema import FIELDS
+from shared.errors import DefinitionInvalid
+from shared.job_types import Catalogue, JobType, load_catalogue
+from shared.schedule import CatchUp, MissingTime, Overlap, RepeatedTime
+
+CATALOGUE = load_catalogue(None)
+
+# Python writes out no number of so many digits.
+HUGE = 10**5000
+
+
+def content(**given: Any) -> Content:
+    return checked("nightly", {"job_type": "noop", **given}, CATALOGUE)
+
+
+def refusals(name: str = "nightly", catalogue: Catalogue = CATALOGUE, **given: Any) -> dict[str, object]:
+    """Field -> what is said of it."""
+    with pytest.raises(DefinitionInvalid) as refused:
+        checked(name, {"job_type": "noop", **given}, catalogue)
+    assert [sentence.partition(": ")[0] for sentence in refused.value.sentences] == [
+        f"definition {name!r}, {field}" for field in refused.value.fields
+    ]
+    return refused.value.fields
+
+
+def test_a_definition_needs_nothing_but_its_job_type() -> None:
+    assert content() == Content("noop")
+    assert told(content()) == {
+        "job_type": "noop",
+        "payload": {},
+        "schedule": None,
+        "time_zone": "UTC",
+        "catch_up": "latest",
+        "max_lateness": None,
+        "overlap": "skip",
+        "jitter": 0.0,
+        "missing_time": "after",
+        "repeated_time": "once",
+        "queue": None,
+        "priority": 0,
+        "max_attempts": None,
+    }
+
+
+def test_every_field_that_is_sent_is_kept() -> None:
+    given = {
+        "job_type": "cleanup_nightly",
+        "payload": {"day": "{date-1}"},
+        "schedule": "17 3 * * *",
+        "time_zone": "Europe/Berlin",
+        "catch_up": "skip",
+        "max_lateness": "6h",
+        "overlap": "allow",
+        "jitter": 90,
+        "missing_time": "skip",
+        "repeated_time": "twice",
+        "queue": "nights",
+        "priority": -7,
+        "max_attempts": 3,
+    }
+    assert set(given) == set(FIELDS) == {field.name for field in fields(Content)}
+    kept = content(**given)
+    assert told(kept) == {**given, "max_lateness": 21600.0, "jitter": 90.0}
+    assert (kept.catch_up, kept.overlap) == (CatchUp.SKIP, Overlap.ALLOW)
+    assert (kept.missing_time, kept.repeated_time) == (MissingTime.SKIP, RepeatedTime.TWICE)
+
+
+def test_what_is_told_can_be_sent_again() -> None:
+    kept = content(schedule="@daily", max_lateness="90 minutes", jitter="1.5s", catch_up="all")
+    assert checked("nightly", told(kept), CATALOGUE) == kept
+
+
+def test_people_read_durations_with_their_units() -> None:
+    words = in_words(told(content(max_lateness="1h30m", jitter=90)))
+    assert (words["max_lateness"], words["jitter"], words["priority"]) == ("1 h 30 min", "1 min 30 s", 0)
+    assert in_words(told(content()))["max_lateness"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "overlap"),
+    [
+        ({}, Overlap.SKIP),
+        ({"catch_up": "skip"}, Overlap.SKIP),
+        ({"catch_up": "all"}, Overlap.ALLOW),
+        ({"catch_up": "all", "overlap": None}, Overlap.ALLOW),
+        ({"catch_up": "all", "overlap": "skip"}, Overlap.SKIP),
+    ],
+)
+def test_runs_may_overlap_by_themselves_only_where_all_missed_times_are_caught_up(
+    given: dict[str, Any], overlap: Overlap
+) -> None:
+    assert content(**given).overlap is overlap
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("job_type", None, "is null and must be left out or hold a value"),
+        ("job_type", 7, "is 7 and must be text"),
+        ("job_type", "nop", "there is no job type 'nop'; known here: build_sales_report, "),
+        ("payload", None, "is null and must be left out or hold a value"),
+        ("payload", [1], "is [1] and must be a table of fields"),
+        ("payload", "{date}", "is '{date}' and must be a table of fields"),
+        ("schedule", 5, "is 5 and must be text"),
+        ("schedule", "", "the schedule is empty: a schedule has five fields"),
+        ("schedule", "* * * *", "this has 4 fields"),
+        ("schedule", "0 25 * * *", "hour '25' is out of range"),
+        ("schedule", "0 0 31 2 *", "never comes"),
+        ("schedule", "@nightly", "'@nightly' is no schedule: there are @yearly"),
+        ("schedule", "0 0 * * \0", "is no number or name"),
+        ("time_zone", None, "is null and must be left out or hold a value"),
+        ("time_zone", "", "there is no time zone ''"),
+        ("time_zone", "Berlin", "there is no time zone 'Berlin'; did you mean Europe/Berlin"),
+        ("time_zone", "../../etc/passwd", "there is no time zone"),
+        ("catch_up", "lastest", "is 'lastest' and must be one of: skip, latest, all"),
+        ("catch_up", None, "is null and must be left out or hold a value"),
+        ("catch_up", [], "is [] and must be one of: skip, latest, all"),
+        ("max_lateness", "soon", "'soon' is no duration: write seconds, '90s'"),
+        ("max_lateness", "11 years", "is no duration"),
+        ("max_lateness", "-1", "is not from 0 to ten years"),
+        ("max_lateness", True, "'True' is no duration"),
+        ("max_lateness", float("nan"), "is not from 0 to ten years"),
+        ("max_lateness", {"hours": 6}, "is no duration"),
+        ("overlap", "never", "is 'never' and must be one of: allow, skip"),
+        ("jitter", None, "is null and must be left out or hold a value"),
+        ("jitter", [5], "'[5]' is no duration"),
+        ("jitter", "4000 days", "is not from 0 to ten years"),
+        pytest.param("jitter", HUGE, "so large a number is not from 0 to ten years", id="jitter-huge"),
+        ("missing_time", "before", "is 'before' and must be one of: after, skip"),
+        ("repeated_time", "thrice", "is 'thrice' and must be one of: once, twice"),
+        ("queue", "E-Mail", "must be lower-case words such as mail"),
+        ("queue", "", "must be lower-case words such as mail"),
+        ("queue", 1, "is 1 and must be text"),
+        ("priority", "high", "is 'high' and must be a whole number"),
+        ("priority", 1.5, "is 1.5 and must be a whole number"),
+        ("priority", True, "is True and must be a whole number"),
+        ("priority", float("inf"), "is inf and must be a whole number"),
+        ("priority", 32768, "must be a whole number from -32768 (first) to 32767 (last)"),
+        pytest.param("priority", HUGE, "must be a whole number from -32768 (first)", id="priority-huge"),
+        ("max_attempts", 0, "is 0 and must be a whole number from 1 to 1000"),
+        pytest.param("max_attempts", HUGE, "is too large and must be a whole number from 1", id="max_attempts-huge"),
+        ("max_attempts", "x" * 100, f"is '{'x' * 39}…' and must be a whole number"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_told_with_what_can(field: str, value: Any, sentence: str) -> None:
+    refused = refusals(**{field: value})
+    assert list(refused) == [field]
+    assert sentence in str(refused[field])
+
+
+def test_a_definition_without_a_job_type_is_told_so_and_nothing_besides() -> None:
+    with pytest.raises(DefinitionInvalid) as refused:
+        checked("nightly", {"payload": {"day": "{date}"}}, CATALOGUE)
+    assert refused.value.fields == {"job_type": "is missing: name a job type, such as noop"}
+
+
+def test_a_field_that_there_is_not_is_told_with_those_that_there_are() -> None:
+    for name in ("cron", "name", "next_run_at", 7):
+        with pytest.raises(DefinitionInvalid) as refused:
+            checked("nightly", {"job_type": "noop", name: 1}, CATALOGUE)  # type: ignore[dict-item]  # as YAML can have it
+        assert refused.value.fields == {str(name): f"is no field of a definition: there are {', '.join(FIELDS)}"}
+
+
+@pytest.mark.parametrize("name", ["a", "nightly", "0", "send_weekly.report-2", "x" * 100])
+def test_names_are_lower_case_letters_digits_and_a_few_signs(name: str) -> None:
+    assert checked(name, {"job_type": "noop"}, CATALOGUE)
+
+
+@pytest.mark.parametrize("name", ["", "Nightly", "-a", ".a", "a b", "a/b", "ä", "a\n", "a\0", "x" * 101])
+def test_other_names_are_refused(name: str) -> None:
+    assert "must begin with a lower-case letter or digit" in str(refusals(name)["name"])
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    refused = refusals(
+        name="Nightly",
+        payload={"day": "{tomorrow}"},
+        schedule="* * *",
+        time_zone="Mars/Base",
+        catch_up="some",
+        max_lateness="soon",
+        queue="E-Mail",
+        priority=10**6,
+        max_attempts=0,
+        colour="red",
+    )
+    assert set(refused) == {
+        *("name", "payload", "schedule", "time_zone", "catch_up", "max_lateness", "queue", "priority", "max_attempts"),
+        "colour",
+    }
+
+
+def test_what_is_known_of_a_payload_is_not_hidden_by_an_unknown_type() -> None:
+    assert set(refusals(job_type="nop", payload=[], schedule="* *")) == {"job_type", "payload", "schedule"}
+
+
+# A payload must be one that its job type takes, once the nominal time is filled in.
+
+
+def test_a_payload_is_checked_as_it_will_be_when_its_time_comes() -> None:
+    assert content(job_type="cleanup_nightly", payload={"day": "{date-1}"}).payload == {"day": "{date-1}"}
+    for payload, sentence in (
+        ({"day": "{month}"}, "day: Not a valid date"),
+        ({"day": "{date-1"}, "payload.day has a single '{': {date}, {date-1}, "),
+        ({"day": "{yesterday}"}, "payload.day has '{yesterday}', which is no placeholder"),
+        ({}, "day: Missing data for required field"),
+        ({"day": "{date}", "hour": 3}, "hour: Unknown field"),
+    ):
+        assert sentence in str(_only(refusals(job_type="cleanup_nightly", payload=payload)))
+
+
+def _only(refused: dict[str, object]) -> object:
+    [(field, sentence)] = refused.items()
+    assert field == "payload"
+    # The queue's own refusal is kept as marshmallow nests it, for programs; people get a sentence.
+    error = DefinitionInvalid("nightly", refused)
+    return str(error) if not isinstance(sentence, str) else sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (date(2026, 3, 29), "2026-03-29"),
+        (time(2, 30), "02:30:00"),
+        (datetime(2026, 3, 29, 2, 30), "2026-03-29T02:30:00"),
+        (datetime(2026, 3, 29, 2, 30, tzinfo=UTC), "2026-03-29T02:30:00+00:00"),
+        (("a", ("b",)), ["a", ["b"]]),
+        ([None, True, 1, 1.5, {"a": []}], [None, True, 1, 1.5, {"a": []}]),
+    ],
+)
+def test_a_payload_is_kept_as_json_holds_it(value: object, kept: object) -> None:
+    assert content(payload={"of": [{"it": value}]}).payload == {"of": [{"it": kept}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (float("nan"), "payload.of[1].it is nan, which JSON cannot hold"),
+        (float("-inf"), "payload.of[1].it is -inf, which JSON cannot hold"),
+        (b"bytes", "payload.of[1].it is b'bytes', which JSON cannot hold"),
+        ({1, 2}, "payload.of[1].it is {1, 2}, which JSON cannot hold"),
+        (Decimal("1.5"), "payload.of[1].it is Decimal('1.5'), which JSON cannot hold"),
+        ({1: 2}, "payload.of[1].it has the name 1, which is no text: write it in quotes"),
+        ({None: 2}, "payload.of[1].it has the name null, which is no text"),
+        ("a\0b", "a null character"),
+        pytest.param("\ud800", "half of a surrogate pair", id="surrogate"),
+        pytest.param(HUGE, "Exceeds the limit", id="huge"),
+        ("x" * 70_000, "may be 65536 at most"),
+    ],
+)
+def test_what_a_table_cannot_hold_is_refused_with_its_place(value: object, sentence: str) -> None:
+    assert sentence in str(_only(refusals(payload={"of": [0, {"it": value}]})))
+
+
+def test_a_payload_may_nest_as_deep_as_a_request_and_no_deeper() -> None:
+    def nested(levels: int) -> dict[str, Any]:
+        return {"a": nested(levels - 1)} if levels > 1 else {}
+
+    assert content(payload=nested(31)).payload == nested(31)
+    for levels in (32, 400):
+        assert refusals(payload=nested(levels)) == {
+            "payload": "nests deeper than 32 levels: store the data, and send its id"
+        }
+    endless: list[object] = []
+    endless.append(endless)
+    assert "nests deeper" in str(refusals(payload={"a": endless}))
+
+
+# Code may say what it means.
+
+
+def test_durations_may_be_timedeltas() -> None:
+    kept = content(max_lateness=timedelta(hours=6), jitter=timedelta(milliseconds=1500))
+    assert (kept.max_lateness, kept.jitter) == (timedelta(hours=6), timedelta(seconds=1.5))
+    assert "is not from 0 to ten years" in str(refusals(jitter=timedelta(days=-1))["jitter"])
+
+
+# A type's max_running holds for its queue.
+
+
+class Anything(Schema):
+    order_id = schema_fields.Integer(load_default=0)
+
+
+def test_runs_of_a_type_with_a_limit_stay_in_its_queue() -> None:
+    module = ModuleType("shop.job_types")
+    vars(module)["NARROW"] = JobType("narrow", Anything, queue="narrow", max_running=2)
+    shop = Catalogue(module)
+    for queue in (None, "narrow"):
+        assert checked("packing", {"job_type": "narrow", "queue": queue}, shop).queue == queue
+    assert refusals("packing", shop, job_type="narrow", queue="mail") == {
+        "queue": "must be narrow, where the max_running of narrow holds"
+    }
