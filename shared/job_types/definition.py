@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from typing import Any
 
 from shared.errors import DeclarationError
@@ -23,9 +24,9 @@ class Definition:
     payload: Mapping[str, Any] = field(default_factory=dict)
     time_zone: str = "UTC"
     catch_up: str = "latest"
-    max_lateness: str | float | None = None
+    max_lateness: str | float | timedelta | None = None
     overlap: str | None = None
-    jitter: str | float = 0
+    jitter: str | float | timedelta = 0
     missing_time: str = "after"
     repeated_time: str = "once"
     queue: str | None = None

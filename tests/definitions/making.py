@@ -1,0 +1,77 @@
+"""Definitions as tests need them, and what is known of them afterwards."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from shared.audit import Admin
+from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from shared.definitions import checked, put
+from shared.job_types import Catalogue, Definition, JobType, builtin, load_catalogue
+
+CATALOGUE = load_catalogue(None)
+ADMIN = Admin("test", "request-1")
+
+# Whatever the hour of the test: of the years there are two before this one.
+YEARLY = {"job_type": "noop", "schedule": "@yearly"}
+
+
+def code(*declared: Definition | JobType) -> Catalogue:
+    """The catalogue of an app whose code declares these."""
+    module = ModuleType("shop.job_types")
+    vars(module).update({f"DECLARED_{number}": one for number, one in enumerate(declared)})
+    return Catalogue(builtin, module)
+
+
+def kept(connection: Connection, name: str = "yearly", managed_by: str = "api", **fields: Any) -> Row:
+    """A definition, as `put` leaves it; by default one of each year."""
+    content = checked(name, {**YEARLY, **fields}, CATALOGUE)
+    return put(connection, name, content, CATALOGUE, managed_by, ADMIN).row
+
+
+def overdue(connection: Connection, name: str = "yearly") -> None:
+    """Nobody has decided this year's time, and not that of the two years before."""
+    fetch_all(
+        connection,
+        "UPDATE job_definitions SET next_run_at = date_trunc('year', now(), 'UTC') - interval '2 years'"
+        " WHERE name = %(name)s",
+        {"name": name},
+    )
+
+
+def row_of(connection: Connection, name: str = "yearly") -> Row:
+    """The definition as it stands in the table, also where it is removed."""
+    row = fetch_one(connection, "SELECT * FROM job_definitions WHERE name = %(name)s", {"name": name})
+    assert row is not None
+    return row
+
+
+def audited(connection: Connection) -> list[tuple[str, str]]:
+    """What was done to which definition, the first first."""
+    rows = fetch_all(connection, "SELECT * FROM audit_log WHERE subject = 'definition' ORDER BY id")
+    names = {row["id"]: row["name"] for row in fetch_all(connection, "SELECT id, name FROM job_definitions")}
+    return [(row["action"], names[row["subject_id"]]) for row in rows]
+
+
+def last_audit(connection: Connection) -> Row:
+    """The last row of the audit log."""
+    row = fetch_one(connection, "SELECT * FROM audit_log ORDER BY id DESC LIMIT 1")
+    assert row is not None
+    return row
+
+
+def decided(connection: Connection, name: str = "yearly") -> list[tuple[str, int]]:
+    """Outcome and revision of each of its nominal times, the first first."""
+    rows = fetch_all(
+        connection,
+        "SELECT outcome, revision FROM schedule_occurrences WHERE definition_id = %(id)s ORDER BY nominal_at",
+        row_of(connection, name),
+    )
+    return [(row["outcome"], row["revision"]) for row in rows]
+
+
+def is_later_than_now(connection: Connection, moment: object) -> bool:
+    """By the database's clock."""
+    later: bool = fetch_value(connection, "SELECT %(moment)s > clock_timestamp()", {"moment": moment})
+    return later
