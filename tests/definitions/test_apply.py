@@ -314,13 +314,15 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databas
 
 
 @contextmanager
-def while_in(url: str, act: Callable[[PgConnection], Any], beside: Callable[[PgConnection], Any]) -> Iterator[Aside]:
-    """`act` in a transaction that commits only once `beside`, in another, waits for it."""
+def while_in(url: str, *acts: Callable[[PgConnection], Any], beside: Callable[[PgConnection], Any]) -> Iterator[Aside]:
+    """Acts in one transaction, of which all but the first come once `beside`, in another, waits for it."""
     with database.transaction(url) as watcher, database.transaction(url) as connection:
         watcher.autocommit = True  # one transaction would see the same activity for ever
-        act(connection)
+        acts[0](connection)
         aside = Aside(url, beside)
         wait_until(lambda: fetch_value(watcher, WAITING), "the second waits for the first")
+        for act in acts[1:]:
+            act(connection)
         connection.commit()
         yield aside
 
@@ -333,7 +335,7 @@ def test_of_two_that_apply_the_same_file_one_does_it_and_the_other_finds_it_done
     def applying(connection: PgConnection) -> dict[str, str]:
         return kinds(apply_file(connection, file, CATALOGUE, ADMIN, prune=True))
 
-    with while_in(fresh_url, applying, applying) as second:
+    with while_in(fresh_url, applying, beside=applying) as second:
         assert second.answer() == {"nightly": "unchanged", "yearly": "unchanged"}
     with database.transaction(fresh_url) as connection:
         assert [row["revision"] for row in list_definitions(connection)] == [1, 1]
@@ -348,9 +350,18 @@ def test_two_that_prune_each_others_definitions_end_one_after_the_other(fresh_ur
     with while_in(
         fresh_url,
         lambda connection: apply_file(connection, ours, CATALOGUE, ADMIN, prune=True),
-        lambda connection: kinds(apply_file(connection, theirs, CATALOGUE, ADMIN, prune=True)),
+        beside=lambda connection: kinds(apply_file(connection, theirs, CATALOGUE, ADMIN, prune=True)),
     ) as second:
         assert second.answer() == {"nightly": "removed", "yearly": "created"}
+
+
+def test_two_that_make_the_same_definitions_in_another_order_do_not_lock_each_other_out(fresh_url: str) -> None:
+    def applying(*names: str) -> Callable[[PgConnection], dict[str, str]]:
+        declared = code(*(Definition(name, builtin.NOOP) for name in names))
+        return lambda connection: kinds(apply_code(connection, declared, ADMIN))
+
+    with while_in(fresh_url, applying("a"), applying("b"), beside=applying("b", "a")) as second:
+        assert second.answer() == {"a": "unchanged", "b": "unchanged"}
 
 
 def test_the_code_leaves_alone_what_is_being_taken_over_at_that_moment(fresh_url: str, tmp_path: Path) -> None:
@@ -359,7 +370,7 @@ def test_the_code_leaves_alone_what_is_being_taken_over_at_that_moment(fresh_url
     with while_in(
         fresh_url,
         lambda connection: put(connection, "yearly", content, CATALOGUE, "api", Admin("api:ops")),
-        lambda connection: kinds(apply_code(connection, declared, ADMIN, prune=True)),
+        beside=lambda connection: kinds(apply_code(connection, declared, ADMIN, prune=True)),
     ) as second:
         assert second.answer() == {"yearly": "foreign"}
     with database.transaction(fresh_url) as connection:
@@ -370,10 +381,11 @@ def test_what_somebody_removes_at_that_moment_is_no_difference(fresh_url: str, t
     file = written(tmp_path, YEARLY_TOML)
     with database.transaction(fresh_url) as connection:
         apply_file(connection, file, CATALOGUE, ADMIN)
+    written(tmp_path, "[definitions]")
     with while_in(
         fresh_url,
         lambda connection: remove(connection, "yearly", ADMIN),
-        lambda connection: apply_file(connection, written(tmp_path, "[definitions]"), CATALOGUE, ADMIN, prune=True),
+        beside=lambda connection: apply_file(connection, file, CATALOGUE, ADMIN, prune=True),
     ) as second:
         assert second.answer() == []
 
@@ -388,5 +400,5 @@ def test_of_two_that_make_the_same_definition_the_second_changes_the_firsts(fres
 
         return act
 
-    with while_in(fresh_url, putting(1), putting(2)) as second:
+    with while_in(fresh_url, putting(1), beside=putting(2)) as second:
         assert second.answer() == ("changed", 2)
