@@ -10,7 +10,10 @@ import click
 
 from shared import logs, settings
 from shared.database import database_url
+from shared.settings import Settings
+from worker.installation import ENVIRONMENT_FILE, waking
 from worker.processes import work_in_processes
+from worker.waking import PRINTED
 from worker.working import Report, Task, Working
 
 Command = Callable[..., Any]
@@ -25,6 +28,21 @@ def _options(command: Command) -> Command:
         click.option(
             "--concurrency", type=click.IntRange(1, 1000), help="Runs at a time.  [default: ROWCALL_CONCURRENCY]"
         ),
+    ):
+        command = option(command)
+    return command
+
+
+def _waking_options(command: Command) -> Command:
+    """What prints instead of working."""
+    for option in (
+        click.option("--image", help="The image of the CronJob.  [default: rowcall:VERSION]"),
+        click.option(
+            "--environment-file", metavar="PATH", help=f"Where secrets will stand.  [default: {ENVIRONMENT_FILE}]"
+        ),
+        click.option("--print-k8s", "k8s", is_flag=True, help="Print a Kubernetes CronJob."),
+        click.option("--print-systemd", "systemd", is_flag=True, help="Print a systemd service and its timer."),
+        click.option("--print-crontab", "crontab", is_flag=True, help="Print a line for `crontab -e`."),
     ):
         command = option(command)
     return command
@@ -50,21 +68,43 @@ def run_command(processes: int, **told: Any) -> None:
 @_options
 @click.option("--limit", type=click.IntRange(1), help="Claim this many runs at most.")
 @click.option("--max-seconds", type=click.FloatRange(0), help="Claim no more after this long.")
-def once_command(**told: Any) -> None:
-    """Do everything that is due and go: for cron, as often as it likes, also overlapping."""
-    click.echo(_work(once=True, **told))
+@_waking_options
+def once_command(
+    crontab: bool, systemd: bool, k8s: bool, environment_file: str | None, image: str | None, **told: Any
+) -> None:
+    """Do everything that is due and go: for cron, as often as it likes, also overlapping.
+
+    With a --print option it does nothing but print what wakes it each minute with the other options given here, as
+    this installation needs it: its program, folders, settings and user.  Secrets are not printed.
+    """
+    asked = {"crontab": crontab, "systemd": systemd, "k8s": k8s}
+    kinds = [kind for kind, wanted in asked.items() if wanted]
+    if len(kinds) > 1:
+        raise click.UsageError(f"--print-{kinds[0]} and --print-{kinds[1]} exclude each other: ask for one at a time")
+    if environment_file is not None and not (crontab or systemd):
+        raise click.UsageError("--environment-file belongs to --print-crontab or --print-systemd")
+    if image is not None and not k8s:
+        raise click.UsageError("--image belongs to --print-k8s")
+    if kinds:
+        found = waking(_settings(told["grace"]), told, _names(told["types"]), environment_file, image)
+        click.echo(PRINTED[kinds[0]](found), nl=False)
+    else:
+        click.echo(_work(once=True, **told))
 
 
 def _work(
     once: bool, concurrency: int | None, grace: float | None, queues: str | None, types: str | None, **bounds: Any
 ) -> Report:
-    chosen = settings.read()
-    if grace is not None:
-        chosen = dataclasses.replace(chosen, grace=grace)
+    chosen = _settings(grace)
     logs.configure(chosen)
     task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **bounds)
     with database_url(chosen) as url:
         return Working(chosen, url, task).work()
+
+
+def _settings(grace: float | None) -> Settings:
+    chosen = settings.read()
+    return chosen if grace is None else dataclasses.replace(chosen, grace=grace)
 
 
 def _names(text: str | None) -> list[str] | None:

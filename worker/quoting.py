@@ -1,0 +1,62 @@
+"""Words as crontabs, systemd units and Kubernetes manifests must hold them, so that every value comes through."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+
+# What needs no quotes in a unit.
+PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
+
+# Becomes the program that the next word names, with the words after that.
+BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
+
+
+def cron_word(text: str) -> str:
+    r"""One word, for any cron and then for the shell; it holds no line break.
+
+    Some crons take the \ before a % away and some do not, and some make one \ of two.  So a % stands outside of quotes,
+    where the shell takes the \ away if cron has not, and no two \ follow each other.
+    """
+    pieces = [piece for piece in re.split(r"([%\\])", text) if piece] or [""]
+    return "".join(r"\%" if piece == "%" else shlex.quote(piece) for piece in pieces)
+
+
+def unit_word(text: str) -> str:
+    """One word of Environment= or ExecStart= in a systemd unit."""
+    escapes = {"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\t", "%": "%%"}
+    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
+
+
+def unit_command(command: Sequence[str]) -> str:
+    """A whole ExecStart=, where systemd also replaces $NAME in every word but the path of the program."""
+    # In that path systemd allows neither quotes nor \, and no way to write a $ that stays one.
+    words = [*BY_SHELL, *command] if re.search(r"""['"\\$]""", command[0]) else command
+    return " ".join(word if PLAIN.fullmatch(word) else unit_word(word).replace("$", "$$") for word in words)
+
+
+def unit_path(text: str) -> str:
+    """A folder for WorkingDirectory=, which knows no quotes."""
+    return text.replace("%", "%%")
+
+
+def unit_pattern(text: str) -> str:
+    r"""One file for EnvironmentFile=, which takes patterns: *, ?, [ and \ stand for themselves."""
+    return unit_path(re.sub(r"([*?\[\\])", r"\\\1", text))
+
+
+def pod_word(text: str) -> str:
+    """One of the args, or the value of a variable, of a container: Kubernetes replaces $(NAME) there."""
+    return yaml_scalar(text.replace("$", "$$"))
+
+
+def yaml_scalar(text: str) -> str:
+    """This text for every reader of YAML; unquoted, `on` and `007` would be something else to some of them."""
+    # JSON's escapes are YAML's too; JSON leaves these as they are, where YAML would break a line or refuse them.
+    return re.sub(
+        "[\u2028\u2029\ufeff\ufffe\uffff]",
+        lambda found: f"\\u{ord(found[0]):04x}",
+        json.dumps(text, ensure_ascii=False),
+    )
