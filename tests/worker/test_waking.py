@@ -18,11 +18,12 @@ from ruamel.yaml import YAML
 from migrations.migrate import migrate
 from shared import database, queue
 from shared.embedded import open_server
+from shared.lineage import own_command
 from shared.settings import all_settings
 from shared.status import Status
 from tests.conftest import UNSAFE_AND_FAST
 from tests.making import row_of, run_in
-from tests.processes import APPS, LIMIT_SECONDS, ROOT, command, living_with, wait_until
+from tests.processes import APPS, LIMIT_SECONDS, ROOT, living_with, wait_until
 
 KINDS = ("crontab", "systemd", "k8s")
 
@@ -55,7 +56,7 @@ def rowcall(
 ) -> subprocess.CompletedProcess[str]:
     """Run `rowcall` in this folder, with this interpreter."""
     return subprocess.run(
-        [python, *command(*arguments)[1:]],
+        [python, *own_command(*arguments)[1:]],
         env=environment,
         cwd=folder,
         capture_output=True,
