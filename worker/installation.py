@@ -15,6 +15,7 @@ from shared import settings
 from shared.embedded.account import user_name
 from shared.errors import JobTypeUnknown, RowcallError
 from shared.job_types import catalogue
+from shared.lineage import own_command
 from shared.settings import Settings
 from worker.waking import Waking
 
@@ -60,9 +61,8 @@ def waking(
 
 def _program() -> list[str]:
     """`rowcall` beside the interpreter that runs now, or that interpreter itself."""
-    interpreter = Path(sys.executable).absolute()
-    beside = interpreter.with_name("rowcall")
-    return [str(beside)] if os.access(beside, os.X_OK) else [str(interpreter), "-P", "-m", "shared.cli"]
+    beside = Path(sys.executable).absolute().with_name("rowcall")
+    return [str(beside)] if os.access(beside, os.X_OK) else own_command()
 
 
 def _told(options: Mapping[str, str | float | None]) -> list[str]:
