@@ -2,8 +2,8 @@
 
 from alembic import context
 
-from shared.schema import metadata
 from shared.schema.revision import VERSION_TABLE
+from shared.schema.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"], target_metadata=metadata, version_table=VERSION_TABLE

@@ -7,8 +7,8 @@ from importlib.metadata import EntryPoint, entry_points, version
 
 import click
 import psycopg2
-import sqlalchemy.exc
 
+from shared.database import drivers_error
 from shared.errors import DatabaseUnreachable, RowcallError
 from shared.redaction import redacted
 
@@ -49,7 +49,9 @@ def main() -> None:
         rowcall(prog_name="rowcall")
     except RowcallError as error:
         _end(str(error), error.exit_code)
-    except (psycopg2.OperationalError, sqlalchemy.exc.OperationalError) as error:
+    except Exception as error:
+        if not isinstance(drivers_error(error), psycopg2.OperationalError):
+            raise
         reason = " ".join(str(error).split())
         _end(f"the database was lost: {reason}; `rowcall doctor` looks for the cause", DatabaseUnreachable.exit_code)
 

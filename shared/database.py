@@ -2,19 +2,19 @@
 
 Queue functions take the caller's connection (psycopg2's, or SQLAlchemy's connection or session), run their SQL in
 the caller's transaction, and never commit.
+
+SQLAlchemy is loaded by those who use it: a worker that cron wakes every minute would spend half of its start on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg2
 import psycopg2.extensions
 import psycopg2.extras
-import sqlalchemy
-import sqlalchemy.orm
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from shared.embedded import open_server
@@ -22,8 +22,12 @@ from shared.errors import DatabaseUnreachable
 from shared.redaction import redacted
 from shared.settings import Settings
 
+if TYPE_CHECKING:
+    import sqlalchemy
+    import sqlalchemy.orm
+
 PgConnection: TypeAlias = psycopg2.extensions.connection
-Connection: TypeAlias = PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session
+Connection: TypeAlias = "PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session"
 Row: TypeAlias = dict[str, Any]
 
 # A bigint; what is beyond it can be no row's id, and must not reach the database as one.
@@ -84,6 +88,8 @@ def committed(connection: PgConnection) -> Iterator[None]:
 
 def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     """SQLAlchemy's pool for the API; a connection that died in the pool is replaced before it is used."""
+    import sqlalchemy
+
     # The bare scheme would mean psycopg 3, which is not installed.
     return sqlalchemy.create_engine(
         url.replace("postgresql://", "postgresql+psycopg2://", 1),
@@ -122,7 +128,9 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
 
 
 def _bound(connection: sqlalchemy.Connection | sqlalchemy.orm.Session) -> sqlalchemy.Connection:
-    return connection.connection() if isinstance(connection, sqlalchemy.orm.Session) else connection
+    from sqlalchemy.orm import Session
+
+    return connection.connection() if isinstance(connection, Session) else connection
 
 
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -142,6 +150,12 @@ def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] 
     """The first column of the first row, if there is one."""
     row = fetch_one(connection, sql, parameters)
     return next(iter(row.values())) if row else None
+
+
+def drivers_error(error: Exception) -> Exception:
+    """What psycopg2 raised, also where SQLAlchemy has put it into an error of its own."""
+    cause: Exception | None = getattr(error, "orig", None)
+    return cause or error
 
 
 def _reason(error: Exception) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 import psycopg2.errors
-import sqlalchemy.exc
 
 from shared.business.days import utc_day
 from shared.business.users import User, get_user
-from shared.database import Connection, fetch_all
+from shared.database import Connection, drivers_error, fetch_all
 from shared.errors import TimeZoneUnknown
 
 # In both statements the index (orders_user, sessions_user) finds the user's rows between two moments that lie a day
@@ -152,6 +151,7 @@ def _check_zone(connection: Connection, user: User) -> None:
     """Refuse a zone that PostgreSQL does not know, also where there is no row that would need it."""
     try:
         fetch_all(connection, "SELECT now() AT TIME ZONE %(zone)s", {"zone": user.time_zone})
-    # SQLAlchemy wraps what psycopg2 raises.
-    except (psycopg2.errors.InvalidParameterValue, sqlalchemy.exc.DataError):
+    except Exception as error:
+        if not isinstance(drivers_error(error), psycopg2.errors.InvalidParameterValue):
+            raise
         raise TimeZoneUnknown(user.id, user.time_zone) from None

@@ -1,30 +1,5 @@
-"""The live tables.  Migrations make them; a test holds both equal, to the last index and constraint."""
+"""The schema: its revision, and in `tables` the live tables, which only migrations and their tests load."""
 
-from shared.schema.base import metadata
-from shared.schema.business import cache_entries, invoices, orders, sessions, users
-from shared.schema.effects import EFFECT_TABLES
-from shared.schema.operations import api_keys, audit_log, queues, workers
 from shared.schema.revision import REVISION, check_revision, revision_of
-from shared.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
 
-__all__ = [
-    "EFFECT_TABLES",
-    "REVISION",
-    "api_keys",
-    "audit_log",
-    "cache_entries",
-    "check_revision",
-    "invoices",
-    "job_attempts",
-    "job_definitions",
-    "job_runs",
-    "metadata",
-    "orders",
-    "queues",
-    "revision_of",
-    "schedule_occurrences",
-    "schedule_ticks",
-    "sessions",
-    "users",
-    "workers",
-]
+__all__ = ["REVISION", "check_revision", "revision_of"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,24 @@ def test_help_names_every_command_without_a_database() -> None:
     every = "api definitions demo doctor effects enqueue keys migrate prune queues runs up worker"
     for name in every.split():
         assert f"\n  {name} " in helped.stdout
+
+
+NEEDS_MORE = ("api", "migrate")
+LOADED = f"""
+import sys
+from shared.cli import found
+for name in found().keys() - {NEEDS_MORE}:
+    found()[name].load()
+from shared.job_types import load_catalogue
+from worker.handlers import load_handlers
+load_handlers(load_catalogue(None), None)
+print(*sorted(sys.modules.keys() & {{"alembic", "flask", "sqlalchemy"}}))
+"""
+
+
+def test_a_worker_that_cron_wakes_each_minute_loads_nothing_that_only_api_and_migrations_need() -> None:
+    told = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
 
 
 def test_what_we_start_of_ourselves_is_ours_though_the_folder_has_something_of_the_same_name(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import sqlalchemy
 from migrations.migrate import migrate
 from shared import database
 from shared.errors import DatabaseUnreachable, SchemaMismatch
-from shared.schema import REVISION, check_revision, metadata
+from shared.schema import REVISION, check_revision
 from shared.schema.revision import VERSION_TABLE
+from shared.schema.tables import metadata
 
 VERSIONS = Path(__file__).parents[2] / "migrations" / "versions"
 

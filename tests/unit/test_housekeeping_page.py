@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.definitions.content import checked
 from shared.definitions.file import read_file
 from shared.job_types import load_catalogue
-from shared.schema import job_attempts, job_runs
+from shared.schema.tables import job_attempts, job_runs
 from tests.processes import ROOT
 
 PAGE = (ROOT / "docs" / "housekeeping.md").read_text()

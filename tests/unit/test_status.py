@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shared.schema import job_runs
+from shared.schema.tables import job_runs
 from shared.status import BY_EVENT, CHECKS, TRANSITIONS, Event, Status, Who, allowed, as_markdown, mermaid, sources_of
 
 ROOT = Path(__file__).parents[2]
