@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
+from shared import database, demo_runs, settings
 from shared.embedded import find_programs
 from shared.errors import EmbeddedServerError
 from shared.lineage import own_command
+from shared.queue import list_runs
 from tests.processes import living_with, rowcall, start, wait_until
 
 
@@ -38,6 +40,12 @@ def home(tmp_path: Path) -> Iterator[dict[str, str]]:
     """An environment with a home of its own; nothing that was started in it may outlive the test."""
     yield {**os.environ, "ROWCALL_HOME": str(tmp_path / "home")}
     wait_until(lambda: not living_with(str(tmp_path)), f"nothing of {tmp_path} is alive")
+
+
+@pytest.fixture
+def beside(home: dict[str, str], fresh_url: str) -> dict[str, str]:
+    """The same beside a database that is there: no server and no demo, where a test is about neither."""
+    return {**home, "DATABASE_URL": fresh_url}
 
 
 class Up:
@@ -61,6 +69,11 @@ class Up:
         [url] = re.findall(r"API +(http://\S+)", self.said)
         return str(url)
 
+    @property
+    def database(self) -> str:
+        [url] = re.findall(r"psql (postgresql://\S+)", self.said)
+        return str(url)
+
     def end(self, number: signal.Signals) -> str:
         """Send a signal, and return the rest of what it says."""
         self.process.send_signal(number)
@@ -68,11 +81,10 @@ class Up:
         return said
 
 
-def listed(environment: dict[str, str], *arguments: str) -> list[dict[str, Any]]:
-    """The newest runs."""
-    runs = json.loads(rowcall(environment, "runs", "list", "--limit", "200", "--json", *arguments).stdout)
-    assert isinstance(runs, list)
-    return runs
+def listed(up: Up, *statuses: str) -> list[dict[str, Any]]:
+    """The newest runs, of all statuses or of these."""
+    with database.transaction(up.database) as connection:
+        return list_runs(connection, statuses, limit=200)
 
 
 def test_the_wheel_is_always_a_source() -> None:
@@ -93,8 +105,8 @@ def test_up_shows_a_run_succeed_and_its_curl_works_word_for_word(home: dict[str,
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_other_polite_signals_end_everything_too(home: dict[str, str], number: signal.Signals) -> None:
-    up = Up(home, "--port", "0")
+def test_other_polite_signals_end_everything_too(beside: dict[str, str], number: signal.Signals) -> None:
+    up = Up(beside, "--port", "0")
     assert "Rowcall is down." in up.end(number)
     assert up.process.returncode == 0
 
@@ -116,7 +128,9 @@ def test_with_its_parent_killed_it_ends_with_it(home: dict[str, str]) -> None:
     parent.wait()
 
 
-def test_what_was_there_is_found_again_at_the_next_start(home: dict[str, str]) -> None:
+def test_what_was_there_is_found_again_at_the_next_start_and_its_secrets_are_its_owners_alone(
+    home: dict[str, str],
+) -> None:
     first = Up(home, "--port", "0")
     first.end(signal.SIGINT)
     second = Up(home, "--port", "0")
@@ -125,25 +139,22 @@ def test_what_was_there_is_found_again_at_the_next_start(home: dict[str, str]) -
     key = re.compile(r"Bearer (rc_\w+)")
     assert key.findall(first.said) == key.findall(second.said)
     second.end(signal.SIGINT)
+    for secret in ("api_key", "demo/payment_key", "demo/webhook_secret"):
+        assert (Path(home["ROWCALL_HOME"]) / secret).stat().st_mode & 0o077 == 0
 
 
-def test_the_keys_file_is_its_owners_alone(home: dict[str, str]) -> None:
-    Up(home, "--port", "0").end(signal.SIGINT)
-    assert (Path(home["ROWCALL_HOME"]) / "api_key").stat().st_mode & 0o077 == 0
-
-
-def test_a_port_in_use_is_an_error_when_it_was_asked_for(home: dict[str, str]) -> None:
+def test_a_port_in_use_is_an_error_when_it_was_asked_for(beside: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for refused in (
-            rowcall(home, "up", "--port", str(port)),
-            rowcall({**home, "ROWCALL_API_PORT": str(port)}, "up"),
+            rowcall(beside, "up", "--port", str(port)),
+            rowcall({**beside, "ROWCALL_API_PORT": str(port)}, "up"),
         ):
             assert refused.returncode == 1
             assert refused.stderr.startswith(f"rowcall: port {port} on 127.0.0.1 is in use: stop the program")
 
 
-def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(home: dict[str, str]) -> None:
+def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(beside: dict[str, str]) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -151,30 +162,36 @@ def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(home: dict[str, 
             taken.listen()
         except OSError:
             pass  # something else has it, which is as good
-        up = Up(home)
+        up = Up(beside)
         assert not up.api.endswith(":8000")
         up.end(signal.SIGINT)
 
 
-def test_with_a_database_url_no_server_is_started(home: dict[str, str], fresh_url: str) -> None:
-    up = Up({**home, "DATABASE_URL": fresh_url}, "--port", "0")
+def test_with_a_database_url_no_server_is_started(beside: dict[str, str]) -> None:
+    up = Up(beside, "--port", "0")
     assert "DATABASE_URL" in up.said
-    assert [run["job_type"] for run in listed({**home, "DATABASE_URL": fresh_url})] == ["noop"]
-    assert not (Path(home["ROWCALL_HOME"]) / "postgres").exists()
+    assert [run["job_type"] for run in listed(up)] == ["noop"]
+    assert not (Path(beside["ROWCALL_HOME"]) / "postgres").exists()
     up.end(signal.SIGINT)
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"ROWCALL_SMTP_URL": "smtp://127.0.0.1:1?starttls=never", "ROWCALL_MAIL_FROM": "rowcall@example.com"},
-        {"ROWCALL_PAYMENT_URL": "http://127.0.0.1:1", "ROWCALL_PAYMENT_KEY": "sk_own"},
-    ],
-)
-def test_nothing_of_the_demo_reaches_what_the_environment_names(home: dict[str, str], own: dict[str, str]) -> None:
-    up = Up({**home, **own}, "--port", "0")
+MAIL_SERVER = {"ROWCALL_SMTP_URL": "smtp://127.0.0.1:1?starttls=never", "ROWCALL_MAIL_FROM": "rowcall@example.com"}
+PROVIDER = {"ROWCALL_PAYMENT_URL": "http://127.0.0.1:1", "ROWCALL_PAYMENT_KEY": "sk_own"}
+
+
+@pytest.mark.parametrize("own", [MAIL_SERVER, PROVIDER, {"DATABASE_URL": "postgresql://127.0.0.1/own"}])
+def test_there_is_no_demo_where_the_environment_names_something_of_its_own(
+    home: dict[str, str], fresh_url: str, own: dict[str, str]
+) -> None:
+    assert demo_runs.prepare(settings.read({**home, **own}), fresh_url) is None
+    with database.transaction(fresh_url) as connection:
+        assert database.fetch_value(connection, "SELECT count(*) FROM users") == 0
+
+
+def test_nothing_of_the_demo_reaches_what_the_environment_names(home: dict[str, str]) -> None:
+    up = Up({**home, **MAIL_SERVER}, "--port", "0")
     assert "runs retry" not in up.said
-    assert [run["job_type"] for run in listed(home)] == ["noop"]
+    assert [run["job_type"] for run in listed(up)] == ["noop"]
     up.end(signal.SIGINT)
 
 
