@@ -8,7 +8,7 @@ from typing import Any
 from shared.audit import Admin
 from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from shared.definitions import checked, put
-from shared.job_types import Catalogue, Definition, JobType, builtin, load_catalogue
+from shared.job_types import Catalogue, Definition, JobType, load_catalogue
 
 CATALOGUE = load_catalogue(None)
 ADMIN = Admin("test", "request-1")
@@ -18,10 +18,10 @@ YEARLY = {"job_type": "noop", "schedule": "@yearly"}
 
 
 def code(*declared: Definition | JobType) -> Catalogue:
-    """The catalogue of an app whose code declares these."""
+    """The catalogue of an app whose code declares these, and no definitions besides; the built-in types are known."""
     module = ModuleType("shop.job_types")
-    vars(module).update({f"DECLARED_{number}": one for number, one in enumerate(declared)})
-    return Catalogue(builtin, module)
+    vars(module).update({f"DECLARED_{number}": one for number, one in enumerate((*CATALOGUE.values(), *declared))})
+    return Catalogue(module)
 
 
 def kept(connection: Connection, name: str = "yearly", managed_by: str = "api", **fields: Any) -> Row:

@@ -254,6 +254,15 @@ def test_an_edit_begins_a_new_revision_from_now_and_leaves_what_was_decided_befo
     assert is_later_than_now(connection, edited["next_run_at"])
 
 
+def test_no_time_is_lost_between_what_an_edit_decides_and_what_comes_next(connection: PgConnection) -> None:
+    kept(connection, "often", schedule="* * * * *")
+    back = "UPDATE job_definitions SET next_run_at = date_trunc('minute', now()) - interval '3 hours'"
+    fetch_all(connection, back)
+    edited = kept(connection, "often", schedule="* * * * *", priority=1)
+    last = fetch_value(connection, "SELECT max(nominal_at) FROM schedule_occurrences")
+    assert edited["next_run_at"] == last + timedelta(minutes=1)
+
+
 def test_a_schedule_that_is_taken_away_leaves_nothing_due(connection: PgConnection, apply: Apply) -> None:
     apply(YEARLY_TOML)
     overdue(connection)

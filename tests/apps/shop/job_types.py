@@ -2,7 +2,7 @@
 
 from marshmallow import Schema, fields
 
-from shared.job_types import JobType, fixed
+from shared.job_types import Definition, JobType, fixed
 
 
 class Order(Schema):
@@ -69,3 +69,6 @@ SHIP = JobType(
     max_attempts=100,
     backoff=fixed(0, jitter=False),
 )
+
+# What should exist without anybody asking for it: `rowcall migrate` makes it so.
+STOCKTAKE = Definition("stocktake", PACK, "@yearly", payload={"order_id": 1})
