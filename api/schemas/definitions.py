@@ -67,7 +67,7 @@ class OccurrenceSchema(Schema):
     """One nominal time, and what became of it."""
 
     nominal_at = fields.AwareDateTime()
-    outcome = fields.Enum(Outcome, by_value=True)
+    outcome = fields.String(validate=validate.OneOf([*Outcome]))
     reason = fields.String(allow_none=True)
     run_id = fields.Integer(allow_none=True)
     revision = fields.Integer()
@@ -94,7 +94,7 @@ class ShownSchema(Schema):
     name = fields.String()
     nominal_at = fields.AwareDateTime()
     wall = fields.String(metadata={"description": "By the clock on the wall, in the definition's zone."})
-    outcome = fields.Enum(Outcome, by_value=True)
+    outcome = fields.String(validate=validate.OneOf([*Outcome]))
     run_at = fields.AwareDateTime(allow_none=True)
     note = fields.String(allow_none=True)
 

@@ -1,0 +1,365 @@
+"""/v1/definitions: what should exist, put, seen, steered, previewed; and whether anybody ticks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import flask
+import pytest
+
+from shared import database
+from shared.definitions.content_schema import FIELDS
+from tests.api.conftest import Call, told
+from tests.definitions.making import overdue, row_of
+
+NIGHTLY = {
+    "job_type": "cleanup_nightly",
+    "payload": {"day": "{date-1}"},
+    "schedule": "30 2 * * *",
+    "time_zone": "Europe/Berlin",
+    "max_lateness": "6h",
+}
+INVALID = "urn:rowcall:problem:definition-invalid"
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name of this test's own: they share the database."""
+    return "".join(sign if sign.isalnum() else "-" for sign in request.node.name.lower())[-90:].strip("-")
+
+
+@pytest.fixture
+def path(name: str) -> str:
+    """Where the definition of this name is."""
+    return f"/v1/definitions/{name}"
+
+
+@pytest.fixture
+def nightly(call: Call, path: str) -> dict[str, Any]:
+    """The definition of this name, just made."""
+    return told(call("PUT", path, json=NIGHTLY))
+
+
+def rows(answer: Any) -> list[dict[str, Any]]:
+    assert (answer.status_code, isinstance(answer.json, list)) == (200, True)
+    found: list[dict[str, Any]] = answer.json
+    return found
+
+
+# Put, get, delete.
+
+
+def test_a_definition_is_made_with_201_and_kept_with_200(call: Call, path: str, name: str) -> None:
+    made = call("PUT", path, json=NIGHTLY)
+    again = call("PUT", path, json=NIGHTLY)
+    changed = call("PUT", path, json={**NIGHTLY, "priority": 5})
+    assert [answer.status_code for answer in (made, again, changed)] == [201, 200, 200]
+    assert [told(answer)["revision"] for answer in (made, again, changed)] == [1, 1, 2]
+    assert again.json == made.json
+    assert (told(made)["name"], told(made)["managed_by"]) == (name, "api")
+    assert call("GET", path).json == changed.json
+
+
+def test_an_answer_has_every_field_and_times_with_offset(nightly: dict[str, Any], call: Call, path: str) -> None:
+    state = {"name", "revision", "managed_by", "next_run_at", "paused_at", "created_at", "updated_at"}
+    assert set(nightly) == {*FIELDS, *state}
+    choices = ("catch_up", "overlap", "missing_time", "repeated_time")
+    assert [nightly[field] for field in choices] == ["latest", "skip", "after", "once"]
+    assert (nightly["max_lateness"], nightly["jitter"], nightly["queue"]) == (21600.0, 0.0, None)
+    assert nightly["next_run_at"].endswith("+00:00")
+
+
+def test_what_get_answers_can_be_put_again(nightly: dict[str, Any], call: Call, path: str) -> None:
+    assert (call("PUT", path, json=nightly).status_code, call("GET", path).json) == (200, nightly)
+    # What only tells how it is now is ignored, whatever it says.
+    answer = call("PUT", path, json={**nightly, "revision": 77, "next_run_at": "never", "paused_at": True})
+    assert answer.json == nightly
+    edited = told(call("PUT", path, json={**nightly, "schedule": "45 2 * * *"}))
+    assert (edited["schedule"], edited["max_lateness"], edited["revision"]) == ("45 2 * * *", 21600.0, 2)
+
+
+def test_put_replaces_the_whole_content(nightly: dict[str, Any], call: Call, path: str) -> None:
+    assert nightly["schedule"] is not None
+    replaced = told(call("PUT", path, json={"job_type": "noop"}))
+    assert (replaced["schedule"], replaced["payload"], replaced["max_lateness"]) == (None, {}, None)
+    assert replaced["next_run_at"] is None
+
+
+def test_a_deleted_definition_is_not_found_until_it_is_put_again(
+    nightly: dict[str, Any], call: Call, path: str
+) -> None:
+    deleted = call("DELETE", path)
+    assert (deleted.status_code, deleted.data) == (204, b"")
+    for method, at in (
+        *(("GET", path), ("DELETE", path), ("GET", f"{path}/occurrences"), ("GET", f"{path}/preview")),
+        *(("POST", f"{path}/{event}") for event in ("pause", "resume", "run-now")),
+    ):
+        missing = call(method, at)
+        assert (missing.status_code, missing.mimetype) == (404, "application/problem+json")
+        assert "there is no definition" in told(missing)["detail"]
+    back = call("PUT", path, json=NIGHTLY)
+    assert (back.status_code, told(back)["revision"]) == (201, nightly["revision"] + 1)
+
+
+def test_all_definitions_are_listed_by_name(call: Call, name: str) -> None:
+    for letter in "ba":
+        call("PUT", f"/v1/definitions/{name}.{letter}", json={"job_type": "noop"})
+    listed = [one["name"] for one in rows(call("GET", "/v1/definitions"))]
+    assert listed == sorted(listed)
+    assert {f"{name}.a", f"{name}.b"} <= set(listed)
+
+
+@pytest.mark.parametrize("at", ["a%00b", "%ff", "A", "x" * 3000, "%F0%9F%98%80", "a%20b", ".."])
+def test_what_can_be_no_name_is_not_found(call: Call, at: str) -> None:
+    for method, end in (("GET", ""), ("DELETE", ""), ("POST", "/pause"), ("GET", "/preview")):
+        assert call(method, f"/v1/definitions/{at}{end}").status_code == 404
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"job_type": None}, "job_type"),
+        ({"job_type": 7}, "job_type"),
+        ({"job_type": "nop"}, "job_type"),
+        ({"payload": [1]}, "payload"),
+        ({"payload": {"day": "{yesterday}"}}, "payload"),
+        ({"payload": {"day": "soon"}}, "payload"),
+        ({"payload": {}}, "payload"),
+        ({"payload": {"day": "\0"}}, "payload"),
+        ({"payload": {"day": "\ud800"}}, "payload"),
+        ({"schedule": ""}, "schedule"),
+        ({"schedule": "60 * * * *"}, "schedule"),
+        ({"schedule": {}}, "schedule"),
+        ({"time_zone": "Berlin"}, "time_zone"),
+        ({"time_zone": None}, "time_zone"),
+        ({"catch_up": "some"}, "catch_up"),
+        ({"max_lateness": "soon"}, "max_lateness"),
+        ({"max_lateness": [6]}, "max_lateness"),
+        ({"max_lateness": -1}, "max_lateness"),
+        ({"overlap": 1}, "overlap"),
+        ({"jitter": 1e300}, "jitter"),
+        ({"missing_time": ""}, "missing_time"),
+        ({"repeated_time": "never"}, "repeated_time"),
+        ({"queue": "E-Mail"}, "queue"),
+        ({"priority": "1"}, "priority"),
+        ({"priority": 10**30}, "priority"),
+        ({"max_attempts": 0}, "max_attempts"),
+        ({"cron": "* * * * *"}, "cron"),
+        ({"name": "another"}, "name"),
+        ({"name": None}, "name"),
+    ],
+    ids=str,
+)
+def test_a_wrong_field_is_named_and_nothing_kept(call: Call, path: str, wrong: dict[str, Any], field: str) -> None:
+    refused = call("PUT", path, json={**NIGHTLY, **wrong})
+    assert (refused.status_code, refused.mimetype) == (422, "application/problem+json")
+    assert (told(refused)["type"], list(told(refused)["errors"])) == (INVALID, [field])
+    assert call("GET", path).status_code == 404
+
+
+def test_everything_that_is_wrong_is_told_in_one_answer(call: Call, path: str) -> None:
+    refused = call("PUT", path, json={"schedule": "* *", "time_zone": 1, "jitter": "x", "colour": "red"})
+    assert set(told(refused)["errors"]) == {"job_type", "schedule", "time_zone", "jitter", "colour"}
+    assert f"definition '{path.rpartition('/')[2]}', jitter: 'x' is no duration" in told(refused)["detail"]
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"[]", 422), (b'"x"', 422), (b"null", 422), (b"{", 400), (b"", 400)])
+def test_a_body_must_be_an_object(call: Call, path: str, body: bytes, status: int) -> None:
+    refused = call("PUT", path, data=body, content_type="application/json")
+    assert (refused.status_code, refused.mimetype) == (status, "application/problem+json")
+
+
+def test_a_name_that_cannot_be_is_refused_as_a_field(call: Call) -> None:
+    refused = call("PUT", "/v1/definitions/Nightly", json=NIGHTLY)
+    assert (refused.status_code, list(told(refused)["errors"])) == (422, ["name"])
+
+
+@pytest.mark.parametrize("scope", ["enqueue", "read", "operate"])
+def test_reading_needs_read_and_everything_else_operate(call: Call, path: str, scope: str) -> None:
+    reading = [("GET", "/v1/definitions"), *(("GET", path + end) for end in ("", "/occurrences", "/preview"))]
+    steering = [("PUT", path), ("DELETE", path), *(("POST", f"{path}/{to}") for to in ("pause", "resume", "run-now"))]
+    for routes, needed in ((reading, "read"), (steering, "operate")):
+        for method, at in routes:
+            body = {"json": {"job_type": "noop"}} if method == "PUT" else {}
+            answer = call(method, at, scope=scope, **body)
+            assert (answer.status_code == 403) == (scope != needed), (method, at, answer.status_code)
+            assert answer.status_code in (200, 201, 202, 204, 403, 404)
+
+
+# Steer.
+
+
+def test_a_pause_keeps_the_next_time_and_resume_ends_it(
+    nightly: dict[str, Any], call: Call, path: str, module_url: str, name: str
+) -> None:
+    paused = told(call("POST", f"{path}/pause", scope="operate"))
+    assert paused["paused_at"] is not None
+    assert call("GET", path).json == paused
+    resumed = told(call("POST", f"{path}/resume", scope="operate"))
+    assert (resumed["paused_at"], resumed["next_run_at"]) == (None, nightly["next_run_at"])
+    with database.transaction(module_url) as connection:
+        [*_, first, second] = database.fetch_all(
+            connection,
+            "SELECT * FROM audit_log WHERE subject = 'definition' AND subject_id = %(id)s ORDER BY id",
+            row_of(connection, name),
+        )
+    assert (first["who"], first["action"], second["action"]) == ("api:test operate", "pause", "resume")
+    assert first["request_id"] is not None
+
+
+def test_a_run_by_hand_is_found_where_the_answer_says_and_a_replay_is_200(
+    nightly: dict[str, Any], call: Call, path: str, module_url: str, name: str
+) -> None:
+    assert nightly["revision"] == 1
+    first = call("POST", f"{path}/run-now", scope="operate")
+    again = call("POST", f"{path}/run-now", scope="operate")
+    assert (first.status_code, told(first)["replayed"]) == (202, False)
+    assert (again.status_code, told(again)) == (200, {"run_id": told(first)["run_id"], "replayed": True})
+    run = told(call("GET", first.headers["Location"]))
+    assert first.headers["Location"] == again.headers["Location"]
+    assert (run["id"], run["job_type"], run["created_by"]) == (
+        *(told(first)["run_id"], "cleanup_nightly", "api:test operate"),
+    )
+    with database.transaction(module_url) as connection:
+        assert run["definition_id"] == row_of(connection, name)["id"]
+
+
+def test_occurrences_come_with_what_became_of_them_the_latest_first(
+    call: Call, path: str, module_url: str, name: str
+) -> None:
+    call("PUT", path, json={"job_type": "noop", "schedule": "@yearly"})
+    assert rows(call("GET", f"{path}/occurrences")) == []
+    with database.transaction(module_url) as connection:
+        overdue(connection, name)
+    call("POST", f"{path}/pause")
+    occurred = rows(call("GET", f"{path}/occurrences"))
+    assert [one["outcome"] for one in occurred] == ["enqueued", "missed", "missed"]
+    assert [set(one) for one in occurred] == [
+        {"nominal_at", "outcome", "reason", "run_id", "revision", "created_at"}
+    ] * 3
+    assert told(call("GET", f"/v1/runs/{occurred[0]['run_id']}"))["scheduled_for"] == occurred[0]["nominal_at"]
+    assert rows(call("GET", f"{path}/occurrences?limit=1")) == occurred[:1]
+    for limit in ("0", "201", "x", "1e3", "NaN"):
+        assert call("GET", f"{path}/occurrences?limit={limit}").status_code == 422
+
+
+# Preview.
+
+
+@pytest.fixture
+def preview(nightly: dict[str, Any], call: Call, path: str) -> Callable[..., Any]:
+    """Ask for a preview of the nightly definition."""
+    return lambda **query: call("GET", f"{path}/preview", scope="read", query_string=query)
+
+
+def test_the_next_times_are_told_by_the_wall_of_the_zone(preview: Callable[..., Any], name: str) -> None:
+    assert len(rows(preview())) == 10
+    first, second = rows(preview(**{"from": "2026-03-28 12:00", "count": "2"}))
+    assert first == {
+        "name": name,
+        "nominal_at": "2026-03-29T01:00:00+00:00",
+        "wall": "Sun 2026-03-29 03:00 CEST",
+        "outcome": "enqueued",
+        "run_at": "2026-03-29T01:00:00+00:00",
+        "note": "02:30 does not exist on 2026-03-29 in Europe/Berlin: runs at 03:00",
+    }
+    assert (second["wall"], second["note"]) == ("Mon 2026-03-30 02:30 CEST", None)
+
+
+def test_a_preview_goes_up_to_a_moment_or_through_an_outage(preview: Callable[..., Any]) -> None:
+    until = rows(preview(**{"from": "2026-03-28T00:00:00+01:00", "until": "2026-03-30T00:00:00+02:00"}))
+    assert [(one["nominal_at"], one["outcome"]) for one in until] == [
+        ("2026-03-28T01:30:00+00:00", "enqueued"),
+        ("2026-03-29T01:00:00+00:00", "enqueued"),
+    ]
+    asleep = rows(preview(**{"from": "2026-03-28 00:00", "asleep": "2026-03-29 08:00"}))
+    assert [(one["nominal_at"], one["outcome"], one["run_at"]) for one in asleep] == [
+        ("2026-03-28T01:30:00+00:00", "missed", None),
+        ("2026-03-29T01:00:00+00:00", "enqueued", "2026-03-29T01:00:00+00:00"),
+    ]
+
+
+def test_a_preview_of_all_the_years_there_are_is_a_page_of_it(preview: Callable[..., Any]) -> None:
+    ages = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}
+    assert len(rows(preview(**ages))) == 1000
+    assert len(rows(preview(**{"from": ages["from"], "asleep": ages["until"]}))) == 1000
+    assert rows(preview(**{"from": "9999-01-02T00:00:00Z"})) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"from": "NaN"}, "from"),
+        ({"from": ""}, "from"),
+        ({"from": "0000-01-01"}, "from"),
+        ({"from": "99999-01-01"}, "from"),
+        ({"from": "0001-01-01T00:00:00+14:00"}, "from"),
+        ({"from": "9999-12-31T23:59:59-12:00"}, "from"),
+        ({"from": "\0"}, "from"),
+        ({"from": "in 999999999999 weeks"}, "from"),
+        ({"until": "soon"}, "until"),
+        ({"until": "yesterday"}, "until"),
+        ({"from": "tomorrow", "asleep": "today"}, "asleep"),
+        ({"asleep": "x" * 5000}, "asleep"),
+        ({"until": "tomorrow", "asleep": "tomorrow"}, "asleep"),
+        ({"count": "0"}, "count"),
+        ({"count": "1001"}, "count"),
+        ({"count": "9" * 5000}, "count"),
+        ({"count": "NaN"}, "count"),
+        ({"count": ""}, "count"),
+    ],
+    ids=str,
+)
+def test_a_wrong_question_is_named(preview: Callable[..., Any], query: dict[str, str], field: str) -> None:
+    refused = preview(**query)
+    assert (refused.status_code, refused.mimetype) == (422, "application/problem+json")
+    errors = told(refused)["errors"]
+    assert list(errors.get("query", errors)) == [field]
+    assert len(refused.data) < 2000
+
+
+# What describes itself.
+
+
+def test_openapi_says_what_is_sent_and_what_is_answered(call: Call) -> None:
+    described = told(call("GET", "/openapi.json"))["components"]["schemas"]
+    wanted, answered = described["WantedDefinition"], described["Definition"]
+    assert wanted["required"] == ["job_type"]
+    assert wanted["properties"]["max_lateness"]["type"] == ["number", "string", "null"]
+    assert wanted["properties"]["jitter"]["type"] == ["number", "string"]
+    assert wanted["properties"]["catch_up"]["default"] == "latest"
+    assert sorted(answered["required"]) == sorted(answered["properties"]) == sorted(wanted["properties"])
+    assert answered["properties"]["max_lateness"]["type"] == ["number", "null"]
+    assert answered["properties"]["overlap"]["enum"] == ["allow", "skip"]
+    assert not any("default" in field for field in answered["properties"].values())
+    for described_fields in (wanted["properties"], answered["properties"]):
+        told_only = {name for name, field in described_fields.items() if field.get("readOnly")}
+        assert told_only == set(described_fields) - set(FIELDS)
+
+
+# Whether anybody ticks.
+
+
+def test_ready_turns_into_degraded_while_no_worker_ticks(app: flask.Flask, module_url: str) -> None:
+    client = app.test_client()
+    tick_was(module_url, "now()")
+    assert client.get("/readyz").json == {"status": "ready"}
+    tick_was(module_url, "'2026-01-02T03:04:05Z'")
+    degraded = client.get("/readyz")
+    # No reason to take the API out of service.
+    assert degraded.status_code == 200
+    assert told(degraded) == {
+        "status": "degraded",
+        "since": "2026-01-02T03:04:05+00:00",
+        "reason": "no worker has ticked the schedules since then: look at cron, or at `rowcall worker run`",
+    }
+
+
+def tick_was(url: str, moment: str) -> None:
+    """When a worker last ticked."""
+    with database.transaction(url) as connection:
+        database.fetch_all(connection, f"UPDATE schedule_ticks SET ticked_at = {moment}")
