@@ -34,6 +34,9 @@ class RunSchema(Schema):
     """A run, with its status and what happened so far."""
 
     id = fields.Integer()
+    definition_id = fields.Integer(
+        allow_none=True, metadata={"description": "The definition that asked for it; created_by has its name."}
+    )
     job_type = fields.String()
     status = fields.String(validate=validate.OneOf([*Status]))
     payload = fields.Dict(keys=fields.String())
