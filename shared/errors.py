@@ -85,7 +85,8 @@ class DefinitionNotFound(RowcallError):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"there is no definition {name!r}; `rowcall definitions list` shows those that are")
+        # No name is longer than that.
+        super().__init__(f"there is no definition {name[:100]!r}; `rowcall definitions list` shows those that are")
 
 
 class KeyConflict(RowcallError):
