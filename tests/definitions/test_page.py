@@ -1,0 +1,215 @@
+"""docs/schedules.md: each example is accepted by the real code, and each table is what it computes."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import flask
+import pytest
+import structlog
+
+from api.app import create_app
+from shared import api_keys, cli, database
+from shared.definitions import SILENCE_SECONDS, Content, apply_code, apply_file, checked, preview, told
+from shared.definitions.content_schema import FIELDS
+from shared.definitions.file import read_file
+from shared.definitions.tick import PUNCTUAL
+from shared.job_types import Catalogue
+from shared.schedule import Times, rendered, zone_named
+from shared.settings import Settings
+from tests.definitions.making import ADMIN, CATALOGUE
+from tests.processes import ROOT
+
+PAGE = (ROOT / "docs" / "schedules.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BERLIN = zone_named("Europe/Berlin")
+
+
+def blocks(language: str) -> list[str]:
+    """The page's examples in this language."""
+    found = [text for name, text in BLOCKS if name == language]
+    assert found
+    return found
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the table below this heading, without their first line."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    assert len(lines) > 3, heading
+    return [[cell.strip() for cell in line.strip("|").split(" |")] for line in lines[2:]]
+
+
+def quoted(cell: str) -> list[str]:
+    """What stands in backticks."""
+    return re.findall("`([^`]+)`", cell)
+
+
+def test_there_is_no_example_that_nothing_here_tries() -> None:
+    assert {language for language, _ in BLOCKS} == {"toml", "yaml", "sh", "python", "json"}
+
+
+# The three ways to make a definition.
+
+
+def written(folder: Path, language: str) -> Path:
+    """The page's file of definitions, under the name that it gives itself."""
+    [text] = blocks(language)
+    named = re.match(r"# (\w+\.\w+)", text)
+    assert named is not None
+    (folder / named[1]).write_text(text)
+    return folder / named[1]
+
+
+def test_the_files_say_the_same_and_are_accepted(connection: database.PgConnection, tmp_path: Path) -> None:
+    toml, yaml = written(tmp_path, "toml"), written(tmp_path, "yaml")
+    assert read_file(toml) == read_file(yaml)
+    assert {one.kind for one in apply_file(connection, toml, CATALOGUE, ADMIN)} == {"created"}
+
+
+def test_the_code_is_accepted(
+    connection: database.PgConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [text] = blocks("python")
+    (tmp_path / "of_the_page.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    [made] = apply_code(connection, Catalogue(importlib.import_module("of_the_page")), ADMIN)
+    assert (made.name, made.kind) == ("monthly-stocktake", "created")
+
+
+def commands(program: str) -> list[list[str]]:
+    """The page's commands of this program, as a shell splits them."""
+    text = "\n".join(blocks("sh")).replace("\\\n", " ")
+    lines = [shlex.split(line) for line in text.splitlines() if line and not line.startswith("#")]
+    assert {line[0] for line in lines} == {"rowcall", "curl"}
+    return [line[1:] for line in lines if line[0] == program]
+
+
+def test_the_commands_do_what_they_are_told(
+    fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, "toml")
+    monkeypatch.setenv("DATABASE_URL", fresh_url)
+    monkeypatch.chdir(tmp_path)
+    of_the_page = commands("rowcall")
+    for arguments in of_the_page:
+        monkeypatch.setattr(sys, "argv", ["rowcall", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code in (0, None), capsys.readouterr().err
+    assert len(of_the_page) > 10
+
+
+@pytest.fixture
+def app(fresh_url: str) -> Iterator[flask.Flask]:
+    """The API of a database of this test's own."""
+    app = create_app(fresh_url)
+    yield app
+    app.extensions["database"].dispose()
+    structlog.reset_defaults()
+
+
+def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        key = api_keys.create_key(connection, "page", ["operate", "read"])
+    statuses = []
+    for arguments in commands("curl"):
+        [url] = [argument for argument in arguments if argument.startswith("http://127.0.0.1:8000/")]
+        options = dict(itertools.pairwise(arguments))
+        headers = [arguments[place + 1].split(": ", 1) for place, one in enumerate(arguments) if one == "-H"]
+        answer = app.test_client().open(
+            url.removeprefix("http://127.0.0.1:8000"),
+            method=options.get("-X", "GET"),
+            headers=[(name, value.replace("$KEY", key)) for name, value in headers],
+            data=options.get("-d"),
+        )
+        statuses.append((answer.status_code, len(json.loads(answer.data))))
+    assert statuses == [(201, len(FIELDS) + 7), (200, 3)]
+
+
+# Tables.
+
+
+def test_all_fields_are_told_with_their_defaults() -> None:
+    defaults = told(checked("nightly", {"job_type": "noop"}, CATALOGUE))
+    rows = table("Fields")
+    assert [quoted(name)[0] for name, *_ in rows] == list(FIELDS)
+    for name, default, _ in rows[1:]:
+        assert json.loads(quoted(default)[0]) == defaults[quoted(name)[0]]
+
+
+def test_expressions_come_when_the_page_says() -> None:
+    for expressions, when, first in table("Expressions"):
+        for expression in quoted(expressions):
+            times = Times.of(expression, "UTC")
+            found = times.next_after(datetime(2026, 1, 1, tzinfo=UTC))
+            assert found is not None
+            assert f"{found:%a %Y-%m-%d %H:%M}" == quoted(first)[0], expression
+            if expression.startswith("@"):
+                assert times.expression.cron == quoted(when)[0]
+
+
+def test_what_the_page_says_is_refused_is_refused() -> None:
+    [sentence] = re.findall(r"^What never comes.*refused", PAGE, re.MULTILINE)
+    for refused in ("0 0 31 2 *", "@reboot", "0 0 ? * *", "0 0 0 * * *"):
+        with pytest.raises(Exception, match=r"never comes|not supported"):
+            Times.of(refused, "UTC")
+    assert quoted(sentence) == ["0 0 31 2 *", "?", "@reboot"]
+
+
+def test_placeholders_become_what_the_page_says() -> None:
+    nominal = datetime(2026, 3, 30, 2, 30, tzinfo=BERLIN)
+    assert "Monday\n2026-03-30 02:30 in Europe/Berlin" in PAGE
+    for placeholder, becomes in table("Payloads that name the time"):
+        assert rendered({"a": quoted(placeholder)[0]}, nominal, BERLIN) == {"a": quoted(becomes)[0]}
+
+
+def settings_of(cell: str) -> dict[str, Any]:
+    """Settings as the page writes them: those of TOML."""
+    return tomllib.loads("\n".join(quoted(cell)))
+
+
+def content(**fields: Any) -> Content:
+    return checked("nightly", {"job_type": "noop", **fields}, CATALOGUE)
+
+
+def test_clocks_change_as_the_page_says() -> None:
+    rows = table("When clocks change")
+    assert {row[0] for row in rows} == {"2026-03-29", "2026-10-25"}
+    for date, schedule, settings, runs in rows:
+        times = content(schedule=quoted(schedule)[0], time_zone="Europe/Berlin", **settings_of(settings)).times()
+        assert times is not None
+        start = datetime.fromisoformat(date).replace(tzinfo=BERLIN)
+        shown = times.between(start - timedelta(seconds=1), start.replace(hour=4))
+        assert [f"{time.astimezone(BERLIN):%H:%M %Z}" for time in shown] == quoted(runs), (date, schedule, settings)
+
+
+def test_an_outage_leaves_what_the_page_says() -> None:
+    asleep, awake = datetime(2026, 3, 28, 2, 10, tzinfo=UTC), datetime(2026, 3, 28, 8, 10, tzinfo=UTC)
+    assert "nothing was awake from\n02:10 to 08:10, and a definition has the schedule `0 * * * *`" in PAGE
+    for settings, *outcomes in table("After an outage"):
+        chosen = ("hourly", content(schedule="0 * * * *", **settings_of(settings)))
+        assert [one.outcome for one in preview.through_outage([chosen], asleep, awake)] == outcomes, settings
+
+
+def test_the_numbers_on_the_page_are_those_of_the_code() -> None:
+    assert (PUNCTUAL.total_seconds(), SILENCE_SECONDS) == (120, 150)
+    assert f"`ROWCALL_TICK_BOUND` ({Settings().tick_bound})" in PAGE
+
+
+def test_a_silent_cron_shows_as_the_page_says(app: flask.Flask, fresh_url: str) -> None:
+    [text] = blocks("json")
+    since = json.loads(text)["since"]
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "UPDATE schedule_ticks SET ticked_at = %(since)s", {"since": since})
+    assert app.test_client().get("/readyz").json == json.loads(text)
