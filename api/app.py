@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import flask
-from flask_smorest import Api
 
-from api import database, errors, request_log
+from api import database, interface, request_log
 from api.routes import definitions, explain, ops, runs
 from shared import logs, settings
 from shared.database import engine
@@ -18,23 +15,13 @@ from shared.schema import check_revision
 BODY_BYTES = 256 * 1024
 
 
-class ProblemApi(Api):  # type: ignore[misc]  # flask-smorest carries no types
-    """flask-smorest's Api, answering errors as problem documents."""
-
-    ERROR_SCHEMA = errors.ProblemSchema
-
-    def _register_error_handlers(self) -> None:
-        """flask-smorest's hook for an application's own form of errors."""
-        errors.register(self._app)
-
-
 def create_app(database_url: str) -> flask.Flask:
     """The application on this database, which must have this code's schema."""
     chosen = settings.read()
     logs.configure(chosen)
     catalogue()  # a wrong declaration must stop the start, not the first request
     app = flask.Flask("rowcall", static_folder=None)
-    app.config.update(_config())
+    app.config.update(interface.CONFIG, MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
     pool = engine(database_url, pool_size=chosen.api_threads)
     with database.reachable(pool) as connection:
@@ -43,24 +30,8 @@ def create_app(database_url: str) -> flask.Flask:
     pool.dispose()
     database.attach(app, pool)
     request_log.register(app)
-    interface = ProblemApi(app)
-    interface.register_blueprint(runs.blueprint)
-    interface.register_blueprint(explain.blueprint)
-    interface.register_blueprint(definitions.blueprint)
+    described = interface.Interface(app)
+    for blueprint in (runs.blueprint, explain.blueprint, definitions.blueprint):
+        described.register_blueprint(blueprint)
     app.register_blueprint(ops.blueprint)
     return app
-
-
-def _config() -> dict[str, Any]:
-    return {
-        "MAX_CONTENT_LENGTH": BODY_BYTES,
-        "API_TITLE": "Rowcall",
-        "API_VERSION": "v1",
-        "OPENAPI_VERSION": "3.1.0",
-        "OPENAPI_URL_PREFIX": "/",
-        "OPENAPI_JSON_PATH": "openapi.json",
-        "API_SPEC_OPTIONS": {
-            "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
-            "security": [{"key": []}],
-        },
-    }

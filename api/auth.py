@@ -28,6 +28,8 @@ def needs(scope: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             flask.g.caller = _caller(scope)
             return view(*args, **kwargs)
 
+        # The description of the interface tells it.
+        guarded.__dict__["scope"] = scope
         return guarded
 
     return decorate

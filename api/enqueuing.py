@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import flask
 
+from api.body import BodyBlueprint
 from api.database import transaction
+from api.schemas.runs import RunSchema
 from shared.database import Connection, Row
 from shared.logs import LogEvent, log
 from shared.queue import enqueue, get_run
 
 Answer = tuple[Row, int, dict[str, str]]
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
+    """Describe a route whose view returns what `enqueue_and_answer` gives."""
+
+    def decorate(view: View) -> View:
+        replayed: View = blueprint.alt_response(
+            200,
+            schema=RunSchema,
+            description="The key was seen before with this content: the same run.",
+            headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
+        )(view)
+        described: View = blueprint.response(
+            202, RunSchema, description="The run, which is committed.", headers={"Location": "Location"}
+        )(replayed)
+        return described
+
+    return decorate
 
 
 def enqueue_and_answer(

@@ -39,6 +39,8 @@ class ProblemSchema(marshmallow.Schema):
     status = fields.Integer(required=True)
     detail = fields.String(metadata={"description": "What was wrong here, and what to do."})
     errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
+    current_status = fields.String(metadata={"description": "Where that stands which does not admit it."})
+    allowed_events = fields.List(fields.String(), metadata={"description": "What is possible instead."})
 
 
 def problem(kind: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:

@@ -100,8 +100,10 @@ def resume_definition(name: str) -> dict[str, Any]:
 
 
 @blueprint.post("/<name>/run-now")
-@blueprint.response(202, EnqueuedSchema)
-@blueprint.alt_response(200, schema=EnqueuedSchema, description="Its key had a run already.")
+@blueprint.response(202, EnqueuedSchema, headers={"Location": "Location"})
+@blueprint.alt_response(
+    200, schema=EnqueuedSchema, description="Its key had a run already.", headers={"Location": "Location"}
+)
 @needs("operate")
 def run_definition_now(name: str) -> tuple[Enqueued, int, dict[str, str]]:
     """Enqueue one run beside the schedule."""

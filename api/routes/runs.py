@@ -7,7 +7,7 @@ from typing import Any
 from api.auth import needs
 from api.body import BodyBlueprint
 from api.database import transaction
-from api.enqueuing import Answer, enqueue_and_answer
+from api.enqueuing import Answer, answers_with_a_run, enqueue_and_answer
 from api.schemas.runs import EnqueueHeaders, EnqueueSchema, RunSchema
 from shared.database import Row
 from shared.queue import get_run
@@ -20,8 +20,7 @@ blueprint = BodyBlueprint(
 @blueprint.post("")
 @blueprint.arguments(EnqueueSchema)
 @blueprint.arguments(EnqueueHeaders, location="headers")
-@blueprint.response(202, RunSchema)
-@blueprint.alt_response(200, schema=RunSchema, description="The key was seen before with this content: the same run.")
+@answers_with_a_run(blueprint)
 @needs("enqueue")
 def enqueue_run(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
     """Ask for a run.  It is committed when this answers."""
