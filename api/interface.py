@@ -20,7 +20,7 @@ from api import errors
 PROBLEM = "application/problem+json"
 
 DESCRIPTION = """
-Scheduled background jobs on nothing but PostgreSQL: ask for runs, see what became of them, and steer them.
+Ask for runs, see what became of them, and steer them.
 
 Every call needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` makes one.
 Times are ISO 8601 with offset. Every refusal is a problem document (RFC 9457) whose `type` never changes its meaning.

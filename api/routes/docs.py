@@ -1,0 +1,60 @@
+"""/docs: the description of the interface as a page to read and to try, from files that are all on this machine."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+
+import flask
+import flask_swagger_ui
+
+blueprint = flask.Blueprint("docs", __name__)
+
+OURS = Path(__file__).parents[1] / "docs_page"
+SWAGGER_UI = Path(flask_swagger_ui.__file__).parent / "dist"
+
+# Name under /docs/ -> the file; nothing else is served.
+ASSETS = {
+    "start.js": OURS / "start.js",
+    "swagger-ui-bundle.js": SWAGGER_UI / "swagger-ui-bundle.js",
+    "swagger-ui.css": SWAGGER_UI / "swagger-ui.css",
+    "favicon-32x32.png": SWAGGER_UI / "favicon-32x32.png",
+}
+
+# Everything comes from here and goes nowhere else; the icons stand in the stylesheet.
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+
+
+@blueprint.get("/docs")
+def page() -> flask.Response:
+    """The page.  Nobody needs a key to read it; what it calls needs the one given to its Authorize button."""
+    return _sent(OURS / "index.html")
+
+
+@blueprint.get("/docs/<any({}):name>".format(", ".join(f"'{name}'" for name in ASSETS)))
+def asset(name: str) -> flask.Response:
+    """One of the page's files."""
+    return _sent(ASSETS[name])
+
+
+def _sent(path: Path) -> flask.Response:
+    """A file as a browser may keep it: asked for again each time, sent again only where it has changed."""
+    response = flask.Response(path.read_bytes(), mimetype=mimetypes.guess_type(path.name)[0])
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.add_etag()
+    response.make_conditional(flask.request)
+    return response
