@@ -5,7 +5,7 @@ from __future__ import annotations
 import flask
 
 from api import database, interface, request_log
-from api.routes import definitions, docs, explain, ops, runs
+from api.routes import cleanups, definitions, docs, explain, invoices, ops, reports, runs
 from shared import logs, settings
 from shared.database import engine
 from shared.job_types import catalogue
@@ -31,8 +31,8 @@ def create_app(database_url: str) -> flask.Flask:
     database.attach(app, pool)
     request_log.register(app)
     described = interface.Interface(app)
-    for blueprint in (runs.blueprint, explain.blueprint, definitions.blueprint):
-        described.register_blueprint(blueprint)
+    for resource in (runs, explain, definitions, reports, cleanups, invoices):
+        described.register_blueprint(resource.blueprint)
     app.register_blueprint(docs.blueprint)
     app.register_blueprint(ops.blueprint)
     return app

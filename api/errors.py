@@ -24,6 +24,8 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.ScheduleInvalid: ("time-invalid", 422),
     errors.KeyConflict: ("idempotency-key-reused", 422),
     errors.RunNotFound: ("not-found", 404),
+    errors.UserNotFound: ("user-not-found", 422),
+    errors.InvoiceNotFound: ("not-found", 404),
     errors.TransitionRefused: ("transition-refused", 409),
     errors.RunPruned: ("run-pruned", 409),
     errors.DatabaseUnreachable: ("database-unreachable", 503),
@@ -87,6 +89,8 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"errors": error.fields}
     if isinstance(error, errors.ScheduleInvalid) and error.field:
         return {"errors": {error.field: str(error)}}
+    if isinstance(error, errors.UserNotFound):
+        return {"errors": {"user_id": str(error)}}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     return {}

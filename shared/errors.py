@@ -223,7 +223,7 @@ class UserNotFound(Permanent):
     """No user has this id."""
 
     def __init__(self, user_id: int) -> None:
-        super().__init__(f"there is no user {user_id}; correct the payload's user_id")
+        super().__init__(f"there is no user {user_id}; correct user_id")
 
 
 class TimeZoneUnknown(Permanent):
@@ -240,7 +240,7 @@ class InvoiceNotFound(Permanent):
     """No invoice has this id."""
 
     def __init__(self, invoice_id: int) -> None:
-        super().__init__(f"there is no invoice {invoice_id}; correct the payload's invoice_id")
+        super().__init__(f"there is no invoice {invoice_id}; correct invoice_id")
 
 
 class CacheNameUnknown(Permanent):

@@ -6,7 +6,7 @@ Days and weeks are dates in a payload; which zone they are days of, the business
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from marshmallow import INCLUDE, Schema, ValidationError, fields, validate, validates_schema
@@ -29,6 +29,16 @@ def _id() -> fields.Integer:
     return fields.Integer(required=True, strict=True, validate=validate.Range(1, LARGEST_ID))
 
 
+def _day(**options: Any) -> fields.Date:
+    return fields.Date(required=True, validate=_check_years, **options)
+
+
+def _check_years(day: date) -> None:
+    """A day has one before it and one after it, in every zone."""
+    if not 2000 <= day.year <= 9998:
+        raise ValidationError("must be a day of the years 2000 to 9998")
+
+
 class AnyPayload(Schema):
     """Takes whatever is sent."""
 
@@ -43,8 +53,8 @@ class AnyPayload(Schema):
 class DateRange(Schema):
     """From one day to another, both included."""
 
-    first = fields.Date(required=True, data_key="from")
-    last = fields.Date(required=True, data_key="to")
+    first = _day(data_key="from")
+    last = _day(data_key="to")
 
     @validates_schema
     def check_week(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -63,13 +73,13 @@ class WeeklyReport(Schema):
 class Day(Schema):
     """Which day."""
 
-    day = fields.Date(required=True)
+    day = _day()
 
 
 class SalesDate(Schema):
     """Which day's sales."""
 
-    date = fields.Date(required=True)
+    date = _day()
 
 
 class Invoice(Schema):

@@ -133,7 +133,7 @@ def test_the_week_before_stands_apart_and_others_do_not_count(connection: PgConn
 
 
 def test_a_user_that_is_not_there_is_named(connection: PgConnection) -> None:
-    with pytest.raises(UserNotFound, match="there is no user 404404; correct the payload's user_id"):
+    with pytest.raises(UserNotFound, match="there is no user 404404; correct user_id"):
         weekly_figures(connection, 404404, MONDAY, SUNDAY)
 
 

@@ -1,0 +1,26 @@
+"""/v1/cleanups: ask for a day's cleanup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api.auth import needs
+from api.body import BodyBlueprint
+from api.enqueuing import Answer, answers_with_a_run, enqueue_and_answer
+from api.schemas.runs import EnqueueHeaders
+from shared.job_types.builtin import CLEANUP_NIGHTLY
+
+blueprint = BodyBlueprint("cleanups", __name__, url_prefix="/v1/cleanups", description="Deleting what nobody needs.")
+
+
+@blueprint.post("")
+@blueprint.arguments(CLEANUP_NIGHTLY.schema)
+@blueprint.arguments(EnqueueHeaders, location="headers")
+@answers_with_a_run(blueprint)
+@needs("enqueue")
+def clean_up(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
+    """Delete the sessions and cache entries that nobody needs any more at a day's end (UTC).
+
+    Without an `Idempotency-Key` the day is the key.
+    """
+    return enqueue_and_answer(CLEANUP_NIGHTLY.name, CLEANUP_NIGHTLY.schema().dump(wanted), headers["idempotency_key"])

@@ -1,0 +1,158 @@
+"""What the small SaaS asks for by its own words: reports, cleanups, charges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shared import database
+from shared.database import PgConnection, fetch_all, fetch_one, fetch_value
+from tests.api.conftest import Call, told
+
+WEEK = {"from": "2026-03-23", "to": "2026-03-29"}
+OTHER_WEEK = {"from": "2026-03-30", "to": "2026-04-05"}
+
+ROWS = """
+INSERT INTO users (email, name) SELECT number || '@example.com', 'Somebody' FROM generate_series(1, 3) AS number;
+INSERT INTO invoices (user_id, number, amount_minor, currency, due_on)
+SELECT 1, 'R-' || number, 4900, 'EUR', '2026-03-24' FROM generate_series(1, 3) AS number
+"""
+
+# Path, body, and the run that is made of it.
+ASKED = [
+    (
+        "/v1/reports/weekly",
+        {"user_id": 1, "date_range": WEEK},
+        "send_weekly_report",
+        {"user_id": 1, "date_range": WEEK},
+        "weekly_report:1:2026-03-23",
+    ),
+    ("/v1/cleanups", {"day": "2026-03-23"}, "cleanup_nightly", {"day": "2026-03-23"}, "cleanup:2026-03-23"),
+    ("/v1/invoices/1/charge", None, "charge_invoice", {"invoice_id": 1}, "invoice_charge:1"),
+]
+
+
+@pytest.fixture(scope="module")
+def rows(module_url: str) -> Iterator[PgConnection]:
+    """A look at the database, in which there are three users and three invoices."""
+    connection = database.connect(module_url)
+    connection.autocommit = True
+    fetch_all(connection, ROWS)
+    yield connection
+    connection.close()
+
+
+def stored(rows: PgConnection) -> int:
+    found: int = fetch_value(rows, "SELECT count(*) FROM job_runs")
+    return found
+
+
+@pytest.mark.parametrize(("path", "body", "job_type", "payload", "key"), ASKED)
+def test_it_becomes_one_run_under_the_key_of_the_business_fact(
+    call: Call, rows: PgConnection, path: str, body: dict[str, Any] | None, job_type: str, payload: object, key: str
+) -> None:
+    accepted = call("POST", path, scope="enqueue", json=body)
+    assert accepted.status_code == 202
+    run = told(call("GET", accepted.headers["Location"]))
+    assert run == accepted.json
+    assert (run["job_type"], run["payload"], run["idempotency_key"]) == (job_type, payload, key)
+    assert run["created_by"] == "test enqueue"
+    again = call("POST", path, scope="enqueue", json=body)
+    assert (again.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
+    assert (again.headers["Location"], again.json) == (accepted.headers["Location"], accepted.json)
+
+
+@pytest.mark.parametrize(("path", "body", "job_type", "payload", "key"), ASKED)
+def test_a_key_of_the_callers_own_is_taken_instead(
+    call: Call, rows: PgConnection, path: str, body: dict[str, Any] | None, job_type: str, payload: object, key: str
+) -> None:
+    own = {"Idempotency-Key": f"mine:{job_type}"}
+    first, again = (call("POST", path, json=body, headers=own) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert told(first)["idempotency_key"] == f"mine:{job_type}"
+
+
+def test_one_namespace_of_keys_holds_for_all_routes(call: Call, rows: PgConnection) -> None:
+    body = {"user_id": 2, "date_range": WEEK}
+    report = call("POST", "/v1/reports/weekly", json=body)
+    run = call("POST", "/v1/runs", json={"job_type": "send_weekly_report", "payload": body})
+    assert (run.status_code, run.headers["Location"]) == (200, report.headers["Location"])
+    key = {"Idempotency-Key": "weekly_report:2:2026-03-23"}
+    other = call("POST", "/v1/cleanups", json={"day": "2026-03-24"}, headers=key)
+    assert (other.status_code, told(other)["type"]) == (422, "urn:rowcall:problem:idempotency-key-reused")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/reports/weekly", {"date_range": WEEK}, "user_id"),
+        ("/v1/reports/weekly", {"user_id": "1", "date_range": WEEK}, "user_id"),
+        ("/v1/reports/weekly", {"user_id": 0, "date_range": WEEK}, "user_id"),
+        ("/v1/reports/weekly", {"user_id": 2**63, "date_range": WEEK}, "user_id"),
+        ("/v1/reports/weekly", {"user_id": 1}, "date_range"),
+        ("/v1/reports/weekly", {"user_id": 1, "date_range": {"from": "2026-03-23"}}, "to"),
+        ("/v1/reports/weekly", {"user_id": 1, "date_range": {**WEEK, "to": "2026-03-30"}}, "to"),
+        ("/v1/reports/weekly", {"user_id": 1, "date_range": {**WEEK, "from": "9999-12-31"}}, "from"),
+        ("/v1/reports/weekly", {"user_id": 1, "date_range": WEEK, "colour": "red"}, "colour"),
+        ("/v1/cleanups", {}, "day"),
+        ("/v1/cleanups", {"day": "yesterday"}, "day"),
+        ("/v1/cleanups", {"day": "1999-12-31"}, "day"),
+        ("/v1/cleanups", {"day": "9999-12-31"}, "day"),
+        ("/v1/cleanups", {"day": "2026-03-23T00:00:00Z"}, "day"),
+    ],
+)
+def test_a_wrong_field_is_named_and_nothing_stored(
+    call: Call, rows: PgConnection, path: str, body: dict[str, Any], field: str
+) -> None:
+    before = stored(rows)
+    refused = call("POST", path, json=body)
+    assert (refused.status_code, refused.mimetype) == (422, "application/problem+json")
+    assert f'"{field}"' in refused.text
+    assert stored(rows) == before
+
+
+def test_a_user_that_does_not_exist_is_a_wrong_field_and_its_key_is_free_afterwards(
+    call: Call, rows: PgConnection
+) -> None:
+    before = stored(rows)
+    body = {"user_id": 404, "date_range": WEEK}
+    refused = call("POST", "/v1/reports/weekly", json=body)
+    assert (refused.status_code, told(refused)["type"]) == (422, "urn:rowcall:problem:user-not-found")
+    assert told(refused)["errors"] == {"user_id": "there is no user 404; correct user_id"}
+    assert stored(rows) == before
+    fetch_all(
+        rows, "INSERT INTO users (id, email, name) OVERRIDING SYSTEM VALUE VALUES (404, 'late@example.com', 'Late')"
+    )
+    assert call("POST", "/v1/reports/weekly", json=body).status_code == 202
+
+
+@pytest.mark.parametrize("invoice_id", ["0", "404", str(2**63), "9" * 100, "one"])
+def test_an_invoice_that_does_not_exist_is_a_404_and_nothing_stored(
+    call: Call, rows: PgConnection, invoice_id: str
+) -> None:
+    before = stored(rows)
+    refused = call("POST", f"/v1/invoices/{invoice_id}/charge")
+    assert (refused.status_code, told(refused)["type"]) == (404, "urn:rowcall:problem:not-found")
+    assert stored(rows) == before
+
+
+def test_what_was_accepted_is_answered_again_though_its_user_is_gone(call: Call, rows: PgConnection) -> None:
+    body = {"user_id": 3, "date_range": OTHER_WEEK}
+    accepted = call("POST", "/v1/reports/weekly", json=body)
+    assert accepted.status_code == 202
+    assert fetch_one(rows, "DELETE FROM users WHERE id = 3 RETURNING id") == {"id": 3}
+    again = call("POST", "/v1/reports/weekly", json=body)
+    assert (again.status_code, again.json) == (200, accepted.json)
+
+
+@pytest.mark.parametrize("scope", ["read", "operate"])
+def test_a_key_without_the_scope_enqueue_neither_adds_nor_learns_anything(
+    call: Call, rows: PgConnection, scope: str
+) -> None:
+    before = stored(rows)
+    unknown = ("/v1/reports/weekly", {"user_id": 405, "date_range": WEEK}), ("/v1/invoices/404/charge", None)
+    for path, body in (*(asked[:2] for asked in ASKED), *unknown):
+        assert call("POST", path, scope=scope, json=body).status_code == 403
+    assert stored(rows) == before
