@@ -5,7 +5,7 @@ from __future__ import annotations
 import flask
 
 from api import database, interface, request_log
-from api.routes import cleanups, definitions, docs, explain, invoices, ops, reports, runs
+from api.routes import cleanups, definitions, docs, effects, explain, invoices, ops, reports, runs
 from shared import logs, settings
 from shared.database import engine
 from shared.job_types import catalogue
@@ -31,7 +31,7 @@ def create_app(database_url: str) -> flask.Flask:
     database.attach(app, pool)
     request_log.register(app)
     described = interface.Interface(app)
-    for resource in (runs, explain, definitions, reports, cleanups, invoices):
+    for resource in (runs, explain, definitions, effects, reports, cleanups, invoices):
         described.register_blueprint(resource.blueprint)
     app.register_blueprint(docs.blueprint)
     app.register_blueprint(ops.blueprint)

@@ -24,6 +24,8 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.ScheduleInvalid: ("time-invalid", 422),
     errors.KeyConflict: ("idempotency-key-reused", 422),
     errors.RunNotFound: ("not-found", 404),
+    errors.EffectNotFound: ("not-found", 404),
+    errors.EffectNotOpen: ("effect-not-open", 409),
     errors.UserNotFound: ("user-not-found", 422),
     errors.InvoiceNotFound: ("not-found", 404),
     errors.TransitionRefused: ("transition-refused", 409),
@@ -93,6 +95,8 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"errors": {"user_id": str(error)}}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
+    if isinstance(error, errors.EffectNotOpen):
+        return {"current_status": error.state, "allowed_events": []}
     return {}
 
 

@@ -195,6 +195,8 @@ def _never_null(schema: dict[str, Any]) -> None:
     """A parameter that is left out is None to us; in a URL or a header nothing can be null."""
     if isinstance(schema.get("type"), list):
         [schema["type"]] = [kind for kind in schema["type"] if kind != "null"]
+    if "enum" in schema:
+        schema["enum"] = [value for value in schema["enum"] if value is not None]
     if "default" in schema and schema["default"] is None:
         del schema["default"]
 

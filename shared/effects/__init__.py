@@ -5,14 +5,17 @@ All functions take the caller's connection first, run in its transaction, and ne
 
 from shared.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of, policy_of
 from shared.effects.ledger import Decision, Lease, applied, begin, failed, hold, record
-from shared.effects.operate import effects_of, list_effects, resolve
+from shared.effects.lists import Page, list_effects, page_of_effects
+from shared.effects.operate import STATES, effects_of, resolve
 
 __all__ = [
     "KINDS",
+    "STATES",
     "Decision",
     "Effect",
     "Kind",
     "Lease",
+    "Page",
     "Policy",
     "applied",
     "begin",
@@ -22,6 +25,7 @@ __all__ = [
     "key_of",
     "kind_of",
     "list_effects",
+    "page_of_effects",
     "policy_of",
     "record",
     "resolve",

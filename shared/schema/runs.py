@@ -62,6 +62,8 @@ job_definitions = Table(
 # The schedule tick asks only this: which definitions have an occurrence to decide.  Those that are paused have too:
 # it is written down as skipped.
 Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
+# How many are paused, for who watches.
+Index("job_definitions_paused", job_definitions.c.id, postgresql_where=text("paused_at IS NOT NULL"))
 
 job_runs = Table(
     "job_runs",
@@ -193,6 +195,8 @@ job_attempts = Table(
     ),
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.05", "vacuum_truncate": "false"},
 )
+# How many have failed lately, for who watches.
+Index("job_attempts_ended", job_attempts.c.ended_at)
 
 # Every nominal time of a schedule, also the ones that led to no run; its key keeps two schedulers from enqueuing twice.
 schedule_occurrences = Table(

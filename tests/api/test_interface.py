@@ -122,6 +122,7 @@ def test_no_parameter_can_be_null(described: dict[str, Any]) -> None:
     for operation in operations(described):
         for parameter in operation.get("parameters", ()):
             assert "null" not in parameter["schema"].get("type", ())
+            assert None not in parameter["schema"].get("enum", ())
             assert parameter["schema"].get("default", "") is not None
 
 

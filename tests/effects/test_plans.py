@@ -1,0 +1,59 @@
+"""The plans of what operators look for in the ledger: of 100,000 effects each takes its stretch of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from shared import database
+from shared.database import LARGEST_ID, PgConnection
+from shared.effects import KINDS
+from shared.effects.lists import page_sql
+from tests.plans import looked_at, plan
+
+MANY = 100_000
+LIMIT = 50
+
+# Mails are applied, as in life.  Of the charges all were refused since the few of which nobody knows.
+FILL = f"""
+INSERT INTO sent_emails (idempotency_key, run_id, lease_no, content_hash, state, applied_at)
+SELECT 'mail:' || number, number / 10, 1, '', 'applied', now() FROM generate_series(1, {MANY}) AS number;
+INSERT INTO payments (idempotency_key, run_id, lease_no, content_hash, state)
+SELECT 'charge:' || number, number, 1, '', CASE WHEN number <= 20 THEN 'unknown' ELSE 'refused' END
+FROM generate_series(1, {MANY}) AS number
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(module_url: str) -> Iterator[PgConnection]:
+    connection = database.connect(module_url)
+    connection.autocommit = True
+    database.fetch_all(connection, FILL)
+    database.fetch_all(connection, "VACUUM (ANALYZE) sent_emails, payments")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("behind", [LARGEST_ID, MANY // 2])
+@pytest.mark.parametrize(
+    ("kinds", "states", "run_id", "table"),
+    [
+        (list(KINDS), [], None, "sent_emails"),
+        (list(KINDS), [], None, "payments"),
+        (["sent_emails"], ["applied"], None, "sent_emails"),
+        (["sent_emails"], ["applied", "unknown"], None, "sent_emails"),
+        (["payments"], ["unknown"], None, "payments"),
+        (["payments"], ["intent"], None, "payments"),
+        (["payments"], ["refused", "unknown"], None, "payments"),
+        (list(KINDS), ["unknown"], None, "payments"),
+        (["sent_emails"], [], 4711, "sent_emails"),
+        (["payments"], ["unknown"], 4711, "payments"),
+    ],
+)
+def test_a_page_looks_at_little_more_than_it_shows(
+    filled: PgConnection, kinds: Sequence[str], states: Sequence[str], run_id: int | None, table: str, behind: int
+) -> None:
+    places = {f"behind_{name}": behind for name in KINDS}
+    known = {"limit": LIMIT, "run_id": run_id, "states": list(states) or None}
+    assert looked_at(plan(filled, page_sql(kinds, states, run_id), known | places), table) <= 2 * (LIMIT + 1)
