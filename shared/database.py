@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg2
+import psycopg2.errors
 import psycopg2.extensions
 import psycopg2.extras
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
@@ -125,6 +126,17 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
             fetch_all(connection, "ROLLBACK" if alone else "ROLLBACK TO SAVEPOINT all_or_nothing")
         raise
     fetch_all(connection, "COMMIT" if alone else "RELEASE SAVEPOINT all_or_nothing")
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """Turn the end of a statement at its statement_timeout into a TimeoutError."""
+    try:
+        yield
+    except (psycopg2.errors.QueryCanceled, sqlalchemy.exc.OperationalError) as error:
+        if isinstance(getattr(error, "orig", error), psycopg2.errors.QueryCanceled):
+            raise TimeoutError(str(error)) from None
+        raise
 
 
 def _bound(connection: sqlalchemy.Connection | sqlalchemy.orm.Session) -> sqlalchemy.Connection:

@@ -58,6 +58,24 @@ class RunInvalid(RowcallError):
         super().__init__("; ".join(f"{name}: {_sentence(wrong)}" for name, wrong in self.fields.items()))
 
 
+class FilterInvalid(RowcallError):
+    """A filter, or what goes with it, cannot be used; `fields` tells for each what is wrong."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self.fields = dict(fields)
+        super().__init__("; ".join(f"{name}: {_sentence(wrong)}" for name, wrong in self.fields.items()))
+
+
+class SearchTooSlow(RowcallError):
+    """Runs were looked for, and the search was stopped before it was done."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the search took longer than {seconds:g} seconds and was stopped: narrow it, for example with"
+            " created_after, or with status=failed,dead, a definition or a key, which have indexes of their own"
+        )
+
+
 class ScheduleInvalid(RowcallError):
     """A schedule, or what goes with it, cannot be used; `field` names the part that is wrong, where it is one part."""
 

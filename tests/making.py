@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
-from shared.database import Connection, Row, fetch_one
+from shared.database import Connection, Row, fetch_one, fetch_value
 from shared.status import FINAL, Status
 
 WORKER = "worker-1"
@@ -41,3 +42,15 @@ def row_of(connection: Connection, run_id: int) -> dict[str, Any]:
     row = fetch_one(connection, "SELECT * FROM job_runs WHERE id = %(run_id)s", {"run_id": run_id})
     assert row is not None
     return row
+
+
+def definition_of(connection: Connection, name: str) -> int:
+    """The id of a definition of this name, which has no schedule."""
+    sql = "INSERT INTO job_definitions (name, job_type) VALUES (%(name)s, 'noop') RETURNING id"
+    found: int = fetch_value(connection, sql, {"name": name})
+    return found
+
+
+def at(moment: datetime) -> str:
+    """A moment as SQL."""
+    return f"'{moment.isoformat()}'"

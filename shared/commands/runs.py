@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import click
@@ -12,49 +10,14 @@ import click
 from shared import queue
 from shared.audit import Admin
 from shared.commands.explain import explain_command
+from shared.commands.filtered import filtered
 from shared.commands.output import json_option, show_fields, show_json, show_table, shown
+from shared.commands.parameters import JsonObject, Moment
 from shared.commands.session import admin, command_transaction
 from shared.database import Connection, Row
 from shared.status import Status
 
-# As words: click would offer an enum by its members' names.
-STATUSES = [status.value for status in Status]
-
 LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "last_error")
-
-
-class Moment(click.ParamType[datetime]):
-    """A time with an offset: without one, nobody could tell which hour was meant."""
-
-    name = "time"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read ISO 8601."""
-        try:
-            moment = datetime.fromisoformat(str(value))
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            self.fail(f"{value!r} is no time with an offset, such as 2026-03-29T09:00:00+02:00", param, ctx)
-        return moment
-
-
-class JsonObject(click.ParamType[dict[str, Any]]):
-    """A payload."""
-
-    name = "json"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """Read a JSON object."""
-        if isinstance(value, dict):
-            return value
-        try:
-            payload = json.loads(str(value))
-        except (ValueError, RecursionError) as error:
-            self.fail(f"the payload is no JSON: {error}", param, ctx)
-        if not isinstance(payload, dict):
-            self.fail("the payload must be a JSON object, such as '{\"user_id\": 1}'", param, ctx)
-        return payload
 
 
 @click.command("enqueue")
@@ -87,13 +50,18 @@ runs_command.add_command(explain_command)
 
 
 @runs_command.command("list")
-@click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES), help="Only these; may be repeated.")
+@filtered
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @json_option
-def list_command(statuses: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """The newest runs."""
+def list_command(wanted: queue.Filter, limit: int, as_json: bool) -> None:
+    """The newest runs that are as the options say."""
     with command_transaction() as connection:
-        rows = queue.list_runs(connection, statuses, limit)
+        page = queue.list_runs(connection, wanted, limit)
+        rows = page.runs
+        # A page that looked at so many runs at the most may be short; who waits at a terminal wants them all.
+        while page.next and len(rows) < limit:
+            page = queue.list_runs(connection, wanted, limit - len(rows), page.next)
+            rows += page.runs
     if as_json:
         show_json(rows)
     else:

@@ -8,9 +8,11 @@ from shared.queue.claim import Claimed, Limited, Met, Wanted, claim, finish_and_
 from shared.queue.claim_limited import claim_limited
 from shared.queue.enqueue import Enqueued, enqueue, enqueue_many
 from shared.queue.explain import Condition, Explained, explain
+from shared.queue.filters import Filter
 from shared.queue.finish import Done, Ending, Failure, cancelled, fail, give_up, hand_back, release, snooze, succeed
-from shared.queue.inspect import attempts_of, get_run, list_runs
+from shared.queue.inspect import attempts_of, get_run, version_of
 from shared.queue.lease import Held, expire, heartbeat, note_progress, saved
+from shared.queue.lists import Page, count_runs, list_runs
 from shared.queue.operate import clone, retry, run_now
 from shared.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 
@@ -22,9 +24,11 @@ __all__ = [
     "Enqueued",
     "Explained",
     "Failure",
+    "Filter",
     "Held",
     "Limited",
     "Met",
+    "Page",
     "Wanted",
     "ask_to_cancel",
     "attempts_of",
@@ -33,6 +37,7 @@ __all__ = [
     "claim",
     "claim_limited",
     "clone",
+    "count_runs",
     "enqueue",
     "enqueue_many",
     "expire",
@@ -56,4 +61,5 @@ __all__ = [
     "saved",
     "snooze",
     "succeed",
+    "version_of",
 ]

@@ -13,6 +13,7 @@ from shared.database import Connection, Row, all_or_nothing, fetch_all
 from shared.errors import KeyConflict, RunInvalid
 from shared.job_types import JobType, catalogue
 from shared.job_types.declaration import KEY_CHARACTERS, NAME
+from shared.queue.moments import in_utc, unusable
 from shared.queue.wake import WAKE
 from shared.status import Status
 from shared.stored_json import stored
@@ -96,6 +97,7 @@ def enqueue_many(
     kind = catalogue()[job_type]
     chosen = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
     check_options(kind, chosen)
+    chosen["run_at"] = in_utc(run_at)
     wanted = [
         prepared(kind, payload, chosen, key)
         for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
@@ -156,8 +158,8 @@ def _holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int
 def check_options(kind: JobType, chosen: Mapping[str, Any]) -> None:
     """Refuse what the table would refuse, with the field's name."""
     wrong = {}
-    if chosen.get("run_at") is not None and chosen["run_at"].tzinfo is None:
-        wrong["run_at"] = "must carry an offset, such as 2026-03-29T09:00:00+02:00"
+    if chosen.get("run_at") is not None and (complaint := unusable(chosen["run_at"])):
+        wrong["run_at"] = complaint
     if chosen["queue"] is not None and not NAME.fullmatch(chosen["queue"]):
         wrong["queue"] = "must be lower-case words such as mail"
     elif kind.max_running is not None and chosen["queue"] not in (None, kind.queue):

@@ -1,27 +1,29 @@
-"""Look: one run, its attempts, and the list of runs."""
+"""Look: one run, and its attempts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from datetime import UTC, datetime
 
 from shared.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
 from shared.errors import RunNotFound
 
-GET_RUN = "SELECT * FROM job_runs WHERE id = %(run_id)s"
+GET_RUN = """
+SELECT run.*, (SELECT name FROM job_definitions WHERE id = run.definition_id) AS definition FROM job_runs AS run
+WHERE run.id = %(run_id)s
+"""
 
 # For who means to change it: waits for whoever is changing it now, and shows what that became.
-LOCK_RUN = f"{GET_RUN} FOR UPDATE"
+LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 
 # job_attempts' primary key, in its order.
-ATTEMPTS = "SELECT * FROM job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no"
-
-# job_runs_created, backwards.
-LIST_RUNS = """
-SELECT * FROM job_runs
-WHERE (%(statuses)s::text[] IS NULL OR status = ANY(%(statuses)s::text[]))
-ORDER BY created_at DESC, id DESC
-LIMIT %(limit)s
+ATTEMPTS = """
+SELECT * FROM job_attempts WHERE run_id = %(run_id)s AND lease_no > %(after)s ORDER BY lease_no LIMIT %(limit)s
 """
+
+# What steering depends on.  Not what a heartbeat or a word of progress changes.
+VERSION = ("status", "lease_no", "attempts", "run_at", "cancel_requested_at", "finished_at")
 
 
 def get_run(connection: Connection, run_id: int) -> Row:
@@ -41,11 +43,16 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
     return row
 
 
-def attempts_of(connection: Connection, run_id: int) -> list[Row]:
-    """The attempts of a run that did not end in success, the first one first."""
-    return fetch_all(connection, ATTEMPTS, {"run_id": run_id})
+def version_of(run: Row) -> str:
+    """A short text that is another one after every event that matters to who steers."""
+    seen = json.dumps([run[name] for name in VERSION], default=_instant)
+    return hashlib.sha256(seen.encode()).hexdigest()[:16]
 
 
-def list_runs(connection: Connection, statuses: Sequence[str] = (), limit: int = 50) -> list[Row]:
-    """The newest runs, of all statuses or of these."""
-    return fetch_all(connection, LIST_RUNS, {"statuses": list(statuses) or None, "limit": limit})
+def _instant(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
+def attempts_of(connection: Connection, run_id: int, after: int = 0, limit: int | None = None) -> list[Row]:
+    """The attempts of a run that did not end in success, the first one first; those after this lease, or all."""
+    return fetch_all(connection, ATTEMPTS, {"run_id": run_id, "after": after, "limit": limit})

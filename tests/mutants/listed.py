@@ -381,7 +381,6 @@ ENQUEUE = [
     *at(
         "enqueue.py",
         "check_options",
-        ("times without offset are taken", '["run_at"].tzinfo is None', '["run_at"] is None'),
         ("queues of any name are taken", 'not NAME.fullmatch(chosen["queue"])', "False"),
         ("priorities beyond the column are tried", 'not -32768 <= chosen["priority"] <= 32767', "False"),
         ("any number of attempts is taken", 'not 1 <= chosen["max_attempts"] <= 1000', "False"),
@@ -500,4 +499,11 @@ TICK = [
     *ticking("settle", ("a change decides nothing of what came before", "if due and", "if False and")),
 ]
 
-MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *ADMIN, *ENQUEUE, *TICK, *PRUNE)
+DOOR = at(
+    "moments.py",
+    "unusable",
+    ("times without offset are taken", "if moment.tzinfo is None:", "if False:"),
+    ("times of any year are taken", "if moment.year not in YEARS:", "if False:"),
+)
+
+MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *ADMIN, *ENQUEUE, *TICK, *PRUNE, *DOOR)

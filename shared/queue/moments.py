@@ -1,0 +1,22 @@
+"""Times at the door: what a caller may ask for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+# What comes from further away is a mistake, and near the year 10000 Python could not read it back in another zone.
+YEARS = range(2000, 9999)
+
+
+def unusable(moment: datetime) -> str | None:
+    """Why this time cannot be used, in the words that follow a field's name; None where it can."""
+    if moment.tzinfo is None:
+        return "must carry an offset, such as 2026-03-29T09:00:00+02:00"
+    if moment.year not in YEARS:
+        return f"must be a time in the years {YEARS[0]} to {YEARS[-1]}, not in {moment.year}"
+    return None
+
+
+def in_utc(moment: datetime | None) -> datetime | None:
+    """The same instant; PostgreSQL does not take every offset that Python does."""
+    return moment and moment.astimezone(UTC)
