@@ -22,6 +22,8 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.DefinitionInvalid: ("definition-invalid", 422),
     errors.DefinitionNotFound: ("not-found", 404),
     errors.ScheduleInvalid: ("time-invalid", 422),
+    errors.FilterInvalid: ("filter-invalid", 422),
+    errors.SearchTooSlow: ("search-too-slow", 503),
     errors.KeyConflict: ("idempotency-key-reused", 422),
     errors.RunNotFound: ("not-found", 404),
     errors.EffectNotFound: ("not-found", 404),
@@ -87,7 +89,7 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
 
 def _more(error: errors.RowcallError) -> dict[str, Any]:
     """What a program needs besides the sentence."""
-    if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid)):
+    if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
         return {"errors": error.fields}
     if isinstance(error, errors.ScheduleInvalid) and error.field:
         return {"errors": {error.field: str(error)}}

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import flask
+from werkzeug.http import parse_etags
+
 from api.auth import needs
 from api.body import BodyBlueprint
 from api.database import transaction
 from api.enqueuing import Answer, answers_with_a_run, enqueue_and_answer
-from api.schemas.runs import EnqueueHeaders, EnqueueSchema, RunSchema
+from api.schemas.filters import RunsQuery
+from api.schemas.runs import (
+    ETAG,
+    AttemptListSchema,
+    AttemptsQuery,
+    EnqueueHeaders,
+    EnqueueSchema,
+    RunEffectListSchema,
+    RunListSchema,
+    RunSchema,
+    SeenHeaders,
+    tagged,
+)
+from shared import queue
 from shared.database import Row
-from shared.queue import get_run
+from shared.effects import effects_of
+from shared.queue import Filter, cursors, get_run
 
 blueprint = BodyBlueprint(
     "runs", __name__, url_prefix="/v1/runs", description="Things that run once, and their status."
@@ -27,10 +44,59 @@ def enqueue_run(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
     return enqueue_and_answer(wanted.pop("job_type"), wanted.pop("payload"), headers["idempotency_key"], **wanted)
 
 
-@blueprint.get("/<int:run_id>")
-@blueprint.response(200, RunSchema)
+@blueprint.get("")
+@blueprint.arguments(RunsQuery, location="query", unknown="raise")
+@blueprint.response(200, RunListSchema)
 @needs("read")
-def show_run(run_id: int) -> Row:
+def list_runs(query: dict[str, Any]) -> dict[str, Any]:
+    """The newest runs that match, by (created_at, id).
+
+    Filters without an index of their own (all but `status=failed,dead`, `error_type`, `definition` and `key`) are
+    looked for among 20,000 runs a page.
+    """
+    limit, cursor, count = (query.pop(name) for name in ("limit", "cursor", "count"))
+    wanted = Filter(**query)
+    with transaction() as connection:
+        page = queue.list_runs(connection, wanted, limit, cursor)
+        counted = {"count": queue.count_runs(connection, wanted)} if count else {}
+    return {"items": page.runs, "next": page.next, **counted}
+
+
+@blueprint.get("/<int:run_id>")
+@blueprint.arguments(SeenHeaders, location="headers")
+@blueprint.response(200, RunSchema, headers=ETAG)
+@blueprint.alt_response(304, description="It is as it was under this ETag.")
+@needs("read")
+def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """One run."""
     with transaction() as connection:
-        return get_run(connection, run_id)
+        run = get_run(connection, run_id)
+    if parse_etags(headers["if_none_match"]).contains_weak(queue.version_of(run)):
+        return flask.Response(), 304, tagged(run)
+    return run, 200, tagged(run)
+
+
+@blueprint.get("/<int:run_id>/attempts")
+@blueprint.arguments(AttemptsQuery, location="query", unknown="raise")
+@blueprint.response(200, AttemptListSchema)
+@needs("read")
+def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+    """The attempts of a run that did not end in success."""
+    scope = f"attempts {run_id}"
+    after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
+    with transaction() as connection:
+        get_run(connection, run_id)
+        rows = queue.attempts_of(connection, run_id, after, query["limit"] + 1)
+    items = rows[: query["limit"]]
+    more = len(rows) > len(items)
+    return {"items": items, "next": cursors.written(scope, items[-1]["lease_no"], 0) if more else None}
+
+
+@blueprint.get("/<int:run_id>/effects")
+@blueprint.response(200, RunEffectListSchema)
+@needs("read")
+def list_effects(run_id: int) -> dict[str, Any]:
+    """What a run did to the world, or tried."""
+    with transaction() as connection:
+        get_run(connection, run_id)
+        return {"items": effects_of(connection, run_id), "next": None}

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from typing import Any
 
-from shared.status import Status
+from marshmallow import Schema, fields, pre_dump, validate
+
+from api.schemas.moments import Moment
+from shared.database import Row
+from shared.effects.operate import STATES
+from shared.queue import version_of
+from shared.status import Event, Status, Who, allowed
+
+# Of an answer that shows a run.
+ETAG = {
+    "ETag": {
+        "schema": {"type": "string"},
+        "description": "Another one after every event; a heartbeat and a word of progress leave it as it is.",
+    }
+}
+
+
+def tagged(run: Row) -> dict[str, str]:
+    """The header ETag of this run."""
+    return {"ETag": f'"{version_of(run)}"'}
 
 
 class EnqueueSchema(Schema):
@@ -12,9 +31,7 @@ class EnqueueSchema(Schema):
 
     job_type = fields.String(required=True, metadata={"example": "noop"})
     payload = fields.Dict(keys=fields.String(), load_default=dict, metadata={"example": {"hello": "world"}})
-    run_at = fields.AwareDateTime(
-        load_default=None, allow_none=True, metadata={"description": "Not before this time; default: now."}
-    )
+    run_at = Moment(load_default=None, allow_none=True, metadata={"description": "Not before this time; default: now."})
     queue = fields.String(load_default=None, allow_none=True)
     priority = fields.Integer(
         strict=True, load_default=0, metadata={"description": "A lower number is more urgent; default 0."}
@@ -34,9 +51,8 @@ class RunSchema(Schema):
     """A run, with its status and what happened so far."""
 
     id = fields.Integer()
-    definition_id = fields.Integer(
-        allow_none=True, metadata={"description": "The definition that asked for it; created_by has its name."}
-    )
+    definition_id = fields.Integer(allow_none=True, metadata={"description": "The definition that it is a run of."})
+    definition = fields.String(allow_none=True, metadata={"description": "That definition's name."})
     job_type = fields.String()
     status = fields.String(validate=validate.OneOf([*Status]))
     payload = fields.Dict(keys=fields.String())
@@ -64,4 +80,94 @@ class RunSchema(Schema):
     pruned_at = fields.AwareDateTime(
         allow_none=True,
         metadata={"description": "Since then payload, result and errors are gone, and the key is left."},
+    )
+    allowed_events = fields.List(
+        fields.String(validate=validate.OneOf([*Event])), metadata={"description": "What an operator may do to it now."}
+    )
+
+    @pre_dump
+    def _with_what_is_allowed(self, run: Row, **_: Any) -> Row:
+        return {**run, "allowed_events": allowed(Status(run["status"]), Who.ADMIN)}
+
+
+class CountSchema(Schema):
+    """How many match."""
+
+    value = fields.Integer()
+    capped = fields.Boolean(
+        metadata={"description": "Counted among the newest 20,000 that an index has; there may be more behind them."}
+    )
+
+
+class RunListSchema(Schema):
+    """A page, the newest first."""
+
+    items = fields.List(fields.Nested(RunSchema))
+    next = fields.String(
+        allow_none=True,
+        metadata={
+            "description": "The cursor of the next page; null when all was seen.  A page that has looked at 20,000 runs"
+            " ends, and may be short or empty and still have a next one."
+        },
+    )
+    count = fields.Nested(CountSchema, metadata={"description": "Only where it was asked for."})
+
+
+class AttemptsQuery(Schema):
+    """How many, and from where on."""
+
+    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the page before."})
+
+
+class AttemptSchema(Schema):
+    """An attempt that did not end in success."""
+
+    attempt = fields.Integer()
+    lease_no = fields.Integer()
+    outcome = fields.String(metadata={"description": "The event that ended it."})
+    worker = fields.String()
+    started_at = fields.AwareDateTime(allow_none=True)
+    ended_at = fields.AwareDateTime()
+    error_type = fields.String(allow_none=True)
+    error = fields.String(allow_none=True)
+    stack = fields.String(allow_none=True)
+    permanent = fields.Boolean(metadata={"description": "Trying again could not help."})
+    forensics = fields.Raw(allow_none=True, metadata={"description": "How its child process ended, where it had one."})
+
+
+class AttemptListSchema(Schema):
+    """The attempts of a run, the first one first."""
+
+    items = fields.List(fields.Nested(AttemptSchema))
+    next = fields.String(allow_none=True)
+
+
+class RunEffectSchema(Schema):
+    """What a run did to the world, or tried."""
+
+    kind = fields.String()
+    id = fields.Integer()
+    key = fields.String()
+    state = fields.String(validate=validate.OneOf(STATES))
+    lease_no = fields.Integer(allow_none=True)
+    generation = fields.Integer(metadata={"description": "Grows when it is begun anew after a refusal."})
+    reference = fields.String(allow_none=True, metadata={"description": "What the provider calls it."})
+    refusal = fields.String(allow_none=True)
+    intent_at = fields.AwareDateTime()
+    applied_at = fields.AwareDateTime(allow_none=True)
+
+
+class RunEffectListSchema(Schema):
+    """The effects of a run, the first one first; all of them."""
+
+    items = fields.List(fields.Nested(RunEffectSchema))
+    next = fields.String(allow_none=True)
+
+
+class SeenHeaders(Schema):
+    """What the caller has seen before."""
+
+    if_none_match = fields.String(
+        data_key="If-None-Match", load_default=None, metadata={"description": "An ETag: 304 if it is still so."}
     )

@@ -1,0 +1,77 @@
+"""Which runs are asked for, in a list or for many at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+from api.body import DEPTH, depth
+from api.schemas.moments import Moment
+from shared.status import Status
+
+
+class FilterSchema(Schema):
+    """What a run must be like; what is left out is left open."""
+
+    status = fields.List(fields.Enum(Status, by_value=True), metadata={"description": "One of these."})
+    job_type = fields.String()
+    queue = fields.String()
+    definition = fields.String(metadata={"description": "The name of the definition that it is a run of."})
+    key = fields.String(metadata={"description": "Its idempotency key, exactly."})
+    error_type = fields.String(metadata={"description": "Of its latest error."})
+    created_by = fields.String(metadata={"description": "Who asked for it: the name of an API key, or cli:<user>."})
+    created_after = Moment(metadata={"description": "At this time or later."})
+    created_before = Moment(metadata={"description": "Before this time."})
+    run_after = Moment(metadata={"description": "Its `run_at` is this time or later."})
+    run_before = Moment(metadata={"description": "Its `run_at` is before this time."})
+    finished_after = Moment(metadata={"description": "Finished at this time or later."})
+    finished_before = Moment(metadata={"description": "Finished before this time."})
+    payload = fields.Dict(
+        keys=fields.String(),
+        metadata={"description": "What its payload must contain.", "example": {"user_id": 1}},
+    )
+
+
+class Words(fields.List[Status]):
+    """In a query: repeated, or one text with commas."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Status | None]:
+        words = [word for text in value for word in text.split(",")]
+        return super()._deserialize(words, attr, data, **kwargs)
+
+
+class JsonObject(fields.Dict):
+    """In a query: JSON as text, within the bounds of a body."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if depth(value.encode(errors="replace")) > DEPTH:
+            raise ValidationError(f"nests deeper than {DEPTH} levels")
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise ValidationError(f"is no JSON: {error}") from None
+        return super()._deserialize(read, attr, data, **kwargs)  # type: ignore[no-untyped-call]  # marshmallow's own
+
+
+class RunsQuery(FilterSchema):
+    """Which runs, how many, and from where on."""
+
+    status = Words(
+        fields.Enum(Status, by_value=True), metadata={"description": "One of these; repeat it, or write commas."}
+    )
+    payload = JsonObject(
+        keys=fields.String(),
+        metadata={"description": "What its payload must contain, as a JSON object.", "example": {"user_id": 1}},
+    )
+    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    cursor = fields.String(
+        load_default=None, metadata={"description": "The `next` of the page before, with the same filters."}
+    )
+    count = fields.Boolean(
+        load_default=False,
+        truthy={"true"},
+        falsy={"false"},
+        metadata={"description": "Also say how many match, of as many as a page would look at."},
+    )

@@ -1,0 +1,131 @@
+"""GET /v1/runs/{id}, its attempts and its effects; ETags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shared import database, queue
+from shared.audit import Admin
+from shared.database import PgConnection, fetch_all
+from shared.queue import Ending, Failure, Held
+from shared.status import Status
+from tests.api.conftest import Call, told
+from tests.making import WORKER, definition_of, run_in
+
+ADMIN = Admin("a test")
+FAILURE = Failure("it broke", "ValueError", "Traceback")
+
+
+def made(url: str, status: Status, **columns: str) -> int:
+    with database.transaction(url) as connection:
+        run_id: int = run_in(connection, status, **columns)["id"]
+    return run_id
+
+
+def test_a_run_shows_its_definition_and_what_may_be_done_to_it(call: Call, module_url: str) -> None:
+    with database.transaction(module_url) as connection:
+        nightly = str(definition_of(connection, "nightly"))
+    run = told(call("GET", f"/v1/runs/{made(module_url, Status.QUEUED, definition_id=nightly)}"))
+    assert (run["definition"], run["pruned_at"], run["allowed_events"]) == ("nightly", None, ["cancel", "run now"])
+    pruned = told(call("GET", f"/v1/runs/{made(module_url, Status.DEAD, pruned_at='now()')}"))
+    assert (pruned["definition"], pruned["allowed_events"]) == (None, ["retry"])
+    assert pruned["pruned_at"] is not None
+
+
+def test_who_has_seen_it_is_told_that_it_is_still_so(call: Call, module_url: str) -> None:
+    path = f"/v1/runs/{made(module_url, Status.RUNNING)}"
+    tag = call("GET", path).headers["ETag"]
+    for seen in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        same = call("GET", path, headers={"If-None-Match": seen})
+        assert (same.status_code, same.get_data(), same.headers["ETag"]) == (304, b"", tag)
+    other = call("GET", path, headers={"If-None-Match": '"other"'})
+    assert (other.status_code, other.headers["ETag"]) == (200, tag)
+
+
+def heartbeat(connection: PgConnection, run: dict[str, Any]) -> object:
+    return queue.heartbeat(connection, WORKER, [Held(run["id"], run["lease_no"], 9999)])
+
+
+def progress(connection: PgConnection, run: dict[str, Any]) -> object:
+    return queue.note_progress(connection, WORKER, (run["id"], run["lease_no"]), '{"share": 0.5}')
+
+
+def fail(connection: PgConnection, run: dict[str, Any]) -> object:
+    return queue.fail(connection, Ending(WORKER, run["id"], run["lease_no"], run["attempts"]), FAILURE, delay=30)
+
+
+def ask_to_cancel(connection: PgConnection, run: dict[str, Any]) -> object:
+    return queue.ask_to_cancel(connection, run["id"], ADMIN)
+
+
+@pytest.mark.parametrize(
+    ("event", "same"), [(heartbeat, True), (progress, True), (fail, False), (ask_to_cancel, False)]
+)
+def test_an_etag_changes_with_what_steering_depends_on_and_not_with_a_heartbeat(
+    call: Call, module_url: str, event: Callable[[PgConnection, dict[str, Any]], object], same: bool
+) -> None:
+    path = f"/v1/runs/{made(module_url, Status.RUNNING)}"
+    before = call("GET", path)
+    with database.transaction(module_url) as connection:
+        assert event(connection, told(before))
+    after = call("GET", path)
+    assert told(after) != told(before)
+    assert (after.headers["ETag"] == before.headers["ETag"]) is same
+
+
+def test_a_run_that_waits_has_another_etag_when_it_is_due_at_another_time(call: Call, module_url: str) -> None:
+    path = f"/v1/runs/{made(module_url, Status.QUEUED)}"
+    before = call("GET", path).headers["ETag"]
+    with database.transaction(module_url) as connection:
+        queue.run_now(connection, int(path.split("/")[-1]), ADMIN)
+    assert call("GET", path).headers["ETag"] != before
+
+
+def test_attempts_are_shown_the_first_one_first_a_page_at_a_time(call: Call, module_url: str) -> None:
+    run_id = made(module_url, Status.QUEUED)
+    sql = """
+    INSERT INTO job_attempts (run_id, lease_no, attempt, outcome, worker, error_type, error, stack)
+    SELECT %(run_id)s, number, number, 'fail', 'worker-1', 'ValueError', 'it broke', 'Traceback'
+    FROM generate_series(1, 3) AS number
+    """
+    with database.transaction(module_url) as connection:
+        fetch_all(connection, sql, {"run_id": run_id})
+    path = f"/v1/runs/{run_id}/attempts"
+    whole = told(call("GET", path, scope="read"))
+    assert ([one["lease_no"] for one in whole["items"]], whole["next"]) == ([1, 2, 3], None)
+    assert (whole["items"][0]["error"], whole["items"][0]["stack"]) == ("it broke", "Traceback")
+    first = told(call("GET", f"{path}?limit=2"))
+    rest = told(call("GET", f"{path}?limit=2&cursor={first['next']}"))
+    assert (first["items"] + rest["items"], rest["next"]) == (whole["items"], None)
+    other = made(module_url, Status.QUEUED)
+    assert call("GET", f"/v1/runs/{other}/attempts?cursor={first['next']}").status_code == 422
+
+
+def test_effects_of_a_run_are_shown(call: Call, module_url: str) -> None:
+    run_id = made(module_url, Status.RUNNING)
+    sql = """
+    INSERT INTO delivered_webhooks (event_id, url, content_hash, run_id, lease_no, state)
+    VALUES ('event-1', 'https://example.org', 'hash', %(run_id)s, 1, 'intent')
+    """
+    with database.transaction(module_url) as connection:
+        fetch_all(connection, sql, {"run_id": run_id})
+    shown = told(call("GET", f"/v1/runs/{run_id}/effects", scope="read"))
+    assert shown["next"] is None
+    [effect] = shown["items"]
+    assert (effect["kind"], effect["key"], effect["state"]) == ("delivered_webhooks", "event-1", "intent")
+
+
+@pytest.mark.parametrize("what", ["", "/attempts", "/effects"])
+@pytest.mark.parametrize("run_id", ["0", "999999999", "9223372036854775808", "-1", "one"])
+def test_of_a_run_that_is_not_there_nothing_is_shown(call: Call, run_id: str, what: str) -> None:
+    missing = call("GET", f"/v1/runs/{run_id}{what}")
+    assert (missing.status_code, missing.mimetype) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize("what", ["", "/attempts", "/effects"])
+def test_only_who_may_read_sees_a_run(call: Call, module_url: str, what: str) -> None:
+    run_id = made(module_url, Status.QUEUED)
+    assert call("GET", f"/v1/runs/{run_id}{what}", scope="operate").status_code == 403
