@@ -198,7 +198,7 @@ def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
     known = read_private(file)
     if known and api_keys.find_caller(connection, known):
         return known
-    key = api_keys.create_key(connection, "rowcall up", api_keys.SCOPES)
+    key = api_keys.create_key(connection, "rowcall up", api_keys.SCOPES, Admin("rowcall up"))
     write_private(file, key)
     return key
 

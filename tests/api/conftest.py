@@ -12,14 +12,19 @@ from werkzeug.test import TestResponse
 
 from api.app import create_app
 from shared import api_keys, database
+from shared.audit import Admin
 
 Call = Callable[..., TestResponse]
+
+MAKER = Admin("tests")
 
 
 @pytest.fixture(scope="module")
 def app(module_url: str) -> Iterator[flask.Flask]:
-    """The application, as gunicorn would load it."""
-    app = create_app(module_url)
+    """The application, as gunicorn would load it; tests ask faster than any limit."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ROWCALL_RATE_LIMIT", "0")
+        app = create_app(module_url)
     yield app
     app.extensions["database"].dispose()
     structlog.reset_defaults()
@@ -29,7 +34,7 @@ def app(module_url: str) -> Iterator[flask.Flask]:
 def keys(module_url: str) -> dict[str, str]:
     """A key for each scope."""
     with database.transaction(module_url) as connection:
-        return {scope: api_keys.create_key(connection, f"test {scope}", [scope]) for scope in api_keys.SCOPES}
+        return {scope: api_keys.create_key(connection, f"test {scope}", [scope], MAKER) for scope in api_keys.SCOPES}
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import flask
 import pytest
 
 from shared import api_keys, database
-from tests.api.conftest import Call
+from tests.api.conftest import MAKER, Call
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_wrong_secret_under_a_right_prefix_is_refused(app: flask.Flask, keys: 
 @pytest.mark.parametrize("end", ["revoked_at = now()", "expires_at = now() - interval '1 second'"])
 def test_a_key_that_was_revoked_or_has_expired_opens_nothing(app: flask.Flask, module_url: str, end: str) -> None:
     with database.transaction(module_url) as connection:
-        key = api_keys.create_key(connection, "short-lived", ["admin"])
+        key = api_keys.create_key(connection, "short-lived", ["admin"], MAKER)
         database.fetch_all(connection, f"UPDATE api_keys SET {end} WHERE name = 'short-lived'")
     assert app.test_client().get("/v1/runs/1", headers={"Authorization": f"Bearer {key}"}).status_code == 401
 
