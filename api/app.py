@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import flask
 
-from api import database, interface, request_log
+from api import database, door, interface, limits, request_log
+from api.paths import RowId
 from api.routes import cleanups, definitions, docs, effects, explain, invoices, ops, reports, runs
 from shared import logs, settings
 from shared.database import engine
@@ -30,6 +31,11 @@ def create_app(database_url: str) -> flask.Flask:
     pool.dispose()
     database.attach(app, pool)
     request_log.register(app)
+    limits.register(app, chosen)
+    door.register(app)
+    app.url_map.converters["int"] = RowId
+    # A path is what it is: no other one leads to the same route, and none is sent elsewhere.
+    app.url_map.merge_slashes = False
     described = interface.Interface(app)
     for resource in (runs, explain, definitions, effects, reports, cleanups, invoices):
         described.register_blueprint(resource.blueprint)

@@ -15,6 +15,9 @@ from shared.logs import LogEvent, log
 
 RETRY_AFTER_SECONDS = 2
 
+# A sentence may repeat what was sent, and that may be long.
+DETAIL_CHARACTERS = 1000
+
 # Error -> the last part of its problem's type, and the status it is answered with.
 PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunInvalid: ("run-invalid", 422),
@@ -51,7 +54,8 @@ class ProblemSchema(marshmallow.Schema):
 
 def problem(kind: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
     """One problem document."""
-    body = {"type": f"urn:rowcall:problem:{kind}", "title": title, "status": status, "detail": detail, **more}
+    told = detail if len(detail) <= DETAIL_CHARACTERS else f"{detail[: DETAIL_CHARACTERS - 1]}…"
+    body = {"type": f"urn:rowcall:problem:{kind}", "title": title, "status": status, "detail": told, **more}
     return flask.Response(json.dumps(body), status, mimetype="application/problem+json")
 
 
@@ -66,13 +70,18 @@ def http_problem(error: HTTPException) -> flask.Response:
     """What Flask, Werkzeug or flask-smorest refused."""
     status = error.code or 500
     more = getattr(error, "data", None) or {}
-    wrong = more.get("errors") or more.get("messages")
+    wrong = more.get("errors") or _by_field(more.get("messages"))
     detail = "the request's fields are not as the documentation says" if wrong else str(error.description)
     response = problem(_slug(error.name), error.name, status, detail, **({"errors": wrong} if wrong else {}))
     for name, value in error.get_headers(flask.request.environ):
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
+
+
+def _by_field(messages: Any) -> dict[str, Any]:
+    """What webargs found wrong, without the place (json, query, headers) that the field came in."""
+    return {field: why for fields in (messages or {}).values() for field, why in fields.items()}
 
 
 def rowcall_problem(error: errors.RowcallError) -> flask.Response:

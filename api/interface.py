@@ -15,7 +15,7 @@ from apispec import BasePlugin
 from flask_smorest import Api
 from werkzeug.routing import Rule
 
-from api import errors
+from api import auth, errors
 
 PROBLEM = "application/problem+json"
 
@@ -166,7 +166,7 @@ class Operations(BasePlugin):
     ) -> None:
         """apispec's hook, called for each route with the methods that it answers."""
         rule: Rule = kwargs["rule"]
-        scope = getattr(self._app.view_functions[rule.endpoint], "scope", "")
+        scope = getattr(self._app.view_functions[rule.endpoint], auth.MARK, "")
         assert scope, f"{rule} lets everybody in: put @needs below what describes it"
         for method, doc in (operations or {}).items():
             _complete(Operation(path or "", method, scope, doc), rule.endpoint.rpartition(".")[2])

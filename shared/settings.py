@@ -84,6 +84,19 @@ class Settings:
     api_port: int = _setting("ROWCALL_API_PORT", PORT, 8000, "Port the API listens on; 0 takes a free one.")
     api_workers: int = _setting("ROWCALL_API_WORKERS", number(int, 1, 64), 2, "Processes that answer requests.")
     api_threads: int = _setting("ROWCALL_API_THREADS", number(int, 1, 64), 4, "Threads in each of those processes.")
+    rate_limit: float = _setting(
+        "ROWCALL_RATE_LIMIT",
+        number(float, 0, 100_000),
+        50.0,
+        "Requests a second that one API key may make in the long run; each of the API's processes holds its share."
+        " 0 for no limit.",
+    )
+    rate_burst: int = _setting(
+        "ROWCALL_RATE_BURST",
+        number(int, 1, 100_000),
+        100,
+        "Requests that one API key may make at once, after a pause; shared out alike.",
+    )
     lease: float = _setting(
         "ROWCALL_LEASE",
         number(float, 1, 86400),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import flask.testing
 import pytest
@@ -11,12 +11,23 @@ import structlog
 from werkzeug.test import TestResponse
 
 from api.app import create_app
-from shared import api_keys, database
+from shared import api_keys, database, definitions, queue
 from shared.audit import Admin
+from shared.job_types import catalogue
+from tests.digest import Digest
 
 Call = Callable[..., TestResponse]
 
 MAKER = Admin("tests")
+
+PROBLEM = "application/problem+json"
+
+
+class There(NamedTuple):
+    """What there is in a module's database, by what it is asked for."""
+
+    run_id: int
+    name: str
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +56,44 @@ def call(app: flask.Flask, keys: dict[str, str]) -> Call:
     def request(method: str, path: str, scope: str = "admin", **options: Any) -> TestResponse:
         headers = {"Authorization": f"Bearer {keys[scope]}", **options.pop("headers", {})}
         return client.open(path, method=method, headers=headers, **options)
+
+    return request
+
+
+@pytest.fixture(scope="module")
+def there(module_url: str) -> There:
+    """Something that could be seen, or change."""
+    with database.transaction(module_url) as connection:
+        run_id = queue.enqueue(connection, "noop", {"user_id": 1}, key="mine").run_id
+        content = definitions.checked("nightly", {"job_type": "noop", "schedule": "@daily"}, catalogue())
+        definitions.put(connection, "nightly", content, catalogue(), "api", MAKER)
+    return There(run_id, "nightly")
+
+
+@pytest.fixture(scope="module")
+def digest(module_url: str, keys: dict[str, str], there: There) -> Iterator[Digest]:
+    """A look at the module's database."""
+    connection = database.connect(module_url)
+    yield Digest(connection)
+    connection.close()
+
+
+@pytest.fixture
+def refused(call: Call, digest: Digest) -> Call:
+    """Make a request that must be refused, and see that it is: as a problem, and without a trace in the database."""
+
+    def request(method: str, path: str, status: int, field: str | None = None, **options: Any) -> TestResponse:
+        before = digest()
+        answer = call(method, path, **options)
+        assert digest() == before, "a refused request changed something"
+        assert (answer.status_code, answer.mimetype) == (status, PROBLEM), answer.get_data(as_text=True)
+        problem = told(answer)
+        assert problem["type"].startswith("urn:rowcall:problem:")
+        assert problem["status"] == status
+        assert "Traceback" not in str(problem)
+        if field is not None:
+            assert field in problem["errors"], problem
+        return answer
 
     return request
 

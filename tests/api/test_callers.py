@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
 import flask
 import pytest
+from werkzeug.test import TestResponse
 
+from api import door, errors
 from shared import api_keys, database
-from tests.api.conftest import MAKER, Call
+from tests.api.conftest import MAKER, Call, There
+
+GONE = 999_999_999
+
+# What a route asks for is not looked at before the key; so this may be sent to all of them.
+NONSENSE: dict[str, Any] = {"data": b"{", "content_type": "text/plain", "query_string": {"limit": "\0"}}
+
+Route = tuple[str, str]
+
+
+def routes(app: flask.Flask, run_id: object, name: object) -> Iterator[Route]:
+    """Every method of every route below /v1, with this id and this name wherever a route has one."""
+    adapter = app.url_map.bind("localhost")
+    for rule in app.url_map.iter_rules():
+        if rule.rule.startswith("/v1"):
+            values = {part: run_id if part.endswith("id") else name for part in rule.arguments}
+            for method in sorted(rule.methods or ()):
+                yield method, adapter.build(rule.endpoint, values, method)
+
+
+def said(answer: TestResponse) -> tuple[int, object]:
+    """What an answer tells its caller."""
+    return answer.status_code, answer.get_data()
 
 
 @pytest.mark.parametrize(
@@ -17,21 +45,82 @@ from tests.api.conftest import MAKER, Call
         "Bearer nonsense",
         "Bearer rc_",
         "Bearer rc_00000000_" + "0" * 64,
+        "Bearer rc_00000000_" + "0" * 20_000,
         "Bearer rc_\0_x",
         "Bearer rc_ümläut_x",
+        "Bearer rc_" + "\u0660" * 8 + "_" + "0" * 64,
         "Basic cmM6cmM=",
+        "Bearer token=1, other=2",
     ],
 )
 def test_without_a_good_key_nobody_is_let_in(app: flask.Flask, authorization: str | None) -> None:
-    headers = {"Authorization": authorization} if authorization else {}
+    headers = {"Authorization": authorization.encode().decode("latin-1")} if authorization else {}
     refused = app.test_client().get("/v1/runs/1", headers=headers)
     assert (refused.status_code, refused.mimetype) == (401, "application/problem+json")
     assert refused.headers["WWW-Authenticate"] == "Bearer"
 
 
+def test_every_route_asks_for_a_key_before_anything_else(app: flask.Flask, there: There) -> None:
+    client = app.test_client()
+    known = client.get("/v1/runs/1")
+    for method, path in [*routes(app, *there), ("GET", "/v1/nowhere"), ("PATCH", "/v1/runs")]:
+        refused = client.open(path, method=method, **NONSENSE)
+        assert refused.headers["WWW-Authenticate"] == "Bearer", (method, path)
+        assert said(refused) == (401, b"" if method == "HEAD" else known.get_data()), (method, path)
+
+
+@pytest.mark.parametrize("scope", ["enqueue", "read", "operate"])
+def test_a_key_without_the_scope_is_told_the_same_of_what_is_there_and_what_is_not(
+    app: flask.Flask, call: Call, there: There, scope: str
+) -> None:
+    existing = list(routes(app, *there))
+    missing = list(routes(app, GONE, "nobody"))
+    refused = 0
+    for (method, path), (_, other) in zip(existing, missing, strict=True):
+        first, second = (call(method, one, scope=scope, **NONSENSE) for one in (path, other))
+        if first.status_code == 403:
+            assert said(second) == said(first), (method, path)
+            refused += 1
+    assert 0 < refused < len(existing)
+
+
 @pytest.mark.parametrize(("scope", "status"), [("enqueue", 403), ("operate", 403), ("read", 404), ("admin", 404)])
 def test_a_key_without_the_scope_does_not_learn_what_exists(call: Call, scope: str, status: int) -> None:
-    assert call("GET", "/v1/runs/999999999", scope=scope).status_code == status
+    assert call("GET", f"/v1/runs/{GONE}", scope=scope).status_code == status
+
+
+def test_each_scope_opens_what_it_is_for_and_admin_opens_all(app: flask.Flask, there: There) -> None:
+    named = {
+        (method, rule.rule): getattr(app.view_functions[rule.endpoint], "needed_scope", None)
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/v1")
+        for method in rule.methods or ()
+    }
+    assert set(named.values()) <= {"enqueue", "read", "operate", "admin"}
+    assert {scope for (method, _), scope in named.items() if method == "GET"} == {"read"}
+    assert named["POST", "/v1/runs"] == "enqueue"
+    assert named["PUT", "/v1/definitions/<name>"] == "operate"
+
+
+def test_a_route_that_names_no_scope_is_the_admins(app: flask.Flask, keys: dict[str, str]) -> None:
+    forgetful = flask.Flask("forgetful")
+    forgetful.extensions = app.extensions
+    errors.register(forgetful)
+    door.register(forgetful)
+    forgetful.add_url_rule("/v1/forgotten", view_func=lambda: "open")
+    opened = {
+        scope: forgetful.test_client().get("/v1/forgotten", headers={"Authorization": f"Bearer {key}"}).status_code
+        for scope, key in keys.items()
+    }
+    assert opened == {"enqueue": 403, "read": 403, "operate": 403, "admin": 200}
+
+
+def test_a_key_counts_only_in_its_header(app: flask.Flask, keys: dict[str, str]) -> None:
+    client = app.test_client()
+    client.set_cookie("Authorization", f"Bearer {keys['admin']}")
+    client.set_cookie("key", keys["admin"])
+    for name in ("key", "api_key", "access_token", "authorization"):
+        assert client.get("/v1/definitions", query_string={name: keys["admin"]}).status_code == 401
 
 
 def test_a_wrong_secret_under_a_right_prefix_is_refused(app: flask.Flask, keys: dict[str, str]) -> None:
@@ -53,3 +142,50 @@ def test_only_a_hash_of_the_secret_is_stored(module_url: str, keys: dict[str, st
         stored = database.fetch_all(connection, "SELECT * FROM api_keys")
     assert secret not in str(stored)
     assert len(bytes.fromhex(secret)) >= 16
+
+
+def last_use(url: str, scope: str) -> datetime | None:
+    with database.transaction(url) as connection:
+        used: datetime | None = database.fetch_value(
+            connection, "SELECT last_used_at FROM api_keys WHERE name = %(name)s", {"name": f"test {scope}"}
+        )
+    return used
+
+
+def used(connection: database.PgConnection, scope: str, when: str) -> None:
+    sql = f"UPDATE api_keys SET last_used_at = {when} WHERE name = %(name)s"
+    database.fetch_all(connection, sql, {"name": f"test {scope}"})
+
+
+@pytest.mark.parametrize(
+    ("before", "noted"),
+    [("NULL", True), ("now() - interval '61 seconds'", True), ("now() - interval '30 seconds'", False)],
+)
+def test_a_keys_last_use_is_known_to_the_minute(call: Call, module_url: str, before: str, noted: bool) -> None:
+    with database.transaction(module_url) as connection:
+        used(connection, "read", before)
+    was = last_use(module_url, "read")
+    assert call("GET", "/v1/definitions", scope="read").status_code == 200
+    assert (last_use(module_url, "read") != was) is noted
+
+
+def test_a_refused_request_counts_as_a_use_of_the_key(call: Call, module_url: str) -> None:
+    assert call("GET", "/v1/definitions", scope="enqueue").status_code == 403
+    assert last_use(module_url, "enqueue") is not None
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "SELECT FROM api_keys WHERE name = 'test operate' FOR UPDATE",
+        "LOCK TABLE api_keys IN SHARE MODE",
+    ],
+)
+def test_noting_a_use_neither_waits_for_anybody_nor_fails_a_request(call: Call, module_url: str, held: str) -> None:
+    with database.transaction(module_url) as connection:
+        used(connection, "operate", "NULL")
+    with database.transaction(module_url) as connection:
+        database.fetch_all(connection, held)
+        assert call("GET", f"/v1/runs/{GONE}", scope="operate").status_code == 403
+        connection.rollback()
+    assert last_use(module_url, "operate") is None

@@ -1,0 +1,98 @@
+"""How often one may call: token buckets in this process's memory, which cost the database nothing.
+
+Each process of the API server holds its share of a limit, so that none need ask another.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+# A bucket is some 300 bytes.  Of more callers than this, those who have been silent longest begin with a full one.
+BUCKETS_MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Policy:
+    """So many requests at once, and so many a second in the long run."""
+
+    per_second: float
+    burst: float
+
+    def share(self, processes: int) -> Policy:
+        """What one of so many processes may let through; one request at least."""
+        return Policy(self.per_second / processes, max(1.0, self.burst / processes))
+
+    @property
+    def window(self) -> int:
+        """Seconds in which an empty bucket is full again, rounded up."""
+        return math.ceil(self.burst / self.per_second)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """How many requests a caller had left, and when that was."""
+
+    level: float
+    at: float
+
+    def filled(self, policy: Policy, now: float) -> Bucket:
+        """The same bucket at a later time; threads may bring times that are a little out of order."""
+        return Bucket(min(policy.burst, self.level + max(0.0, now - self.at) * policy.per_second), max(now, self.at))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a request may pass, how many more may at once, and in how many seconds one more than that."""
+
+    granted: bool
+    left: int
+    seconds: int
+
+
+class Buckets:
+    """One bucket for each caller, all under one policy; any thread may ask."""
+
+    def __init__(self, policy: Policy, most: int = BUCKETS_MOST) -> None:
+        self.policy = policy
+        self._most = most
+        self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, caller: Hashable, now: float) -> Answer:
+        """Let one request through, if there is one left."""
+        with self._lock:
+            bucket = self._filled(caller, now)
+            granted = bucket.level >= 1
+            bucket = Bucket(bucket.level - granted, bucket.at)
+            self._buckets[caller] = bucket
+            self._buckets.move_to_end(caller)
+            while len(self._buckets) > self._most:
+                self._buckets.popitem(last=False)
+        return self._answer(granted, bucket.level)
+
+    def look(self, caller: Hashable, now: float) -> Answer:
+        """Whether `take` would let a request through; nothing is taken."""
+        with self._lock:
+            level = self._filled(caller, now).level
+        return self._answer(level >= 1, level)
+
+    def knows(self, caller: Hashable) -> bool:
+        """Whether this caller has a bucket."""
+        with self._lock:
+            return caller in self._buckets
+
+    def forget(self, caller: Hashable) -> None:
+        """Take the bucket away."""
+        with self._lock:
+            self._buckets.pop(caller, None)
+
+    def _filled(self, caller: Hashable, now: float) -> Bucket:
+        return self._buckets.get(caller, Bucket(self.policy.burst, now)).filled(self.policy, now)
+
+    def _answer(self, granted: bool, level: float) -> Answer:
+        missing = math.floor(level) + 1 - level
+        return Answer(granted, math.floor(level), max(1, math.ceil(missing / self.policy.per_second)))
