@@ -1,37 +1,79 @@
-"""Request bodies: JSON within bounds, looked at before it is parsed."""
+"""What a request brings along, bounded and looked at before a schema sees it: its JSON body and its query.
+
+Whatever no route could use is refused here once, with the field's name where there is one: texts that PostgreSQL
+cannot store, numbers that are none, and names that come twice.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias
 
 import flask
+import marshmallow
 from flask_smorest import Blueprint
+from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
+from webargs.multidictproxy import MultiDictProxy
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
 # A payload is a few fields; what nests deeper is a mistake or an attack on the parser's stack.
 DEPTH = 32
 
-# A string (its brackets do not count), or a bracket.
-TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# No double needs as many, and a number that is none of its sender's needs to be a text.
+NUMBER_CHARACTERS = 100
+
+# A string (its brackets do not count), or a bracket.  Nothing is tried twice: a string without an end reaches to the
+# end of the body, or one of many quotes would take the square of its length.
+TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+DIGITS = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+
+# Of one body; who sent that many knows what to look for.
+TOLD_MOST = 20
+
+# The way to a value: names of fields, and positions in lists.
+Place: TypeAlias = tuple[str | int, ...]
+
+NULL = "holds a null character, which cannot be stored"
+HALF_A_PAIR = "holds half of a surrogate pair, which is no character"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Stands in a parsed body for a value that cannot be used, until its place is known."""
+
+    why: str
 
 
 class BoundedParser(FlaskParser):
-    """webargs' parser, on bodies that are JSON and not too deep."""
+    """webargs' parser, on bodies that are JSON within bounds and on queries without surprises."""
+
+    DEFAULT_UNKNOWN_BY_LOCATION = {  # noqa: RUF012 - webargs' hook
+        **FlaskParser.DEFAULT_UNKNOWN_BY_LOCATION,
+        "query": marshmallow.RAISE,
+    }
 
     def _raw_load_json(self, req: flask.Request) -> Any:
         """webargs' hook for reading a body."""
-        if not req.is_json:
-            raise UnsupportedMediaType("send the body as JSON, with Content-Type: application/json")
-        body = req.get_data(cache=True)
-        if depth(body) > DEPTH:
-            raise BadRequest(f"the body nests deeper than {DEPTH} levels")
-        try:
-            return json.loads(body, parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
-            raise BadRequest(f"the body is no JSON: {error}") from None
+        found = parsed(_text(req))
+        wrong = _by_field(islice(_wrong(found), TOLD_MOST))
+        if wrong:
+            raise ValidationError(wrong)
+        return found
+
+    def load_querystring(self, req: flask.Request, schema: marshmallow.Schema) -> MultiDictProxy:
+        """webargs' hook for reading a query."""
+        names = {field.data_key or name: field for name, field in schema.fields.items()}
+        wrong = {name: why for name, values in req.args.lists() if (why := _unusable(values, names.get(name)))}
+        if wrong:
+            raise ValidationError({name: [why] for name, why in wrong.items()})
+        return self._makeproxy(req.args, schema)
 
 
 class BodyBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest carries no types
@@ -40,15 +82,111 @@ class BodyBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest carries n
     ARGUMENTS_PARSER = BoundedParser()
 
 
-def depth(body: bytes) -> int:
+def depth(body: str) -> int:
     """How deep the brackets nest."""
     deepest = level = 0
     for token in TOKEN.finditer(body):
         first = token.group()[:1]
-        level += (first in b"[{") - (first in b"]}")
+        level += (first in "[{") - (first in "]}")
         deepest = max(deepest, level)
     return deepest
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number in JSON")
+def parsed(text: str) -> Any:
+    """The JSON value; BadRequest where it is none."""
+    if depth(text) > DEPTH:
+        raise BadRequest(f"the body nests deeper than {DEPTH} levels")
+    try:
+        return json.loads(
+            text,
+            parse_constant=lambda constant: Refused(f"is {constant}, which is no number in JSON"),
+            parse_int=_integer,
+            parse_float=_float,
+            object_pairs_hook=_object,
+        )
+    except ValueError as error:
+        raise BadRequest(f"the body is no JSON: {error}") from None
+
+
+def _text(request: flask.Request) -> str:
+    """The body, which must say that it is JSON, and be it in UTF-8."""
+    charset = request.mimetype_params.get("charset", "utf-8")
+    if not request.is_json or charset.lower() not in {"utf-8", "utf8"}:
+        raise UnsupportedMediaType("send the body as JSON in UTF-8, with Content-Type: application/json")
+    try:
+        return request.get_data(cache=True).decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is no UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _integer(digits: str) -> int | Refused:
+    return _too_long(digits) or int(digits)
+
+
+def _float(digits: str) -> float | Refused:
+    number = _too_long(digits) or float(digits)
+    return Refused("is larger than any number that can be stored") if number in (math.inf, -math.inf) else number
+
+
+def _too_long(digits: str) -> Refused | None:
+    if len(digits) <= NUMBER_CHARACTERS:
+        return None
+    return Refused(f"is a number of {len(digits)} characters; {NUMBER_CHARACTERS} are allowed: send it as a text")
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found[name] = Refused("is there more than once") if name in found else value
+    return found
+
+
+def _wrong(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
+    """Where in a parsed body something cannot be used, and why."""
+    why = value.why if isinstance(value, Refused) else _not_storable(value) if isinstance(value, str) else None
+    if why:
+        yield place, why
+    if isinstance(value, dict):
+        yield from ((place, f"has a name that {why}") for name in value if (why := _not_storable(name)))
+    for name, inner in _parts(value):
+        yield from _wrong(inner, (*place, name))
+
+
+def _parts(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+def _by_field(wrong: Iterable[tuple[Place, str]]) -> dict[str, list[str]]:
+    """The same as marshmallow tells it: field -> what is wrong with it, or within it."""
+    told: dict[str, list[str]] = {}
+    for (field, *inner), why in ((place or ("_schema",), why) for place, why in wrong):
+        told.setdefault(str(field), []).append(f"{'.'.join(map(str, inner))}: {why}" if inner else why)
+    return told
+
+
+def _not_storable(text: str) -> str | None:
+    if "\0" in text:
+        return NULL
+    return None if text.isascii() or text.isprintable() or _encodes(text) else HALF_A_PAIR
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unusable(values: Sequence[str], field: marshmallow.fields.Field[Any] | None) -> str | None:
+    """Why a parameter of the query cannot be used, before its field reads it."""
+    if len(values) > 1 and not isinstance(field, marshmallow.fields.List):
+        return "is there more than once"
+    if any("\0" in value for value in values):
+        return NULL
+    # Python's int reads digits of other scripts, underscores and blanks, which are no numbers to anybody else.
+    if isinstance(field, marshmallow.fields.Integer) and not all(DIGITS.fullmatch(value) for value in values):
+        return "must be a whole number, such as 50"
+    return None

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate
 
 from api.body import DEPTH, depth
-from api.schemas.moments import Moment
+from api.schemas.fields import Moment
 from shared.status import Status
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, pre_dump, validate
 
-from api.schemas.moments import Moment
+from api.schemas.fields import Moment, key_header, name
 from shared.database import Row
 from shared.effects.operate import STATES
 from shared.queue import version_of
@@ -29,10 +29,10 @@ def tagged(run: Row) -> dict[str, str]:
 class EnqueueSchema(Schema):
     """A request for a run."""
 
-    job_type = fields.String(required=True, metadata={"example": "noop"})
+    job_type = name(required=True, metadata={"example": "noop"})
     payload = fields.Dict(keys=fields.String(), load_default=dict, metadata={"example": {"hello": "world"}})
     run_at = Moment(load_default=None, allow_none=True, metadata={"description": "Not before this time; default: now."})
-    queue = fields.String(load_default=None, allow_none=True)
+    queue = name(load_default=None, allow_none=True)
     priority = fields.Integer(
         strict=True, load_default=0, metadata={"description": "A lower number is more urgent; default 0."}
     )
@@ -42,9 +42,7 @@ class EnqueueSchema(Schema):
 class EnqueueHeaders(Schema):
     """The key under which a request for a run may be repeated safely."""
 
-    idempotency_key = fields.String(
-        data_key="Idempotency-Key", load_default=None, validate=validate.Length(min=1, max=255)
-    )
+    idempotency_key = key_header()
 
 
 class RunSchema(Schema):
