@@ -20,7 +20,8 @@ from shared import database, demo_runs, settings
 from shared.embedded import find_programs
 from shared.errors import EmbeddedServerError
 from shared.lineage import own_command
-from shared.queue import list_runs
+from shared.queue import Filter, list_runs
+from shared.status import Status
 from tests.processes import living_with, rowcall, start, wait_until
 
 
@@ -84,7 +85,7 @@ class Up:
 def listed(up: Up, *statuses: str) -> list[dict[str, Any]]:
     """The newest runs, of all statuses or of these."""
     with database.transaction(up.database) as connection:
-        return list_runs(connection, statuses, limit=200)
+        return list_runs(connection, Filter(tuple(map(Status, statuses))), limit=200).runs
 
 
 def test_the_wheel_is_always_a_source() -> None:

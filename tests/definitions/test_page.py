@@ -20,11 +20,12 @@ import structlog
 
 from api.app import create_app
 from shared import api_keys, cli, database
-from shared.definitions import SILENCE_SECONDS, Content, apply_code, apply_file, checked, preview, told
+from shared.definitions import Content, apply_code, apply_file, checked, preview, told
 from shared.definitions.content_schema import FIELDS
 from shared.definitions.file import read_file
 from shared.definitions.tick import PUNCTUAL
 from shared.job_types import Catalogue
+from shared.queue.workers import SILENCE_SECONDS
 from shared.schedule import Times, rendered, zone_named
 from shared.settings import Settings
 from tests.definitions.making import ADMIN, CATALOGUE
@@ -121,7 +122,7 @@ def app(fresh_url: str) -> Iterator[flask.Flask]:
 
 def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:
     with database.transaction(fresh_url) as connection:
-        key = api_keys.create_key(connection, "page", ["operate", "read"])
+        key = api_keys.create_key(connection, "page", ["operate", "read"], ADMIN)
     statuses = []
     for arguments in commands("curl"):
         [url] = [argument for argument in arguments if argument.startswith("http://127.0.0.1:8000/")]
