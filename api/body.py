@@ -61,11 +61,7 @@ class BoundedParser(FlaskParser):
 
     def _raw_load_json(self, req: flask.Request) -> Any:
         """webargs' hook for reading a body."""
-        found = parsed(_text(req))
-        wrong = _by_field(islice(_wrong(found), TOLD_MOST))
-        if wrong:
-            raise ValidationError(wrong)
-        return found
+        return usable(parsed(_text(req), "the body"))
 
     def load_querystring(self, req: flask.Request, schema: marshmallow.Schema) -> MultiDictProxy:
         """webargs' hook for reading a query."""
@@ -92,10 +88,18 @@ def depth(body: str) -> int:
     return deepest
 
 
-def parsed(text: str) -> Any:
+def usable(found: Any) -> Any:
+    """What was parsed, or a ValidationError that names everything in it that no route could use."""
+    wrong = _by_field(islice(_wrong(found), TOLD_MOST))
+    if wrong:
+        raise ValidationError(wrong)
+    return found
+
+
+def parsed(text: str, what: str) -> Any:
     """The JSON value; BadRequest where it is none."""
     if depth(text) > DEPTH:
-        raise BadRequest(f"the body nests deeper than {DEPTH} levels")
+        raise BadRequest(f"{what} nests deeper than {DEPTH} levels")
     try:
         return json.loads(
             text,
@@ -105,7 +109,7 @@ def parsed(text: str) -> Any:
             object_pairs_hook=_object,
         )
     except ValueError as error:
-        raise BadRequest(f"the body is no JSON: {error}") from None
+        raise BadRequest(f"{what} is no JSON: {error}") from None
 
 
 def _text(request: flask.Request) -> str:

@@ -81,7 +81,10 @@ def http_problem(error: HTTPException) -> flask.Response:
 
 def _by_field(messages: Any) -> dict[str, Any]:
     """What webargs found wrong, without the place (json, query, headers) that the field came in."""
-    return {field: why for fields in (messages or {}).values() for field, why in fields.items()}
+    found: dict[str, Any] = {}
+    for fields_or_all in (messages or {}).values():
+        found |= fields_or_all if isinstance(fields_or_all, dict) else {"_schema": fields_or_all}
+    return found
 
 
 def rowcall_problem(error: errors.RowcallError) -> flask.Response:

@@ -133,7 +133,8 @@ def in_time() -> Iterator[None]:
     """Turn the end of a statement at its statement_timeout into a TimeoutError."""
     try:
         yield
-    except (psycopg2.errors.QueryCanceled, sqlalchemy.exc.OperationalError) as error:
+    except Exception as error:
+        # SQLAlchemy wraps the driver's error.
         if isinstance(getattr(error, "orig", error), psycopg2.errors.QueryCanceled):
             raise TimeoutError(str(error)) from None
         raise

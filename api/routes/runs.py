@@ -95,7 +95,7 @@ def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 @blueprint.get("/<int:run_id>/effects")
 @blueprint.response(200, RunEffectListSchema)
 @needs("read")
-def list_effects(run_id: int) -> dict[str, Any]:
+def list_run_effects(run_id: int) -> dict[str, Any]:
     """What a run did to the world, or tried."""
     with transaction() as connection:
         get_run(connection, run_id)

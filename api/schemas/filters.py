@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
+from werkzeug.exceptions import BadRequest
 
-from api.body import DEPTH, depth
+from api.body import parsed, usable
 from api.schemas.fields import Moment
 from shared.status import Status
 
@@ -46,12 +46,10 @@ class JsonObject(fields.Dict):
     """In a query: JSON as text, within the bounds of a body."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        if depth(value.encode(errors="replace")) > DEPTH:
-            raise ValidationError(f"nests deeper than {DEPTH} levels")
         try:
-            read = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise ValidationError(f"is no JSON: {error}") from None
+            read = usable(parsed(value, "it"))
+        except BadRequest as error:
+            raise ValidationError(str(error.description)) from None
         return super()._deserialize(read, attr, data, **kwargs)  # type: ignore[no-untyped-call]  # marshmallow's own
 
 

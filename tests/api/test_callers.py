@@ -28,6 +28,7 @@ def routes(app: flask.Flask, run_id: object, name: object) -> Iterator[Route]:
     for rule in app.url_map.iter_rules():
         if rule.rule.startswith("/v1"):
             values = {part: run_id if part.endswith("id") else name for part in rule.arguments}
+            values |= {"kind": "payments"} if "kind" in rule.arguments else {}
             for method in sorted(rule.methods or ()):
                 yield method, adapter.build(rule.endpoint, values, method)
 

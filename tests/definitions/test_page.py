@@ -28,6 +28,7 @@ from shared.job_types import Catalogue
 from shared.queue.workers import SILENCE_SECONDS
 from shared.schedule import Times, rendered, zone_named
 from shared.settings import Settings
+from tests.definitions.keeping import kept
 from tests.definitions.making import ADMIN, CATALOGUE
 from tests.processes import ROOT
 
@@ -212,5 +213,6 @@ def test_a_silent_cron_shows_as_the_page_says(app: flask.Flask, fresh_url: str) 
     [text] = blocks("json")
     since = json.loads(text)["since"]
     with database.transaction(fresh_url) as connection:
+        kept(connection)
         database.fetch_all(connection, "UPDATE schedule_ticks SET ticked_at = %(since)s", {"since": since})
     assert app.test_client().get("/readyz").json == json.loads(text)
