@@ -79,6 +79,13 @@ def test_the_files_say_the_same_and_are_accepted(connection: database.PgConnecti
     assert {one.kind for one in apply_file(connection, toml, CATALOGUE, ADMIN)} == {"created"}
 
 
+def test_the_readmes_example_is_accepted(tmp_path: Path) -> None:
+    [text] = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "readme.toml").write_text(text)
+    for name, fields in read_file(tmp_path / "readme.toml").items():
+        assert checked(name, fields, CATALOGUE)
+
+
 def test_the_code_is_accepted(
     connection: database.PgConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
