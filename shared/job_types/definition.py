@@ -34,6 +34,10 @@ class Definition:
     max_attempts: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise DeclarationError(
+                f"definition {self.name!r}: name is {self.name!r} and must be text, such as 'nightly'"
+            )
         if not isinstance(self.job_type, JobType):
             raise DeclarationError(f"definition {self.name!r}: job_type is {self.job_type!r} and must be a JobType")
 

@@ -10,7 +10,7 @@ from marshmallow import Schema, fields
 
 from shared.business.invoices import ReminderKind
 from shared.errors import DeclarationError, JobTypeUnknown, RunInvalid
-from shared.job_types import Catalogue, JobType, load_catalogue
+from shared.job_types import Catalogue, Definition, JobType, load_catalogue
 from shared.job_types.declaration import KEY_CHARACTERS
 from worker.handlers import load_handlers
 
@@ -20,7 +20,7 @@ class Greeting(Schema):
     on = fields.Date(load_default=None, allow_none=True)
 
 
-def module(*types: JobType) -> ModuleType:
+def module(*types: JobType | Definition) -> ModuleType:
     made = ModuleType("shop.job_types")
     vars(made).update({f"TYPE_{number}": kind for number, kind in enumerate(types)})
     return made
@@ -52,6 +52,22 @@ def test_a_wrong_declaration_names_the_type_and_the_field(wrong: dict[str, Any],
 def test_two_types_of_one_name_are_refused() -> None:
     with pytest.raises(DeclarationError, match="'greet': shop.job_types declares a name that is taken"):
         Catalogue(module(JobType("greet", Greeting), JobType("greet", Greeting)))
+
+
+def test_a_definition_without_a_type_or_a_name_fails_where_it_stands() -> None:
+    greet: Any = JobType("greet", Greeting)
+    with pytest.raises(DeclarationError, match="'daily': job_type is 'greet' and must be a JobType"):
+        Definition("daily", greet.name)
+    with pytest.raises(DeclarationError, match="name is JobType.* and must be text, such as 'nightly'"):
+        Definition(greet, greet)
+
+
+def test_definitions_are_found_beside_the_types_and_two_of_one_name_refused() -> None:
+    greet = JobType("greet", Greeting)
+    daily, other = Definition("daily", greet), Definition("daily", greet, "@daily")
+    assert Catalogue(module(greet, daily)).definitions == {"daily": daily}
+    with pytest.raises(DeclarationError, match="definition 'daily': shop.job_types declares a name that is taken"):
+        Catalogue(module(greet, daily, other))
 
 
 def test_a_type_with_a_limit_must_have_a_queue_of_its_own() -> None:
