@@ -59,7 +59,7 @@ class WantedDefinitionSchema(ContentSchema, StateSchema):
     ) -> dict[str, Any]:
         """webargs' hook: the fields as they were sent, for all that is wrong with them is told in one answer."""
         if not isinstance(data, Mapping):
-            raise ValidationError("must be an object with fields such as job_type")
+            raise ValidationError({"_schema": ["must be an object with fields such as job_type"]})
         return {name: value for name, value in data.items() if name not in STATE}
 
 

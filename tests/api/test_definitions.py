@@ -165,6 +165,12 @@ def test_everything_that_is_wrong_is_told_in_one_answer(call: Call, path: str) -
     assert f"definition '{path.rpartition('/')[2]}', jitter: 'x' is no duration" in told(refused)["detail"]
 
 
+@pytest.mark.parametrize("sign", ["\0", "\ud800"], ids=ascii)
+def test_what_no_field_can_hold_is_named_too(call: Call, path: str, sign: str) -> None:
+    refused = call("PUT", path, json={**NIGHTLY, "payload": {"day": sign}})
+    assert (refused.status_code, list(told(refused)["errors"])) == (422, ["payload"])
+
+
 @pytest.mark.parametrize(("body", "status"), [(b"[]", 422), (b'"x"', 422), (b"null", 422), (b"{", 400), (b"", 400)])
 def test_a_body_must_be_an_object(call: Call, path: str, body: bytes, status: int) -> None:
     refused = call("PUT", path, data=body, content_type="application/json")
@@ -342,7 +348,8 @@ def test_openapi_says_what_is_sent_and_what_is_answered(call: Call) -> None:
 # Whether anybody ticks.
 
 
-def test_ready_turns_into_degraded_while_no_worker_ticks(app: flask.Flask, module_url: str) -> None:
+@pytest.mark.usefixtures("nightly")
+def test_ready_turns_into_degraded_while_no_worker_ticks_what_is_scheduled(app: flask.Flask, module_url: str) -> None:
     client = app.test_client()
     tick_was(module_url, "now()")
     assert client.get("/readyz").json == {"status": "ready"}

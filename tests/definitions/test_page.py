@@ -28,8 +28,7 @@ from shared.job_types import Catalogue
 from shared.queue.workers import SILENCE_SECONDS
 from shared.schedule import Times, rendered, zone_named
 from shared.settings import Settings
-from tests.definitions.keeping import kept
-from tests.definitions.making import ADMIN, CATALOGUE
+from tests.definitions.making import ADMIN, CATALOGUE, kept
 from tests.processes import ROOT
 
 PAGE = (ROOT / "docs" / "schedules.md").read_text()
