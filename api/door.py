@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import flask
 from webargs.flaskparser import abort
-from werkzeug.exceptions import NotAcceptable, NotFound
+from werkzeug.exceptions import NotAcceptable, NotFound, RequestEntityTooLarge
 
 from api import auth
 
@@ -35,8 +35,7 @@ def _let_in() -> None:
     if inside:
         _path_can_be_a_name()
         _json_is_accepted()
-        # Read now, so that routes which need no body refuse one that is too large, too.
-        flask.request.get_data(cache=True)
+        _body_is_within_bounds()
         _query_is_asked_for(view)
 
 
@@ -50,6 +49,14 @@ def _json_is_accepted() -> None:
     accepted = flask.request.accept_mimetypes
     if accepted and not any(accepted.quality(form) for form in JSON):
         raise NotAcceptable("this API answers JSON: send `Accept: application/json`, or no Accept at all")
+
+
+def _body_is_within_bounds() -> None:
+    """Read it now, so that routes which need none refuse one that is too large, too."""
+    body = flask.request.get_data(cache=True)
+    # Werkzeug ends a body without a length at the limit, as if nothing came behind it.
+    if len(body) == flask.current_app.config["MAX_CONTENT_LENGTH"] and flask.request.environ["wsgi.input"].read(1):
+        raise RequestEntityTooLarge
 
 
 def _query_is_asked_for(view: View) -> None:

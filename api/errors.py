@@ -7,8 +7,9 @@ from typing import Any
 
 import flask
 import marshmallow
+from gunicorn.http.errors import ParseException
 from marshmallow import fields
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import BadRequest, HTTPException
 
 from shared import errors
 from shared.logs import LogEvent, log
@@ -54,15 +55,24 @@ class ProblemSchema(marshmallow.Schema):
 
 def problem(kind: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
     """One problem document."""
+    return flask.Response(_document(kind, title, status, detail, **more), status, mimetype="application/problem+json")
+
+
+def problem_text(status: int, title: str, detail: str) -> bytes:
+    """The same for what is refused before there is a request."""
+    return _document(_slug(title), title, status, detail).encode()
+
+
+def _document(kind: str, title: str, status: int, detail: str, **more: Any) -> str:
     told = detail if len(detail) <= DETAIL_CHARACTERS else f"{detail[: DETAIL_CHARACTERS - 1]}…"
-    body = {"type": f"urn:rowcall:problem:{kind}", "title": title, "status": status, "detail": told, **more}
-    return flask.Response(json.dumps(body), status, mimetype="application/problem+json")
+    return json.dumps({"type": f"urn:rowcall:problem:{kind}", "title": title, "status": status, "detail": told, **more})
 
 
 def register(app: flask.Flask) -> None:
     """Answer every error of this application as a problem."""
     app.register_error_handler(HTTPException, http_problem)
     app.register_error_handler(errors.RowcallError, rowcall_problem)
+    app.register_error_handler(ParseException, unreadable)
     app.register_error_handler(Exception, broken)
 
 
@@ -85,6 +95,11 @@ def _by_field(messages: Any) -> dict[str, Any]:
     for fields_or_all in (messages or {}).values():
         found |= fields_or_all if isinstance(fields_or_all, dict) else {"_schema": fields_or_all}
     return found
+
+
+def unreadable(_: ParseException) -> flask.Response:
+    """A body that gunicorn met in pieces that are none."""
+    return http_problem(BadRequest("the body ended early, or its chunks are not as HTTP asks"))
 
 
 def rowcall_problem(error: errors.RowcallError) -> flask.Response:

@@ -1,18 +1,41 @@
-"""gunicorn, run from code: there is no settings file of its own to keep beside Rowcall's settings."""
+"""gunicorn, run from code: there is no settings file of its own to keep beside Rowcall's settings.
+
+docs/api-server.md tells operators what is chosen here.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import socket
+import struct
 from pathlib import Path
 from typing import Any
 
 import flask
+from gunicorn import util
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
+from gunicorn.http import errors as refusals
+from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from api.errors import problem_text
 from shared.errors import PortInUse
 from shared.settings import Settings
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file of its own in it
+
+# A client that neither sends nor takes anything for so long is gone, and must not keep a thread.
+CLIENT_SECONDS = 10
+
+# What gunicorn refuses before the application sees it; whatever else it cannot read is a bad request.
+REFUSALS = {
+    refusals.ExpectationFailed: (417, "Expectation Failed", "this server knows no expectation but 100-continue"),
+    refusals.LimitRequestHeaders: (431, "Request Header Fields Too Large", "send fewer headers, or shorter ones"),
+    refusals.LimitRequestLine: (414, "URI Too Long", "send a shorter URL"),
+    refusals.UnsupportedTransferCoding: (501, "Not Implemented", "send the body chunked, or with its length"),
+}
+UNREADABLE = (400, "Bad Request", "this is no HTTP/1.1 request that can be read")
 
 
 class Server(BaseApplication):
@@ -32,6 +55,63 @@ class Server(BaseApplication):
         """gunicorn's hook: what it serves."""
         return self._flask_app
 
+    def run(self) -> None:
+        """gunicorn's hook: serve until told to stop."""
+        Master(self).run()
+
+
+class Master(Arbiter):
+    """gunicorn's master, which lets nobody in any more from the moment it is told to stop.
+
+    The listening socket stays open in each process until that has answered its last request.  Without this, whoever
+    connects meanwhile would wait for an answer that never comes, instead of trying another server at once.
+    """
+
+    def stop(self, graceful: bool = True) -> None:
+        """gunicorn's hook: end the processes, gently or at once."""
+        for listener in self.LISTENERS:
+            with contextlib.suppress(OSError):
+                listener.sock.shutdown(socket.SHUT_RDWR)
+        super().stop(graceful)
+
+
+class Worker(ThreadWorker):
+    """gunicorn's process of threads, with answers as the rest of the API gives them, and an end to silent clients."""
+
+    def accept(self, listener: Any) -> None:
+        """gunicorn's hook: take a connection, unless the server is about to stop."""
+        try:
+            super().accept(listener)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+
+    def enqueue_req(self, conn: TConn) -> None:
+        """gunicorn's hook: hand a connection with a request to a thread."""
+        end_silence(conn.sock, CLIENT_SECONDS)
+        super().enqueue_req(conn)
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
+        """gunicorn's hook: answer what never reached the application."""
+        if not isinstance(exc, refusals.ParseException):
+            super().handle_error(req, client, addr, exc)
+            return
+        status, title, detail = REFUSALS.get(type(exc), UNREADABLE)
+        body = problem_text(status, title, detail)
+        head = (
+            f"HTTP/1.1 {status} {title}\r\nConnection: close\r\nContent-Type: application/problem+json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        with contextlib.suppress(OSError):
+            util.write_nonblock(client, head.encode() + body)
+
+
+def end_silence(connection: socket.socket, seconds: float) -> None:
+    """Let a blocking read or write fail when nothing has moved for so long."""
+    length = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        connection.setsockopt(socket.SOL_SOCKET, option, length)
+
 
 def listen(host: str, port: int) -> socket.socket:
     """Take the port before anything is started, so that a taken one is told at once and by name."""
@@ -49,15 +129,31 @@ def options(chosen: Settings, listener: socket.socket) -> dict[str, Any]:
     return {
         # Handed over as a descriptor: no moment between the check of the port and its use.
         "bind": f"fd://{listener.fileno()}",
-        # Requests wait for PostgreSQL, not for the processor: few processes, some threads each.
-        "worker_class": "gthread",
+        # Requests wait for PostgreSQL, not for the processor: few processes, some threads each, and a connection to the
+        # database for each thread.
+        "worker_class": Worker,
         "workers": chosen.api_workers,
         "threads": chosen.api_threads,
-        # No request of ours takes long; one that does is cut, and its transaction with it.
+        # Of one process, with those that are only kept open.  What comes on top waits in the backlog, and what does not
+        # fit there is told so by the kernel, instead of waiting for an answer that its client has given up on.
+        "worker_connections": 256,
+        "backlog": 256,
+        # A process whose main thread shows no sign of life is replaced.  Its other threads, which answer the requests,
+        # are not watched: what those wait for has an end of its own.
         "timeout": 30,
         # A deploy lets answers under way be finished, within what supervisors allow before they kill.
         "graceful_timeout": 10,
+        # Longer than a client takes between two requests, shorter than proxies keep what they do not use.
         "keepalive": 5,
+        # No process gets old enough to need replacing, and each replacement would cut the connections that it keeps.
+        "max_requests": 0,
+        # A filter, a cursor and a search fit into a line of 8 KiB; a hundred headers are more than proxies add.
+        "limit_request_line": 8190,
+        "limit_request_fields": 100,
+        "limit_request_field_size": 8190,
+        # No header changes what a path means or who is trusted: nothing here needs to know of a proxy.
+        "forwarded_allow_ips": "",
+        "forwarder_headers": "",
         # In memory: a worker's sign of life must not wait for a slow disk.
         "worker_tmp_dir": str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None,
         # gunicorn's own socket for steering would be a file in the user's home, and nobody needs it.

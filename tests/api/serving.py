@@ -1,0 +1,109 @@
+"""A real `rowcall api`, and requests that no HTTP library would send, as the bytes that they are."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+from shared.lineage import own_command
+from tests.processes import LIMIT_SECONDS, wait_until
+
+JSON = "Content-Type: application/json"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What came back: a status, headers, and a body; a status of 0 where the connection was only closed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The JSON object in the body."""
+        found = json.loads(self.body)
+        assert isinstance(found, dict)
+        return found
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running `rowcall api`."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+
+    def connect(self) -> socket.socket:
+        """A connection to it."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_SECONDS)
+
+    def ask(self, request: bytes) -> Heard:
+        """Send these bytes, and read one answer."""
+        with self.connect() as connection:
+            send(connection, request)
+            return heard(connection)
+
+    def refuses(self) -> bool:
+        """Whether nobody listens any more."""
+        try:
+            self.connect().close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+
+@contextmanager
+def served(environment: Mapping[str, str], folder: Path, **settings: str) -> Iterator[Server]:
+    """A server for the block; what it logs goes to a file, which does not run full while nobody reads."""
+    log = folder / "api.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            own_command("api", "--port", "0"),
+            env={**environment, "ROWCALL_RATE_LIMIT": "0", "ROWCALL_LOG_FORMAT": "json", **settings},
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        wait_until(lambda: b'"api started"' in log.read_bytes() or process.poll() is not None, "the API has started")
+        [started] = [json.loads(line) for line in log.read_text().splitlines() if '"api started"' in line]
+        server = Server(process, int(started["url"].rsplit(":", 1)[1]))
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+
+
+def request(method: str, target: str, key: str, *headers: str, body: bytes = b"") -> bytes:
+    """An ordinary request, but for what is strange in its parts."""
+    length = [f"Content-Length: {len(body)}"] if body else []
+    lines = [f"{method} {target} HTTP/1.1", "Host: here", f"Authorization: Bearer {key}", *length, *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
+
+
+def chunked(*chunks: bytes) -> bytes:
+    """A body in chunks, with its end."""
+    return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+
+
+def send(connection: socket.socket, request: bytes) -> None:
+    """Send what the other side takes: it may have answered, and closed, before all is sent."""
+    with suppress(ConnectionError):
+        connection.sendall(request)
+
+
+def heard(connection: socket.socket) -> Heard:
+    """Read one answer."""
+    with HTTPResponse(connection) as answer:
+        try:
+            answer.begin()
+            return Heard(answer.status, dict(answer.getheaders()), answer.read())
+        except ConnectionError:
+            return Heard(0, {}, b"")

@@ -1,0 +1,165 @@
+"""The API is told to stop, loses its database, and has clients that are cut off: what was asked for is done once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import flask
+import pytest
+
+from api.app import create_app
+from api.serving import end_silence
+from migrations.migrate import migrate
+from shared import api_keys, database
+from shared.audit import Admin
+from tests.api.serving import JSON, Server, request, send, served
+from tests.gate import Gate, gate
+from tests.processes import wait_until
+from tests.server import own_server
+
+NOOP = json.dumps({"job_type": "noop", "payload": {"hello": "world"}}).encode()
+
+
+def key_on(url: str) -> str:
+    with database.transaction(url) as connection:
+        return api_keys.create_key(connection, "faults", ["enqueue", "read"], Admin("tests"))
+
+
+def runs_on(url: str, idempotency_key: str) -> int:
+    """How many runs there are under this key, or one of this name with anything behind it."""
+    sql = "SELECT count(*) FROM job_runs WHERE idempotency_key LIKE %(key)s || '%%'"
+    with database.transaction(url) as connection:
+        found: int = database.fetch_value(connection, sql, {"key": idempotency_key})
+    return found
+
+
+@pytest.fixture(scope="module")
+def key(module_url: str) -> str:
+    return key_on(module_url)
+
+
+@pytest.fixture(scope="module")
+def server(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served({**os.environ, "DATABASE_URL": module_url}, tmp_path_factory.mktemp("api")) as server:
+        yield server
+
+
+@pytest.fixture
+def asking() -> Iterator[ThreadPoolExecutor]:
+    """Threads for requests that wait."""
+    with ThreadPoolExecutor(4) as threads:
+        yield threads
+
+
+@pytest.fixture
+def held(module_url: str) -> Iterator[Gate]:
+    with gate(module_url) as held:
+        yield held
+
+
+def enqueue(key: str, idempotency_key: str, *headers: str) -> bytes:
+    return request("POST", "/v1/runs", key, JSON, f"Idempotency-Key: {idempotency_key}", *headers, body=NOOP)
+
+
+def test_a_request_under_way_is_answered_when_the_server_is_told_to_stop_and_nobody_else_is_let_in(
+    key: str, held: Gate, asking: ThreadPoolExecutor, module_url: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with served(environment, tmp_path) as server:
+        held.hold_commit("job_runs")
+        under_way = asking.submit(server.ask, enqueue(key, "stopped"))
+        held.wait()
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(server.refuses, "nobody is let in any more")
+        assert (server.process.poll(), under_way.done()) == (None, False)
+        held.open()
+        assert under_way.result().status == 202
+        assert server.process.wait() == 0
+    assert runs_on(module_url, "stopped") == 1
+
+
+def test_a_client_that_is_cut_off_in_the_middle_of_a_request_can_repeat_it(
+    server: Server, key: str, module_url: str
+) -> None:
+    whole = enqueue(key, "cut")
+    for cut in (20, whole.index(b"\r\n\r\n") + 2, len(whole) - len(NOOP), len(whole) - 1):
+        with server.connect() as connection:
+            send(connection, whole[:cut])
+    assert server.ask(enqueue(key, "later")).status == 202
+    assert runs_on(module_url, "cut") == 0
+    assert server.ask(whole).status == 202
+    assert runs_on(module_url, "cut") == 1
+
+
+def test_a_client_that_is_cut_off_before_it_hears_the_answer_can_repeat_the_request(
+    server: Server, key: str, held: Gate, module_url: str
+) -> None:
+    held.hold_commit("job_runs")
+    with server.connect() as connection:
+        send(connection, enqueue(key, "unheard"))
+        held.wait()
+        # So that the server meets a connection that is gone, and not one that only has an end.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    held.open()
+    wait_until(lambda: runs_on(module_url, "unheard") == 1, "what was asked for is done")
+    repeated = server.ask(enqueue(key, "unheard"))
+    assert (repeated.status, repeated.headers["Idempotent-Replayed"]) == (200, "true")
+    assert runs_on(module_url, "unheard") == 1
+
+
+def test_a_client_that_falls_silent_does_not_keep_a_thread() -> None:
+    client, served = socket.socketpair()
+    with client, served:
+        end_silence(served, seconds=0.05)
+        client.sendall(b"GET / HT")
+        assert served.recv(100) == b"GET / HT"
+        with pytest.raises(BlockingIOError):
+            served.recv(100)
+
+
+def test_a_database_that_goes_in_the_middle_of_a_request_is_told_and_the_request_repeated_is_done_once(
+    tmp_path: Path, asking: ThreadPoolExecutor
+) -> None:
+    with own_server(tmp_path / "server") as postgres:
+        migrate(postgres.url, lock_timeout=3)
+        app = create_app(postgres.url)
+        client = Client(app, key_on(postgres.url))
+        with gate(postgres.url) as held:
+            held.hold_commit("job_runs")
+            under_way = asking.submit(client.enqueue)
+            held.wait()
+            postgres.restart(signal.SIGQUIT)
+        lost = under_way.result()
+        assert lost == (503, "urn:rowcall:problem:database-unreachable", True)
+        assert [client.enqueue()[0] for _ in range(3)] == [202, 200, 200]
+        assert runs_on(postgres.url, "mine") == 1
+        assert client.status("/readyz") == 200
+        postgres.stop()
+        assert client.enqueue() == (503, "urn:rowcall:problem:database-unreachable", True)
+        assert [client.status(path) for path in ("/readyz", "/healthz")] == [503, 200]
+        app.extensions["database"].dispose()
+
+
+class Client:
+    """Asks the application itself; the server before it has nothing to do with its database."""
+
+    def __init__(self, app: flask.Flask, key: str) -> None:
+        self._app = app
+        self._key = key
+
+    def enqueue(self) -> tuple[int, str | None, bool]:
+        """Ask for a run under one key: the status, the problem's type, and whether it says when to come again."""
+        headers = {"Authorization": f"Bearer {self._key}", "Idempotency-Key": "mine"}
+        answer = self._app.test_client().post("/v1/runs", data=NOOP, content_type="application/json", headers=headers)
+        assert isinstance(answer.json, dict)
+        return answer.status_code, answer.json.get("type"), "Retry-After" in answer.headers
+
+    def status(self, path: str) -> int:
+        """Ask as the machines around do."""
+        return self._app.test_client().get(path).status_code
