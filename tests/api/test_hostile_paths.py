@@ -30,7 +30,8 @@ def described(call: Call) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
 
 def filled(path: str, there: There) -> str:
     """The path of what there is."""
-    return re.sub(r"{(\w+)}", lambda part: str(there.run_id if part[1].endswith("id") else there.name), path)
+    values = {"kind": "payments", "name": there.name}
+    return re.sub(r"{(\w+)}", lambda part: str(values.get(part[1], there.run_id)), path)
 
 
 @pytest.mark.parametrize(
