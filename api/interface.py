@@ -76,7 +76,18 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "integer", "minimum": 0},
     },
     "WWW-Authenticate": {"required": True, "schema": {"type": "string"}},
+    "RateLimit-Policy": {
+        "description": "How many requests (q) this key may make in how many seconds (w).",
+        "schema": {"type": "string"},
+    },
+    "RateLimit": {
+        "description": "How many requests are left (r), and in how many seconds there will be more (t).",
+        "schema": {"type": "string"},
+    },
 }
+
+# Of every answer.
+ALWAYS = ("X-Request-Id", "RateLimit-Policy", "RateLimit")
 
 
 @dataclass(frozen=True)
@@ -130,6 +141,7 @@ COMMON = (
     ),
     Common(403, "Forbidden", "The key has not the scope that this needs."),
     Common(404, "NotFound", "There is nothing of this name.", lambda operation: operation.finds),
+    Common(406, "NotAcceptable", "`Accept` leaves out JSON, and there is nothing else."),
     Common(
         409,
         "Conflict",
@@ -142,7 +154,7 @@ COMMON = (
         "It has changed since the ETag of `If-Match` was given.",
         lambda operation: operation.has_condition,
     ),
-    Common(413, "TooLarge", "The body is too large.", lambda operation: operation.has_body),
+    Common(413, "TooLarge", "The body is too large, though it was not asked for."),
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
     Common(422, "Invalid", "A field is wrong: `errors` names it, and tells why."),
     Common(429, "TooMany", "Too many requests under this key.", headers=("Retry-After",)),
@@ -181,7 +193,7 @@ def _complete(operation: Operation, name: str) -> None:
     answers: dict[Any, Any] = doc["responses"]
     for answer in answers.values():
         if isinstance(answer, dict):
-            answer["headers"] = {**answer.get("headers", {}), "X-Request-Id": "X-Request-Id"}
+            answer["headers"] = {**answer.get("headers", {}), **{name: name for name in ALWAYS}}
     for common in COMMON:
         # flask-smorest names the 422 of a wrong argument by itself.
         if common.answered_by(operation) and not isinstance(answers.get(common.status), dict):
@@ -230,5 +242,5 @@ def _described(common: Common) -> Mapping[str, Any]:
     return {
         "description": common.means,
         "content": {PROBLEM: {"schema": errors.ProblemSchema}},
-        "headers": {name: name for name in (*common.headers, "X-Request-Id")},
+        "headers": {name: name for name in (*common.headers, *ALWAYS)},
     }

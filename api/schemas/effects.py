@@ -9,19 +9,13 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
+from api.schemas.fields import Words
 from shared.database import LARGEST_ID
 from shared.effects import KINDS, STATES
 from shared.effects.kinds import REFERENCE_CHARACTERS
 
 # One id for each kind, in their order.
 PLACES = struct.Struct(f">{len(KINDS)}q")
-
-
-class Words(fields.List[Any]):
-    """In a query: repeated, or one text with commas."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
-        return super()._deserialize([word for text in value for word in text.split(",")], attr, data, **kwargs)
 
 
 class Cursor(fields.String):

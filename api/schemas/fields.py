@@ -42,6 +42,13 @@ class Moment(fields.AwareDateTime):
         return moment
 
 
+class Words(fields.List[Any]):
+    """In a query: repeated, or one text with commas."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        return super()._deserialize([word for text in value for word in text.split(",")], attr, data, **kwargs)
+
+
 def name(**more: Any) -> fields.String:
     """The name of a job type or of a queue."""
     return fields.String(validate=validate.Length(1, NAME_CHARACTERS), **more)

@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 from werkzeug.exceptions import BadRequest
 
 from api.body import parsed, usable
-from api.schemas.fields import Moment
+from api.schemas.fields import Moment, Words
 from shared.status import Status
 
 
@@ -32,14 +32,6 @@ class FilterSchema(Schema):
         keys=fields.String(),
         metadata={"description": "What its payload must contain.", "example": {"user_id": 1}},
     )
-
-
-class Words(fields.List[Status]):
-    """In a query: repeated, or one text with commas."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Status | None]:
-        words = [word for text in value for word in text.split(",")]
-        return super()._deserialize(words, attr, data, **kwargs)
 
 
 class JsonObject(fields.Dict):

@@ -102,8 +102,8 @@ def test_a_route_that_asks_for_no_key_cannot_be_registered() -> None:
 def test_every_refusal_is_described_as_a_problem_with_its_headers(described: dict[str, Any]) -> None:
     for operation in operations(described):
         found = refusals(described, operation)
-        assert set(found) >= {"401", "403", "422", "429", "503"}, operation["operationId"]
-        assert ("requestBody" in operation) == ({"400", "413", "415"} <= set(found))
+        assert set(found) >= {"401", "403", "406", "413", "422", "429", "503"}, operation["operationId"]
+        assert ("requestBody" in operation) == ({"400", "415"} <= set(found))
         for status, answer in found.items():
             schemas = {kind: content["schema"]["$ref"] for kind, content in answer["content"].items()}
             assert schemas == {"application/problem+json": "#/components/schemas/Problem"}, (operation, status)
@@ -133,6 +133,7 @@ def test_no_parameter_can_be_null(described: dict[str, Any]) -> None:
         ({"data": b"{", "content_type": "application/json"}, 400),
         ({"json": {"job_type": "noop"}, "scope": "read"}, 403),
         ({"json": {"job_type": "noop"}, "headers": {"Authorization": "Bearer none"}}, 401),
+        ({"json": {"job_type": "noop"}, "headers": {"Accept": "text/html"}}, 406),
         ({"data": b"x" * 300_000, "content_type": "application/json"}, 413),
         ({"data": b"{}", "content_type": "text/plain"}, 415),
         ({"json": {"job_type": "none"}}, 422),
@@ -147,4 +148,5 @@ def test_answers_are_as_they_are_described(
     expected = {**operation["responses"], **refusals(described, operation)}[str(status)]
     schema = expected["content"][answer.mimetype]["schema"]
     OAS31Validator({**schema, "components": described["components"]}).validate(answer.json)
-    assert set(expected["headers"]) <= set(answer.headers.keys())
+    headers = described["components"]["headers"]
+    assert {name for name in expected["headers"] if headers[name].get("required")} <= set(answer.headers.keys())
