@@ -97,6 +97,12 @@ class Settings:
         100,
         "Requests that one API key may make at once, after a pause; shared out alike.",
     )
+    metrics_public: bool = _setting(
+        "ROWCALL_METRICS_PUBLIC",
+        switch,
+        False,
+        "`on` lets anybody read /metrics, for a scraper without a key; else it needs one with the scope read.",
+    )
     lease: float = _setting(
         "ROWCALL_LEASE",
         number(float, 1, 86400),

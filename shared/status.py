@@ -199,6 +199,9 @@ BY_EVENT = {transition.event: transition for transition in TRANSITIONS}
 LIVE = (Status.QUEUED, Status.RUNNING, Status.FAILED)
 FINAL = tuple(status for status in Status if status not in LIVE)
 
+# What an attempt ends with that failed, whatever becomes of its run.
+FAILURES = (Event.FAIL, Event.GIVE_UP, Event.EXPIRE)
+
 
 def allowed(status: Status, who: Who | None = None) -> tuple[Event, ...]:
     """The events that a run in this status admits, all of them or those of one hand."""
@@ -207,9 +210,9 @@ def allowed(status: Status, who: Who | None = None) -> tuple[Event, ...]:
     )
 
 
-def sql_list(statuses: Iterable[Status]) -> str:
-    """Statuses as the right side of an SQL IN."""
-    return "(" + ", ".join(f"'{status}'" for status in statuses) + ")"
+def sql_list(words: Iterable[Status | Event]) -> str:
+    """Statuses or events as the right side of an SQL IN."""
+    return "(" + ", ".join(f"'{word}'" for word in words) + ")"
 
 
 def sources_of(event: Event) -> str:

@@ -1,4 +1,4 @@
-"""What operators are shown and told of: effects by state, attempts by their end, definitions that are paused."""
+"""What operators are shown and told of: effects by state, attempts that failed lately, definitions that are paused."""
 
 from alembic import op
 
@@ -13,13 +13,15 @@ def upgrade() -> None:
     for table in EFFECTS:
         op.execute(f"DROP INDEX {table}_open")
         op.execute(f"CREATE INDEX {table}_open ON {table} (state, id) WHERE state <> 'applied'")
-    op.execute("CREATE INDEX job_attempts_ended ON job_attempts (ended_at)")
+    op.execute(
+        "CREATE INDEX job_attempts_failed ON job_attempts (ended_at) WHERE outcome IN ('fail', 'give up', 'expire')"
+    )
     op.execute("CREATE INDEX job_definitions_paused ON job_definitions (id) WHERE paused_at IS NOT NULL")
 
 
 def downgrade() -> None:
     """As they were before."""
-    op.execute("DROP INDEX job_attempts_ended, job_definitions_paused")
+    op.execute("DROP INDEX job_attempts_failed, job_definitions_paused")
     for table in EFFECTS:
         op.execute(f"DROP INDEX {table}_open")
         op.execute(f"CREATE INDEX {table}_open ON {table} (id) WHERE state <> 'applied'")

@@ -5,7 +5,7 @@ All functions take the caller's connection first, run in its transaction, and ne
 
 from shared.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of, policy_of
 from shared.effects.ledger import Decision, Lease, applied, begin, failed, hold, record
-from shared.effects.lists import Page, list_effects, page_of_effects
+from shared.effects.lists import Page, count_unknown, list_effects, page_of_effects
 from shared.effects.operate import STATES, effects_of, resolve
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Policy",
     "applied",
     "begin",
+    "count_unknown",
     "effects_of",
     "failed",
     "hold",

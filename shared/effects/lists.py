@@ -42,6 +42,18 @@ WHERE id < %(behind_{name})s AND (%(states)s::text[] IS NULL OR state = ANY(%(st
     for name, kind in KINDS.items()
 }
 
+# Nobody needs to know whether it is a thousand or two: counting stops here.
+COUNTED_MOST = 1000
+
+# The index {kind}_open.
+COUNT_UNKNOWN = " UNION ALL ".join(
+    f"""
+SELECT '{name}' AS kind, count(*) AS unknown FROM (
+    SELECT FROM {name} WHERE state = 'unknown' LIMIT {COUNTED_MOST}
+) AS {name}"""
+    for name in KINDS
+)
+
 
 @dataclass(frozen=True)
 class Page:
@@ -81,6 +93,11 @@ def page_of_effects(
     # Each kind's come in the order of their ids, so the last one of a kind is the furthest.
     reached = places | {row["kind"]: row["id"] for row in page}
     return Page(page, reached if len(merged) > limit else None)
+
+
+def count_unknown(connection: Connection) -> dict[str, int]:
+    """Kind -> how many wait for an operator's word, COUNTED_MOST at the most."""
+    return {row["kind"]: row["unknown"] for row in fetch_all(connection, COUNT_UNKNOWN)}
 
 
 def page_sql(kinds: Sequence[str], states: Sequence[str], run_id: int | None) -> str:

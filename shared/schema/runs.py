@@ -196,7 +196,11 @@ job_attempts = Table(
     postgresql_with={"autovacuum_vacuum_scale_factor": "0.05", "vacuum_truncate": "false"},
 )
 # How many have failed lately, for who watches.
-Index("job_attempts_ended", job_attempts.c.ended_at)
+Index(
+    "job_attempts_failed",
+    job_attempts.c.ended_at,
+    postgresql_where=text(f"outcome IN {status.sql_list(status.FAILURES)}"),
+)
 
 # Every nominal time of a schedule, also the ones that led to no run; its key keeps two schedulers from enqueuing twice.
 schedule_occurrences = Table(

@@ -102,3 +102,14 @@ def told(answer: TestResponse) -> dict[str, Any]:
     """The JSON object that was answered."""
     assert isinstance(answer.json, dict)
     return answer.json
+
+
+def let_nobody_in(url: str) -> None:
+    """Take a test's own database away: whoever is connected is thrown out, and nobody can connect again."""
+    name = url.rsplit("/", 1)[1]
+    with database.transaction(url.rsplit("/", 1)[0] + "/rowcall") as connection:
+        connection.autocommit = True
+        database.fetch_all(connection, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        database.fetch_all(
+            connection, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        )

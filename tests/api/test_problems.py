@@ -10,9 +10,8 @@ import pytest
 from api import errors, request_log
 from api.app import create_app
 from migrations.migrate import migrate
-from shared import database
 from shared.errors import DatabaseUnreachable, SchemaMismatch
-from tests.api.conftest import Call, told
+from tests.api.conftest import Call, let_nobody_in, told
 
 PROBLEM = "application/problem+json"
 
@@ -99,13 +98,7 @@ def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_u
     behind = client.get("/readyz")
     assert (behind.status_code, behind.mimetype) == (503, PROBLEM)
     assert "run `rowcall migrate`" in told(behind)["detail"]
-    with database.transaction(empty_url.rsplit("/", 1)[0] + "/rowcall") as connection:
-        connection.autocommit = True
-        name = empty_url.rsplit("/", 1)[1]
-        database.fetch_all(connection, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-        database.fetch_all(
-            connection, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-        )
+    let_nobody_in(empty_url)
     gone = client.get("/readyz")
     assert (gone.status_code, gone.mimetype) == (503, PROBLEM)
     assert gone.headers["Retry-After"]

@@ -32,6 +32,7 @@ from shared.queue.inspect import ATTEMPTS, GET_RUN
 from shared.queue.lease import EXPIRE, HEARTBEAT, PROGRESS
 from shared.queue.operate import CLONE, RETRY, RUN_NOW
 from shared.queue.queues import LIST_QUEUES, make_queues
+from shared.queue.stats import QUEUES
 from shared.queue.workers import UNSERVED
 from tests.plans import looked_at, plan
 
@@ -109,6 +110,11 @@ def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(fi
     )
     assert looked_at(plan(filled, BY_INDEX + BEFORE_IT, last)) <= 1000 + BATCH
     assert looked_at(plan(filled, STANDING, {"run_id": last["id"], "declared": "{}"})) == 1
+
+
+def test_the_figures_of_all_queues_look_at_some_thousand_runs_of_each_lane(filled: PgConnection) -> None:
+    nodes = plan(filled, BY_INDEX + QUEUES, {"known": ["none"], "declared": "{}"})
+    assert looked_at(nodes) <= 2 * (1000 + 2000 + 1000 + BATCH)
 
 
 def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:

@@ -9,7 +9,7 @@ import pytest
 from shared import database
 from shared.database import LARGEST_ID, PgConnection
 from shared.effects import KINDS
-from shared.effects.lists import page_sql
+from shared.effects.lists import COUNT_UNKNOWN, page_sql
 from tests.plans import looked_at, plan
 
 MANY = 100_000
@@ -57,3 +57,8 @@ def test_a_page_looks_at_little_more_than_it_shows(
     places = {f"behind_{name}": behind for name in KINDS}
     known = {"limit": LIMIT, "run_id": run_id, "states": list(states) or None}
     assert looked_at(plan(filled, page_sql(kinds, states, run_id), known | places), table) <= 2 * (LIMIT + 1)
+
+
+def test_counting_what_waits_for_an_operator_looks_at_what_is_counted(filled: PgConnection) -> None:
+    database.fetch_all(filled, "UPDATE payments SET state = 'unknown' WHERE id %% 10 = 0", {})
+    assert looked_at(plan(filled, COUNT_UNKNOWN, {}), "payments") == 1000

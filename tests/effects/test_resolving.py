@@ -97,3 +97,9 @@ def test_what_waits_for_an_operator_is_listed_and_a_runs_effects_are_too(connect
     assert effects.list_effects(connection, kind="payments") == []
     [own] = effects.effects_of(connection, lease.run_id)
     assert (own["kind"], own["key"], own["state"]) == ("sent_emails", "welcome:1", "unknown")
+
+
+def test_what_waits_for_an_operator_is_counted_by_kind(connection: PgConnection) -> None:
+    unknown(connection)
+    begun(connection, "welcome:2")
+    assert effects.count_unknown(connection) == {kind: int(kind == MAIL.name) for kind in KINDS}

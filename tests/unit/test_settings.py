@@ -34,6 +34,7 @@ def test_they_cannot_be_changed_afterwards() -> None:
         ("ROWCALL_LEASE", "inf", "a number from 1 to 86400"),
         ("ROWCALL_API_PORT", "65536", "a whole number from 0 to 65535"),
         ("ROWCALL_API_PORT", "8000.5", "a whole number from 0 to 65535"),
+        ("ROWCALL_METRICS_PUBLIC", "yes", "one of off, on"),
         ("ROWCALL_POSTGRES", "oracle", "one of auto, machine, wheel"),
         ("ROWCALL_APP", "my shop", "the name of a Python package"),
         ("ROWCALL_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
