@@ -140,7 +140,8 @@ COMMON = (
         headers=("WWW-Authenticate",),
     ),
     Common(403, "Forbidden", "The key has not the scope that this needs."),
-    Common(404, "NotFound", "There is nothing of this name.", lambda operation: operation.finds),
+    # PUT makes what is not there; but of some names nothing can be.
+    Common(404, "NotFound", "There is nothing of this name, or can be.", lambda operation: "{" in operation.path),
     Common(406, "NotAcceptable", "`Accept` leaves out JSON, and there is nothing else."),
     Common(
         409,

@@ -24,13 +24,16 @@ WEBHOOK = "webhook:"
 # Mail servers, shops and banks that are down are often so for minutes; the last tries come hours later.
 PATIENT = exponential(base=10, cap=3600)
 
+# 2000 to 9998, for the description of what is sent.
+YEARS = "^([2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
+
 
 def _id() -> fields.Integer:
     return fields.Integer(required=True, strict=True, validate=validate.Range(1, LARGEST_ID))
 
 
 def _day(**options: Any) -> fields.Date:
-    return fields.Date(required=True, validate=_check_years, **options)
+    return fields.Date(required=True, validate=_check_years, metadata={"pattern": YEARS}, **options)
 
 
 def _check_years(day: date) -> None:

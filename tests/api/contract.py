@@ -1,0 +1,30 @@
+"""Hooks for schemathesis: what it is to hold against, beyond its own checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import schemathesis
+
+# What a schema refuses, as opposed to a rule with a problem of its own: a key that another content has, say.
+REFUSED_BY_THE_SCHEMA = "urn:rowcall:problem:unprocessable-entity"
+
+# What JSON Schema cannot tell of a field: what an earlier answer said, what goes with what, which days are a week.
+UNTOLD = {"cursor", "reference", "date_range"}
+
+# Nor of any text.
+NO_TEXT = ("cannot be stored", "which is no character")
+
+
+@schemathesis.check
+def what_fits_the_schema_is_not_refused_by_it(
+    ctx: schemathesis.CheckContext, response: schemathesis.Response, case: schemathesis.Case[Any]
+) -> None:
+    """A request that the document allows may break a rule, and then a problem of its own says which."""
+    meta = case.meta
+    if meta is None or not meta.generation.mode.is_positive or response.status_code != 422:
+        return
+    refused = response.json()
+    if refused["type"] == REFUSED_BY_THE_SCHEMA:
+        told = {name: str(why) for name, why in refused["errors"].items() if name not in UNTOLD}
+        assert all(any(words in why for words in NO_TEXT) for why in told.values()), response.text

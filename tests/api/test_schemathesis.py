@@ -1,0 +1,55 @@
+"""schemathesis with all its checks: thousands of requests out of /openapi.json, and what must hold of each answer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared import api_keys, database
+from shared.audit import Admin
+from shared.business import demo
+from tests.api.serving import served
+from tests.processes import ROOT
+
+HERE = Path(__file__).parent
+
+LEAST_CASES = 2000
+LIMIT_SECONDS = 500
+
+
+@pytest.mark.timeout(LIMIT_SECONDS + 20)
+def test_every_answer_to_thousands_of_requests_is_as_the_document_says(
+    environment: dict[str, str], fresh_url: str, tmp_path: Path
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        demo.seed(connection, 3)
+        key = api_keys.create_key(connection, "schemathesis", ["admin"], Admin("a test"))
+    with served({**environment, "DATABASE_URL": fresh_url}, tmp_path) as server:
+        done = subprocess.run(
+            [
+                str(Path(sys.executable).with_name("st")),
+                f"--config-file={HERE / 'schemathesis.toml'}",
+                "run",
+                f"http://127.0.0.1:{server.port}/openapi.json",
+                f"--header=Authorization: Bearer {key}",
+                "--checks=all",
+                "--max-examples=40",
+                "--seed=1",
+                "--continue-on-failure",
+                "--no-color",
+            ],
+            env={**environment, "SCHEMATHESIS_HOOKS": "tests.api.contract", "PYTHONPATH": str(ROOT)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr
+    generated = re.search(r"(\d[\d,]*) generated", done.stdout)
+    assert generated, done.stdout
+    assert int(generated[1].replace(",", "")) >= LEAST_CASES
