@@ -18,6 +18,7 @@ import flask
 import marshmallow
 from flask_smorest import Blueprint
 from marshmallow import ValidationError
+from webargs.core import missing
 from webargs.flaskparser import FlaskParser
 from webargs.multidictproxy import MultiDictProxy
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
@@ -58,6 +59,12 @@ class BoundedParser(FlaskParser):
         **FlaskParser.DEFAULT_UNKNOWN_BY_LOCATION,
         "query": marshmallow.RAISE,
     }
+
+    def load_json(self, req: flask.Request, schema: marshmallow.Schema) -> Any:
+        """webargs' hook; a body that may leave everything out may be left out itself."""
+        if not req.get_data(cache=True) and not any(field.required for field in schema.fields.values()):
+            return missing
+        return super().load_json(req, schema)
 
     def _raw_load_json(self, req: flask.Request) -> Any:
         """webargs' hook for reading a body."""

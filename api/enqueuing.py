@@ -53,8 +53,11 @@ def enqueue_and_answer(
         if must_exist and not outcome.replayed:
             must_exist(connection)
         run = get_run(connection, outcome.run_id)
-    log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=outcome.replayed)
-    answer = {"Location": f"/v1/runs/{outcome.run_id}"}
-    if outcome.replayed:
-        return run, 200, {**answer, "Idempotent-Replayed": "true"}
-    return run, 202, answer
+    return answer(run, outcome.replayed)
+
+
+def answer(run: Row, replayed: bool) -> Answer:
+    """What is told of a run that was asked for, and is committed."""
+    log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
+    found = {"Location": f"/v1/runs/{run['id']}"}
+    return (run, 200, {**found, "Idempotent-Replayed": "true"}) if replayed else (run, 202, found)

@@ -36,6 +36,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.InvoiceNotFound: ("not-found", 404),
     errors.TransitionRefused: ("transition-refused", 409),
     errors.RunPruned: ("run-pruned", 409),
+    errors.RunChanged: ("run-changed", 412),
     errors.DatabaseUnreachable: ("database-unreachable", 503),
     errors.SchemaMismatch: ("schema-mismatch", 503),
 }
@@ -51,6 +52,7 @@ class ProblemSchema(marshmallow.Schema):
     errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
     current_status = fields.String(metadata={"description": "Where that stands which does not admit it."})
     allowed_events = fields.List(fields.String(), metadata={"description": "What is possible instead."})
+    current_etag = fields.String(metadata={"description": "Of what is not any more as it was seen."})
 
 
 def problem(kind: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
@@ -110,6 +112,8 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
     response = problem(kind, kind.replace("-", " "), status, str(error), **_more(error))
     if status == 503:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if isinstance(error, errors.RunChanged):
+        response.set_etag(error.version)
     log().info(LogEvent.API_REFUSED, problem=kind, status=status)
     return response
 
@@ -124,6 +128,8 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"errors": {"user_id": str(error)}}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
+    if isinstance(error, errors.RunChanged):
+        return {"current_etag": f'"{error.version}"'}
     if isinstance(error, errors.EffectNotOpen):
         return {"current_status": error.state, "allowed_events": []}
     return {}

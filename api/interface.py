@@ -70,6 +70,11 @@ HEADERS: dict[str, dict[str, Any]] = {
         "required": True,
         "schema": {"type": "string", "const": "true"},
     },
+    "ETag": {
+        "description": "Another one after every event; a heartbeat and a word of progress leave it as it is.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
     "Retry-After": {
         "description": "Seconds after which to try again.",
         "required": True,
@@ -154,6 +159,7 @@ COMMON = (
         "PreconditionFailed",
         "It has changed since the ETag of `If-Match` was given.",
         lambda operation: operation.has_condition,
+        headers=("ETag",),
     ),
     Common(413, "TooLarge", "The body is too large, though it was not asked for."),
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),

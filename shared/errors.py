@@ -168,6 +168,17 @@ class RunPruned(TransitionRefused):
         )
 
 
+class RunChanged(RowcallError):
+    """A run is not any more as the caller saw it; `version` is what it is now."""
+
+    def __init__(self, run_id: int, version: str) -> None:
+        self.run_id = run_id
+        self.version = version
+        super().__init__(
+            f"run {run_id} has changed since you saw it, and is {version} now: look at it again, and decide anew"
+        )
+
+
 class LeaseLost(RowcallError):
     """This worker's right to the run is over; whatever it does now must not count."""
 

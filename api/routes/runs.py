@@ -13,7 +13,6 @@ from api.database import transaction
 from api.enqueuing import Answer, answers_with_a_run, enqueue_and_answer
 from api.schemas.filters import RunsQuery
 from api.schemas.runs import (
-    ETAG,
     AttemptListSchema,
     AttemptsQuery,
     EnqueueHeaders,
@@ -64,8 +63,8 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 
 @blueprint.get("/<int:run_id>")
 @blueprint.arguments(SeenHeaders, location="headers")
-@blueprint.response(200, RunSchema, headers=ETAG)
-@blueprint.alt_response(304, description="It is as it was under this ETag.")
+@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@blueprint.alt_response(304, description="It is as it was under this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """One run."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from api.schemas.fields import Words
+from api.schemas.fields import Words, YesOrNo
 from shared.database import LARGEST_ID
 from shared.effects import KINDS, STATES
 from shared.effects.kinds import REFERENCE_CHARACTERS
@@ -36,15 +36,6 @@ class Cursor(fields.String):
 def cursor_behind(places: Mapping[str, int] | None) -> str | None:
     """The cursor of the page that goes on from there."""
     return base64.urlsafe_b64encode(PLACES.pack(*places.values())).decode() if places else None
-
-
-class YesOrNo(fields.Boolean):
-    """JSON's own true and false, and nothing that merely looks like them."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
-        if not isinstance(value, bool):
-            raise self.make_error("invalid", input=value)
-        return value
 
 
 class EffectsQuery(Schema):

@@ -42,6 +42,15 @@ class Moment(fields.AwareDateTime):
         return moment
 
 
+class YesOrNo(fields.Boolean):
+    """JSON's own true and false, and nothing that merely looks like them."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
 class Words(fields.List[Any]):
     """In a query: repeated, or one text with commas."""
 

@@ -6,19 +6,11 @@ from typing import Any
 
 from marshmallow import Schema, fields, pre_dump, validate
 
-from api.schemas.fields import Moment, key_header, name
+from api.schemas.effects import EffectSchema
+from api.schemas.fields import Moment, YesOrNo, key_header, name
 from shared.database import Row
-from shared.effects.operate import STATES
-from shared.queue import version_of
-from shared.status import Event, Status, Who, allowed
-
-# Of an answer that shows a run.
-ETAG = {
-    "ETag": {
-        "schema": {"type": "string"},
-        "description": "Another one after every event; a heartbeat and a word of progress leave it as it is.",
-    }
-}
+from shared.queue import open_to, version_of
+from shared.status import Event, Status
 
 
 def tagged(run: Row) -> dict[str, str]:
@@ -39,10 +31,43 @@ class EnqueueSchema(Schema):
     max_attempts = fields.Integer(strict=True, load_default=None, allow_none=True)
 
 
+class CloneSchema(Schema):
+    """What is to be other than in the original; the rest stays."""
+
+    payload = fields.Dict(keys=fields.String(), allow_none=True, metadata={"example": {"hello": "again"}})
+    run_at = Moment(allow_none=True, metadata={"description": "Not before this time; default: now."})
+    queue = name(allow_none=True)
+    priority = fields.Integer(strict=True, allow_none=True)
+    max_attempts = fields.Integer(strict=True, allow_none=True)
+
+
+class CancelSchema(Schema):
+    """How to cancel."""
+
+    force = YesOrNo(
+        load_default=False,
+        metadata={"description": "Do not wait for the worker that has it: what it still writes is refused."},
+    )
+
+
 class EnqueueHeaders(Schema):
     """The key under which a request for a run may be repeated safely."""
 
     idempotency_key = key_header()
+
+
+class SteerHeaders(Schema):
+    """What the caller has seen before it decided."""
+
+    if_match = fields.String(
+        data_key="If-Match",
+        load_default=None,
+        metadata={"description": "An ETag of the run: 412, and nothing changed, if it is another by now."},
+    )
+
+
+class CloneHeaders(EnqueueHeaders, SteerHeaders):
+    """Both."""
 
 
 class RunSchema(Schema):
@@ -85,7 +110,7 @@ class RunSchema(Schema):
 
     @pre_dump
     def _with_what_is_allowed(self, run: Row, **_: Any) -> Row:
-        return {**run, "allowed_events": allowed(Status(run["status"]), Who.ADMIN)}
+        return {**run, "allowed_events": open_to(run)}
 
 
 class CountSchema(Schema):
@@ -141,25 +166,10 @@ class AttemptListSchema(Schema):
     next = fields.String(allow_none=True)
 
 
-class RunEffectSchema(Schema):
-    """What a run did to the world, or tried."""
-
-    kind = fields.String()
-    id = fields.Integer()
-    key = fields.String()
-    state = fields.String(validate=validate.OneOf(STATES))
-    lease_no = fields.Integer(allow_none=True)
-    generation = fields.Integer(metadata={"description": "Grows when it is begun anew after a refusal."})
-    reference = fields.String(allow_none=True, metadata={"description": "What the provider calls it."})
-    refusal = fields.String(allow_none=True)
-    intent_at = fields.AwareDateTime()
-    applied_at = fields.AwareDateTime(allow_none=True)
-
-
 class RunEffectListSchema(Schema):
     """The effects of a run, the first one first; all of them."""
 
-    items = fields.List(fields.Nested(RunEffectSchema))
+    items = fields.List(fields.Nested(EffectSchema))
     next = fields.String(allow_none=True)
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from shared import queue
-from shared.audit import Admin
 from shared.commands.explain import explain_command
 from shared.commands.filtered import filtered
 from shared.commands.output import json_option, show_fields, show_json, show_table, shown
 from shared.commands.parameters import JsonObject, Moment
 from shared.commands.session import admin, command_transaction
-from shared.database import Connection, Row
-from shared.status import Status
+from shared.commands.steering import cancel_command, clone_command, retry_command, run_now_command
 
 LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "last_error")
 
@@ -46,7 +43,8 @@ def runs_command() -> None:
     """See and steer runs."""
 
 
-runs_command.add_command(explain_command)
+for steering in (explain_command, retry_command, cancel_command, run_now_command, clone_command):
+    runs_command.add_command(steering)
 
 
 @runs_command.command("list")
@@ -90,56 +88,3 @@ def show_command(run_id: int, as_json: bool) -> None:
         forensics = ("forensics",) if any(attempt["forensics"] for attempt in attempts) else ()
         columns = ("attempt", "outcome", "worker", "ended_at", "error_type", *forensics, "error")
         show_table(attempts, columns, empty="")
-
-
-@runs_command.command("retry")
-@click.argument("run_id", type=int)
-@json_option
-def retry_command(run_id: int, as_json: bool) -> None:
-    """Give a dead or cancelled run a new life."""
-    _steer(run_id, queue.retry, as_json)
-
-
-@runs_command.command("run-now")
-@click.argument("run_id", type=int)
-@json_option
-def run_now_command(run_id: int, as_json: bool) -> None:
-    """Make a waiting run due at once."""
-    _steer(run_id, queue.run_now, as_json)
-
-
-@runs_command.command("clone")
-@click.argument("run_id", type=int)
-@json_option
-def clone_command(run_id: int, as_json: bool) -> None:
-    """Enqueue the same content again, as a new run."""
-    _steer(run_id, queue.clone, as_json)
-
-
-@runs_command.command("cancel")
-@click.argument("run_id", type=int)
-@click.option("--force", is_flag=True, help="Do not wait for the worker that has it; its writes are refused.")
-@json_option
-def cancel_command(run_id: int, force: bool, as_json: bool) -> None:
-    """Cancel a waiting run, or ask the worker of a running one to stop."""
-
-    def cancel(connection: Connection, run_id: int, admin: Admin) -> Row:
-        run = queue.get_run(connection, run_id)
-        if run["status"] != Status.RUNNING:
-            return queue.cancel(connection, run_id, admin)
-        if force:
-            return queue.force_cancel(connection, run_id, run["lease_no"], admin)
-        return queue.ask_to_cancel(connection, run_id, admin)
-
-    _steer(run_id, cancel, as_json)
-
-
-def _steer(run_id: int, event: Callable[[Connection, int, Admin], Row], as_json: bool) -> None:
-    """Carry an admin's event out, and tell what the run is now."""
-    with command_transaction() as connection:
-        row = event(connection, run_id, admin())
-    if as_json:
-        show_json(row)
-    else:
-        asked = ", and its worker is asked to stop" if row["cancel_requested_at"] and not row["finished_at"] else ""
-        click.echo(f"run {row['id']} is {row['status']}{asked}")

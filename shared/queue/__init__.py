@@ -3,9 +3,10 @@
 All functions take the caller's connection first, run in its transaction, and never commit.
 """
 
-from shared.queue.cancel import ask_to_cancel, cancel, force_cancel
+from shared.queue.cancel import ask_to_cancel, call_off, cancel, force_cancel
 from shared.queue.claim import Claimed, Limited, Met, Wanted, claim, finish_and_claim
 from shared.queue.claim_limited import claim_limited
+from shared.queue.clone import clone
 from shared.queue.enqueue import Enqueued, enqueue, enqueue_many
 from shared.queue.explain import Condition, Explained, explain
 from shared.queue.filters import Filter
@@ -13,7 +14,7 @@ from shared.queue.finish import Done, Ending, Failure, cancelled, fail, give_up,
 from shared.queue.inspect import attempts_of, get_run, version_of
 from shared.queue.lease import Held, expire, heartbeat, note_progress, saved
 from shared.queue.lists import Page, count_runs, list_runs
-from shared.queue.operate import clone, retry, run_now
+from shared.queue.operate import open_to, retry, run_now
 from shared.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Wanted",
     "ask_to_cancel",
     "attempts_of",
+    "call_off",
     "cancel",
     "cancelled",
     "claim",
@@ -53,6 +55,7 @@ __all__ = [
     "list_queues",
     "list_runs",
     "note_progress",
+    "open_to",
     "pause_queue",
     "release",
     "resume_queue",

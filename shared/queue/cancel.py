@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from shared.audit import Admin
 from shared.database import Connection, Row
+from shared.queue.inspect import lock_run
 from shared.queue.operate import change
 from shared.status import Event, Status, sources_of
 
@@ -40,16 +43,30 @@ SELECT * FROM ended
 """
 
 
-def cancel(connection: Connection, run_id: int, admin: Admin) -> Row:
+def cancel(connection: Connection, run_id: int, admin: Admin, seen: Container[str] | None = None) -> Row:
     """Cancel a run that is waiting."""
-    return change(connection, Event.CANCEL, CANCEL, run_id, admin)
+    return change(connection, Event.CANCEL, CANCEL, run_id, admin, seen)
 
 
-def ask_to_cancel(connection: Connection, run_id: int, admin: Admin) -> Row:
+def ask_to_cancel(connection: Connection, run_id: int, admin: Admin, seen: Container[str] | None = None) -> Row:
     """Ask the worker that has the run to stop; it learns of it at its next heartbeat."""
-    return change(connection, Event.ASK_TO_CANCEL, ASK_TO_CANCEL, run_id, admin)
+    return change(connection, Event.ASK_TO_CANCEL, ASK_TO_CANCEL, run_id, admin, seen)
 
 
-def force_cancel(connection: Connection, run_id: int, lease_no: int, admin: Admin) -> Row:
+def force_cancel(
+    connection: Connection, run_id: int, lease_no: int, admin: Admin, seen: Container[str] | None = None
+) -> Row:
     """Cancel a running run over its owner's head; whatever the owner still writes is refused."""
-    return change(connection, Event.FORCE_CANCEL, FORCE_CANCEL, run_id, admin, lease_no=lease_no)
+    return change(connection, Event.FORCE_CANCEL, FORCE_CANCEL, run_id, admin, seen, lease_no=lease_no)
+
+
+def call_off(
+    connection: Connection, run_id: int, admin: Admin, seen: Container[str] | None = None, *, force: bool = False
+) -> Row:
+    """Cancel a run whatever it is at: at once where it waits; where it runs by asking its worker, or by force."""
+    run = lock_run(connection, run_id)
+    if run["status"] != Status.RUNNING:
+        return cancel(connection, run_id, admin, seen)
+    if force:
+        return force_cancel(connection, run_id, run["lease_no"], admin, seen)
+    return ask_to_cancel(connection, run_id, admin, seen)

@@ -23,29 +23,29 @@ PAYLOAD_BYTES = 64 * 1024
 
 # job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
 # has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.
-_INSERT = """
+INSERT = """
 INSERT INTO job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
 """
-_UNLESS_KEY_IS_TAKEN = f"""
+UNLESS_KEY_IS_TAKEN = f"""
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN {WAKE} END AS woken
 """
 
 # For one run, because planning what serves ten thousand takes longer than inserting one.
-ENQUEUE_ONE = f"""{_INSERT}
+ENQUEUE_ONE = f"""{INSERT}
 VALUES (%(job_type)s, %(payload)s::jsonb, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
         %(max_attempts)s, %(key)s, %(fingerprint)s, %(created_by)s, '{Status.QUEUED}')
-{_UNLESS_KEY_IS_TAKEN}
+{UNLESS_KEY_IS_TAKEN}
 """
 
-ENQUEUE_MANY = f"""{_INSERT}
+ENQUEUE_MANY = f"""{INSERT}
 SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
        %(max_attempts)s, wanted.key, wanted.fingerprint, %(created_by)s, '{Status.QUEUED}'
 FROM unnest(%(payloads)s::jsonb[], %(keys)s::text[], %(fingerprints)s::text[])
     WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
 ORDER BY wanted.position
-{_UNLESS_KEY_IS_TAKEN}
+{UNLESS_KEY_IS_TAKEN}
 """
 
 # A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
@@ -116,7 +116,7 @@ def enqueue_prepared(connection: Connection, wanted: Sequence[Prepared], options
     """The same for what is checked already; `options` are the columns that all of them share."""
     if len(wanted) == 1:
         rows = fetch_all(connection, ENQUEUE_ONE, {**options, **vars(wanted[0])})
-        return _answered(connection, wanted, rows)
+        return answered(connection, wanted, rows)
     columns = {
         "payloads": [item.payload for item in wanted],
         "keys": [item.key for item in wanted],
@@ -124,14 +124,14 @@ def enqueue_prepared(connection: Connection, wanted: Sequence[Prepared], options
     }
     # Many runs are all enqueued or none, also for a caller who catches the conflict and goes on.
     with all_or_nothing(connection):
-        return _answered(connection, wanted, fetch_all(connection, ENQUEUE_MANY, {**options, **columns}))
+        return answered(connection, wanted, fetch_all(connection, ENQUEUE_MANY, {**options, **columns}))
 
 
-def _answered(connection: Connection, wanted: Sequence[Prepared], rows: Sequence[Row]) -> list[Enqueued]:
+def answered(connection: Connection, wanted: Sequence[Prepared], rows: Sequence[Row]) -> list[Enqueued]:
     """Find the runs of the keys that were taken, and answer for each in order.  `rows` are those that are new."""
     keyless = iter([row["id"] for row in rows if row["idempotency_key"] is None])
     new = {row["idempotency_key"]: row["id"] for row in rows if row["idempotency_key"] is not None}
-    found = _holders(connection, [item.key for item in wanted if item.key is not None and item.key not in new])
+    found = holders(connection, [item.key for item in wanted if item.key is not None and item.key not in new])
     outcomes = []
     for item in wanted:
         if item.key is None:
@@ -149,7 +149,7 @@ def _answered(connection: Connection, wanted: Sequence[Prepared], rows: Sequence
     return outcomes
 
 
-def _holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int, str]]:
+def holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int, str]]:
     """Key -> id and fingerprint of the run that holds it."""
     rows = fetch_all(connection, FIND_BY_KEY, {"keys": keys}) if keys else []
     return {row["idempotency_key"]: (row["id"], row["request_fingerprint"]) for row in rows}
@@ -178,10 +178,10 @@ def prepared(
     """Check one payload at the door and take its key: the caller's, else the one the business fact gives."""
     checked = kind.checked(payload)
     key = kind.natural_key(checked) if key is None and natural else key
-    return Prepared(_stored_text(checked), _checked_key(key), _fingerprint(kind.name, checked, chosen))
+    return Prepared(stored_text(checked), checked_key(key), fingerprint_of(kind.name, checked, chosen))
 
 
-def _stored_text(payload: Mapping[str, Any]) -> str:
+def stored_text(payload: Mapping[str, Any]) -> str:
     """The payload as jsonb takes it; what jsonb or the size limit would refuse is refused here, by name."""
     try:
         text = stored(payload)
@@ -198,13 +198,14 @@ def _stored_text(payload: Mapping[str, Any]) -> str:
     return text
 
 
-def _checked_key(key: str | None) -> str | None:
+def checked_key(key: str | None) -> str | None:
+    """The key, where it can be one."""
     if key is not None and (not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable()):
         raise RunInvalid({"idempotency_key": f"must be 1 to {KEY_CHARACTERS} printable characters"})
     return key
 
 
-def _fingerprint(job_type: str, payload: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+def fingerprint_of(job_type: str, payload: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
     """What 'the same content' means: type, payload and every option that the caller chose."""
     content = json.dumps([job_type, payload, chosen], sort_keys=True, default=datetime.isoformat)
     return hashlib.sha256(content.encode()).hexdigest()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from shared.audit import Admin, record
 from shared.database import Connection, Row, fetch_all, fetch_one
-from shared.errors import RunPruned, TransitionRefused
-from shared.queue.inspect import get_run, lock_run
+from shared.errors import RunChanged, RunPruned, TransitionRefused
+from shared.queue.inspect import lock_run, version_of
 from shared.queue.wake import WAKE
-from shared.status import Event, Status, allowed, sources_of
+from shared.status import Event, Status, Who, allowed, sources_of
 
 RUN_NOW = f"""
 UPDATE job_runs SET status = '{Status.QUEUED}', run_at = now(), updated_at = now()
@@ -27,56 +28,63 @@ WHERE id = %(run_id)s AND status IN {sources_of(Event.RETRY)} AND pruned_at IS N
 RETURNING *
 """
 
-# A clone is a run of its own: same content, no key (the business fact's key is the original's), no occurrence.
-CLONE = f"""
-INSERT INTO job_runs (job_type, payload, queue, priority, max_attempts, created_by, status)
-SELECT job_type, payload, queue, priority, max_attempts, %(who)s, '{Status.QUEUED}' FROM job_runs
-WHERE id = %(run_id)s AND pruned_at IS NULL
-RETURNING *
-"""
+# What of a run an audit needs to tell before from after.
+AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
 
 
-def run_now(connection: Connection, run_id: int, admin: Admin) -> Row:
+def run_now(connection: Connection, run_id: int, admin: Admin, seen: Container[str] | None = None) -> Row:
     """Make a waiting run due at once; its attempts stay counted."""
-    return change(connection, Event.RUN_NOW, RUN_NOW, run_id, admin)
+    return change(connection, Event.RUN_NOW, RUN_NOW, run_id, admin, seen)
 
 
-def retry(connection: Connection, run_id: int, admin: Admin) -> Row:
+def retry(connection: Connection, run_id: int, admin: Admin, seen: Container[str] | None = None) -> Row:
     """Give a dead or cancelled run a new life, with all its attempts."""
-    return change(connection, Event.RETRY, RETRY, run_id, admin)
+    return change(connection, Event.RETRY, RETRY, run_id, admin, seen)
 
 
-def clone(connection: Connection, run_id: int, admin: Admin) -> Row:
-    """Enqueue the same content again, as a new run without key."""
-    before = get_run(connection, run_id)
-    row = fetch_one(connection, CLONE, {"run_id": run_id, "who": admin.who})
-    if row is None:
-        raise _pruned(get_run(connection, run_id), "clone")
-    fetch_all(connection, f"SELECT {WAKE}")
-    record(connection, admin.who, "clone", "run", row["id"], {"cloned_from": before["id"]}, None, admin.request_id)
-    return row
+def change(
+    connection: Connection,
+    event: Event,
+    sql: str,
+    run_id: int,
+    admin: Admin,
+    seen: Container[str] | None = None,
+    **more: Any,
+) -> Row:
+    """Carry one admin's event out: the row as it is now, or TransitionRefused with what is possible instead.
 
-
-def change(connection: Connection, event: Event, sql: str, run_id: int, admin: Admin, **more: Any) -> Row:
-    """Carry one admin's event out: the row as it is now, or TransitionRefused with what is possible instead."""
+    `seen` are versions of the run: where it is none of them any more, it is left as it is and RunChanged raised.
+    """
     before = lock_run(connection, run_id)
+    check_seen(before, seen)
     row = fetch_one(connection, sql, {"run_id": run_id, **more})
-    if row is None and before["pruned_at"]:
-        raise _pruned(before, event)
     if row is None:
-        status = Status(before["status"])
-        raise TransitionRefused(run_id, event, status, allowed(status), reason=f"lease {before['lease_no']}")
+        raise refused(before, event)
     if row["status"] == Status.QUEUED:
         fetch_all(connection, f"SELECT {WAKE}")
     record(connection, admin.who, event, "run", run_id, _audited(before), _audited(row), admin.request_id)
-    return row
+    return {**row, "definition": before["definition"]}
 
 
-def _pruned(run: Row, event: str) -> RunPruned:
-    return RunPruned(run["id"], event, run["status"], run["pruned_at"])
+def check_seen(run: Row, seen: Container[str] | None) -> None:
+    """Raise RunChanged where a run, which is locked, is not as the admin saw it."""
+    version = version_of(run)
+    if seen is not None and version not in seen:
+        raise RunChanged(run["id"], version)
+
+
+def open_to(run: Row) -> tuple[Event, ...]:
+    """What an admin may do to this run now."""
+    return () if run["pruned_at"] else allowed(Status(run["status"]), Who.ADMIN)
+
+
+def refused(run: Row, event: str) -> TransitionRefused:
+    """Why this cannot be done to this run, and what can."""
+    if run["pruned_at"]:
+        return RunPruned(run["id"], event, run["status"], run["pruned_at"])
+    again = f"only a clone, with `rowcall runs clone {run['id']}`"
+    return TransitionRefused(run["id"], event, run["status"], open_to(run), f"lease {run['lease_no']}", again)
 
 
 def _audited(row: Row) -> dict[str, Any]:
-    """What of a run an audit needs to tell before from after."""
-    told = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
-    return {name: row[name] for name in told}
+    return {name: row[name] for name in AUDITED}

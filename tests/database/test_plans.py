@@ -14,6 +14,7 @@ from shared.database import PgConnection
 from shared.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
 from shared.queue.claim import CLAIM, FINISH_AND_CLAIM, Wanted
 from shared.queue.claim_limited import CLAIM_LIMITED
+from shared.queue.clone import CHANGEABLE, CLONE
 from shared.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
 from shared.queue.explain import BEFORE_IT, STANDING
 from shared.queue.finish import (
@@ -30,7 +31,7 @@ from shared.queue.finish import (
 )
 from shared.queue.inspect import ATTEMPTS, GET_RUN
 from shared.queue.lease import EXPIRE, HEARTBEAT, PROGRESS
-from shared.queue.operate import CLONE, RETRY, RUN_NOW
+from shared.queue.operate import RETRY, RUN_NOW
 from shared.queue.queues import LIST_QUEUES, make_queues
 from shared.queue.stats import QUEUES
 from shared.queue.workers import UNSERVED
@@ -180,7 +181,7 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
         "progress": "{}",
         "who": "a test",
     }
-    nodes = plan(filled, sql, {**ending, **why}, before)
+    nodes = plan(filled, sql, {**dict.fromkeys(CHANGEABLE), "key": None, "fingerprint": "", **ending, **why}, before)
     assert 1 <= looked_at(nodes) <= 5
     assert "job_runs_pkey" in {node.get("Index Name") for node in nodes}
 

@@ -96,7 +96,7 @@ def test_of_a_run_with_a_key_stays_what_a_replay_needs_and_how_it_ended(connecti
     assert prune(connection)["made_bare"] == 1
     now = fetch_value(connection, "SELECT now()")
     gone = {**dict.fromkeys(DETAILS), "payload": {}, "pruned_at": now, "updated_at": now}
-    assert queue.get_run(connection, run["id"]) == {**run, **gone}
+    assert row_of(connection, run["id"]) == {**run, **gone}
     assert queue.attempts_of(connection, run["id"]) == []
 
 

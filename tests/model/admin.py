@@ -113,7 +113,8 @@ class Cloning:
 
     def perform(self, connection: PgConnection) -> dict[str, Any]:
         """The new run."""
-        row = queue.clone(connection, self.run_id, Admin(ADMIN, request_id="request-1"))
+        outcome = queue.clone(connection, self.run_id, Admin(ADMIN, request_id="request-1"))
+        row = queue.get_run(connection, outcome.run_id)
         return {name: row[name] for name in COLUMNS}
 
     def expect(self, world: World, now: datetime, answer: dict[str, Any]) -> object:

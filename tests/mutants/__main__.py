@@ -19,7 +19,10 @@ from tests.mutants.mutant import Mutant
 # What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
 FOLDER = "tests/database/"
 SENTENCES = (
-    *(f"{FOLDER}test_{name}.py" for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive")),
+    *(
+        f"{FOLDER}test_{name}.py"
+        for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive", "clone", "seen")
+    ),
     "tests/definitions/test_tick.py",
 )
 MODEL = f"{FOLDER}test_model.py"

@@ -305,22 +305,28 @@ ADMIN = [
         ("retry keeps the progress", ", progress = NULL", ""),
     ),
     *at(
-        "operate.py",
+        "clone.py",
         "CLONE",
         ("clone takes other runs too", "WHERE id = %(run_id)s", "WHERE id >= %(run_id)s"),
         ("clone of what was pruned", " AND pruned_at IS NULL", ""),
+        ("a clone's own payload is not taken", "coalesce(%(payload)s::jsonb, payload)", "payload"),
+        ("a clone is due at once though it was to wait", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
+        ("a clone keeps no key", "%(key)s", "NULL"),
     ),
     *at(
-        "operate.py",
+        "clone.py",
         "clone",
         ("a clone is not audited", 'record(connection, admin.who, "clone"', '(connection, admin.who, "clone"'),
+        ("a clone is made of what was not seen", "check_seen(lock_run(connection, run_id), seen)", "pass"),
+        ("a clone that is refused is kept", "with all_or_nothing(connection):", "if True:"),
+        ("a clone of another run is the same content", 'f"clone of {run_id}"', '"clone"'),
     ),
-    *at("operate.py", "clone", ("a clone wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass")),
+    *at("inspect.py", "LOCK_RUN", ("the audit tells what was before somebody's change", " FOR UPDATE OF run", "")),
     *at(
         "operate.py",
         "change",
         ("an admin's change is not audited", "record(connection, admin.who, event", "(connection, admin.who, event"),
-        ("the audit tells what was before somebody else's change", "lock_run(", "get_run("),
+        ("what was not seen is changed", "check_seen(before, seen)", "pass"),
         ("an admin's change wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
     ),
 ]
@@ -328,7 +334,7 @@ ADMIN = [
 ENQUEUE = [
     *at(
         "enqueue.py",
-        "_INSERT",
+        "INSERT",
         (
             "a key is written down as who asked",
             "idempotency_key, request_fingerprint, created_by, status)",
@@ -337,7 +343,7 @@ ENQUEUE = [
     ),
     *at(
         "enqueue.py",
-        "_UNLESS_KEY_IS_TAKEN",
+        "UNLESS_KEY_IS_TAKEN",
         (
             "a second run for one key is tried",
             "ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
@@ -360,13 +366,13 @@ ENQUEUE = [
     ),
     *at(
         "enqueue.py",
-        "_answered",
+        "answered",
         ("a key stands for any content", "if fingerprint != item.fingerprint:", "if False:"),
         ("a replay is said to be new", "replayed=True", "replayed=False"),
     ),
     *at(
         "enqueue.py",
-        "_fingerprint",
+        "fingerprint_of",
         ("another payload is the same content", "[job_type, payload, chosen]", "[job_type, chosen]"),
         ("other options are the same content", "[job_type, payload, chosen]", "[job_type, payload]"),
     ),
@@ -375,9 +381,9 @@ ENQUEUE = [
         "enqueue_prepared",
         ("of many with a conflict some are kept", "with all_or_nothing(connection):", "if True:"),
     ),
-    *at("enqueue.py", "_stored_text", ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:")),
-    *at("enqueue.py", "_checked_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
-    *at("enqueue.py", "_checked_key", ("keys of any characters are stored", "or not key.isprintable()", "")),
+    *at("enqueue.py", "stored_text", ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:")),
+    *at("enqueue.py", "checked_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
+    *at("enqueue.py", "checked_key", ("keys of any characters are stored", "or not key.isprintable()", "")),
     *at(
         "enqueue.py",
         "check_options",
