@@ -6,7 +6,21 @@ import flask
 
 from api import database, door, interface, limits, request_log
 from api.paths import RowId
-from api.routes import cleanups, definitions, docs, effects, explain, invoices, metrics, ops, reports, runs, stats, steering
+from api.routes import (
+    bulk,
+    cleanups,
+    definitions,
+    docs,
+    effects,
+    explain,
+    invoices,
+    metrics,
+    ops,
+    reports,
+    runs,
+    stats,
+    steering,
+)
 from shared import logs, settings
 from shared.database import engine
 from shared.job_types import catalogue
@@ -37,7 +51,7 @@ def create_app(database_url: str) -> flask.Flask:
     # A path is what it is: no other one leads to the same route, and none is sent elsewhere.
     app.url_map.merge_slashes = False
     described = interface.Interface(app)
-    for resource in (runs, steering, explain, definitions, effects, reports, cleanups, invoices, stats):
+    for resource in (runs, steering, bulk, explain, definitions, effects, reports, cleanups, invoices, stats):
         described.register_blueprint(resource.blueprint)
     for page in (docs, metrics, ops):
         app.register_blueprint(page.blueprint)

@@ -27,6 +27,8 @@ def run_in(connection: Connection, status: Status, **columns: str) -> Row:
     values = {**COLUMNS, "status": f"'{status}'"}
     if status is Status.RUNNING:
         values |= {"locked_by": f"'{WORKER}'", "locked_until": "now() + interval '2 minutes'"}
+    if status in (Status.FAILED, Status.DEAD):
+        values["failed_at"] = "now()"
     if status in FINAL:
         values["finished_at"] = "now()"
     values |= columns

@@ -11,32 +11,48 @@ import click
 
 from shared import queue
 from shared.audit import Admin
+from shared.commands.filtered import filtered
+from shared.commands.many import Many, many_options
 from shared.commands.output import json_option, show_json
 from shared.commands.parameters import JsonObject, Moment
 from shared.commands.session import admin, command_transaction
 from shared.database import Connection, Row, all_or_nothing
 from shared.errors import RowcallError, RunNotFound, TransitionRefused
+from shared.queue import Action, Filter
 
 Event = Callable[[Connection, int, Admin], Row]
 
+any_runs = click.argument("run_ids", metavar="[RUN_ID]...", type=int, nargs=-1)
 some_runs = click.argument("run_ids", metavar="RUN_ID...", type=int, nargs=-1, required=True)
 
 
 @click.command("retry")
-@some_runs
+@any_runs
+@filtered
+@many_options
 @json_option
-def retry_command(run_ids: Sequence[int], as_json: bool) -> None:
-    """Give dead or cancelled runs a new life."""
-    _steer(run_ids, queue.retry, as_json)
+def retry_command(run_ids: Sequence[int], wanted: Filter, many: Many, as_json: bool) -> None:
+    """Give dead or cancelled runs a new life: those with these ids, or all that are as the options say."""
+    if many.meant(run_ids, wanted):
+        many.carry_out(Action.RETRY, wanted, as_json)
+    else:
+        _steer(run_ids, queue.retry, as_json)
 
 
 @click.command("cancel")
-@some_runs
+@any_runs
+@filtered
+@many_options
 @click.option("--force", is_flag=True, help="Do not wait for the worker that has it; its writes are refused.")
 @json_option
-def cancel_command(run_ids: Sequence[int], force: bool, as_json: bool) -> None:
-    """Cancel waiting runs, and ask the workers of running ones to stop."""
-    _steer(run_ids, functools.partial(queue.call_off, force=force), as_json)
+def cancel_command(run_ids: Sequence[int], wanted: Filter, many: Many, force: bool, as_json: bool) -> None:
+    """Cancel waiting runs, and ask the workers of running ones to stop: by ids, or all that are as the options say."""
+    if not many.meant(run_ids, wanted):
+        _steer(run_ids, functools.partial(queue.call_off, force=force), as_json)
+    elif force:
+        raise click.UsageError("--force cuts off workers, so it is for runs that are named one by one")
+    else:
+        many.carry_out(Action.CANCEL, wanted, as_json)
 
 
 @click.command("run-now")

@@ -3,6 +3,7 @@
 All functions take the caller's connection first, run in its transaction, and never commit.
 """
 
+from shared.queue.bulk import Action, Bulk, bulk
 from shared.queue.cancel import ask_to_cancel, call_off, cancel, force_cancel
 from shared.queue.claim import Claimed, Limited, Met, Wanted, claim, finish_and_claim
 from shared.queue.claim_limited import claim_limited
@@ -18,6 +19,8 @@ from shared.queue.operate import open_to, retry, run_now
 from shared.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 
 __all__ = [
+    "Action",
+    "Bulk",
     "Claimed",
     "Condition",
     "Done",
@@ -33,6 +36,7 @@ __all__ = [
     "Wanted",
     "ask_to_cancel",
     "attempts_of",
+    "bulk",
     "call_off",
     "cancel",
     "cancelled",

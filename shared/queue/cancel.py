@@ -10,17 +10,13 @@ from shared.queue.inspect import lock_run
 from shared.queue.operate import change
 from shared.status import Event, Status, sources_of
 
-CANCEL = f"""
-UPDATE job_runs SET status = '{Status.CANCELLED}', finished_at = now(), updated_at = now()
-WHERE id = %(run_id)s AND status IN {sources_of(Event.CANCEL)}
-RETURNING *
-"""
+CANCELLED_AT_ONCE = f"status = '{Status.CANCELLED}', finished_at = now(), updated_at = now()"
+WAITS = f"status IN {sources_of(Event.CANCEL)}"
+CANCEL = f"UPDATE job_runs SET {CANCELLED_AT_ONCE} WHERE id = %(run_id)s AND {WAITS} RETURNING *"
 
-ASK_TO_CANCEL = f"""
-UPDATE job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now()
-WHERE id = %(run_id)s AND status IN {sources_of(Event.ASK_TO_CANCEL)}
-RETURNING *
-"""
+ASKED = "cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now()"
+RUNS = f"status IN {sources_of(Event.ASK_TO_CANCEL)}"
+ASK_TO_CANCEL = f"UPDATE job_runs SET {ASKED} WHERE id = %(run_id)s AND {RUNS} RETURNING *"
 
 # lease_no as seen: who looked at one attempt must not cut off the next.  The owner's fence no longer matches.
 # `change` has locked the row, so what is seen here is what is ended.

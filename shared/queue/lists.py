@@ -61,7 +61,11 @@ DEFINITION = Way(
 KEY = Way(f"idempotency_key = %(key)s AND {BEHIND}", "idempotency_key")
 
 
-def page_sql(way: Way) -> str:
+# What a page shows of a run.
+WHOLE = "page.*, (SELECT name FROM job_definitions WHERE id = page.definition_id) AS definition"
+
+
+def page_sql(way: Way, shown: str = WHOLE, besides: str = "true") -> str:
     """A page with one row more, which tells that there is another; only a short page asks where the walk had to end.
 
     One statement, so that both see the same rows.  The inner LIMIT keeps the filter out of the walk; rows stream
@@ -72,15 +76,14 @@ WITH page AS MATERIALIZED (
     SELECT walked.* FROM (
         SELECT * FROM job_runs WHERE {way.entries} ORDER BY {way.order} LIMIT %(most)s
     ) AS walked
-    WHERE {MATCHES}
+    WHERE {MATCHES} AND {besides}
     ORDER BY {way.order} LIMIT %(limit)s + 1
 ), bound AS (
     SELECT created_at, id FROM job_runs
     WHERE {way.entries} AND (SELECT count(*) FROM page) <= %(limit)s
     ORDER BY {way.order} OFFSET %(most)s - 1 LIMIT 1
 )
-SELECT page.*, (SELECT name FROM job_definitions WHERE id = page.definition_id) AS definition,
-    bound.created_at AS bound_at, bound.id AS bound_id
+SELECT {shown}, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
 ORDER BY page.created_at DESC, page.id DESC
 """
@@ -107,7 +110,12 @@ def list_runs(
     connection: Connection, wanted: Filter, limit: int = 50, cursor: str | None = None, most: int = SCANNED_MOST
 ) -> Page:
     """The newest runs that match, with the name of their definition."""
-    rows = searched(connection, page_sql(way_of(wanted)), parameters(wanted, limit, cursor, most))
+    return page_of(connection, page_sql(way_of(wanted)), wanted, limit, cursor, most)
+
+
+def page_of(connection: Connection, sql: str, wanted: Filter, limit: int, cursor: str | None, most: int) -> Page:
+    """The page that this page_sql shows."""
+    rows = searched(connection, sql, parameters(wanted, limit, cursor, most))
     bound = {name: rows[0][name] for name in ("bound_at", "bound_id")}
     runs = [{name: row[name] for name in row if name not in bound} for row in rows if row["id"] is not None]
     if len(runs) > limit:
@@ -122,7 +130,7 @@ def count_runs(connection: Connection, wanted: Filter, most: int = SCANNED_MOST)
 
 
 def searched(connection: Connection, sql: str, known: dict[str, Any]) -> list[Row]:
-    """Run one statement that looks for runs; the rest of the transaction keeps its limit of time."""
+    """Run a statement of IN_ORDER, or one after it; the rest of the transaction keeps the limit of time."""
     try:
         with in_time():
             return fetch_all(connection, sql, {**known, "milliseconds": round(SECONDS * 1000)})

@@ -18,15 +18,15 @@ WHERE id = %(run_id)s AND status IN {sources_of(Event.RUN_NOW)}
 RETURNING *
 """
 
-# lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.  Where what the run
-# worked on was pruned, there is nothing to do again.
-RETRY = f"""
-UPDATE job_runs
-SET status = '{Status.QUEUED}', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
-    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now()
-WHERE id = %(run_id)s AND status IN {sources_of(Event.RETRY)} AND pruned_at IS NULL
-RETURNING *
-"""
+# lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.
+RETRIED = f"""
+    status = '{Status.QUEUED}', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
+    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now()"""
+
+# Where what the run worked on was pruned, there is nothing to do again.
+RETRIABLE = f"status IN {sources_of(Event.RETRY)} AND pruned_at IS NULL"
+
+RETRY = f"UPDATE job_runs SET {RETRIED} WHERE id = %(run_id)s AND {RETRIABLE} RETURNING *"
 
 # What of a run an audit needs to tell before from after.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")

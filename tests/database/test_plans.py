@@ -11,12 +11,14 @@ import pytest
 
 from shared import database
 from shared.database import PgConnection
+from shared.queue.bulk import Action, change_many
 from shared.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
 from shared.queue.claim import CLAIM, FINISH_AND_CLAIM, Wanted
 from shared.queue.claim_limited import CLAIM_LIMITED
 from shared.queue.clone import CHANGEABLE, CLONE
 from shared.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
 from shared.queue.explain import BEFORE_IT, STANDING
+from shared.queue.filters import Filter
 from shared.queue.finish import (
     BY_INDEX,
     CANCELLED,
@@ -135,6 +137,13 @@ def test_success_heartbeat_and_hand_back_reach_their_rows_by_id(filled: PgConnec
         nodes = plan(filled, BY_INDEX + sql, parameters)
         assert looked_at(nodes) <= 2 * BATCH
         assert nodes[0]["Actual Rows"] == BATCH
+
+
+def test_changing_many_reaches_them_by_their_ids(filled: PgConnection, held: list[int]) -> None:
+    known = {**Filter(queue="large").parameters(), "run_ids": held, "who": "a test", "request_id": None}
+    nodes = plan(filled, change_many(Action.CANCEL.value[1]), known)
+    assert looked_at(nodes) <= 2 * BATCH
+    assert nodes[0]["Actual Rows"] == BATCH
 
 
 def test_a_claim_that_meets_leases_which_ran_out_looks_at_them_and_no_further(filled: PgConnection) -> None:

@@ -21,7 +21,7 @@ FOLDER = "tests/database/"
 SENTENCES = (
     *(
         f"{FOLDER}test_{name}.py"
-        for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive", "clone", "seen")
+        for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive", "clone", "seen", "bulk")
     ),
     "tests/definitions/test_tick.py",
 )

@@ -258,14 +258,18 @@ ADMIN = [
         "cancel.py",
         "CANCEL",
         ("cancel hits other runs", "id = %(run_id)s AND ", ""),
-        ("cancel in any status", " AND status IN {sources_of(Event.CANCEL)}", ""),
-        ("cancel without an end", "finished_at = now()", "finished_at = NULL"),
+        ("cancel in any status", " AND {WAITS}", ""),
     ),
+    *at("cancel.py", "CANCELLED_AT_ONCE", ("cancel without an end", "finished_at = now()", "finished_at = NULL")),
     *at(
         "cancel.py",
         "ASK_TO_CANCEL",
         ("ask to cancel hits other runs", "id = %(run_id)s AND ", ""),
-        ("ask to cancel in any status", " AND status IN {sources_of(Event.ASK_TO_CANCEL)}", ""),
+        ("ask to cancel in any status", " AND {RUNS}", ""),
+    ),
+    *at(
+        "cancel.py",
+        "ASKED",
         ("asking again forgets when it was asked", "coalesce(cancel_requested_at, now())", "now()"),
     ),
     *at(
@@ -292,10 +296,14 @@ ADMIN = [
     ),
     *at(
         "operate.py",
-        "RETRY",
-        ("retry hits other runs", "id = %(run_id)s AND ", ""),
-        ("retry in any status", " AND status IN {sources_of(Event.RETRY)}", ""),
+        "RETRIABLE",
+        ("retry in any status", "status IN {sources_of(Event.RETRY)} AND ", ""),
         ("retry of what was pruned", " AND pruned_at IS NULL", ""),
+    ),
+    *at("operate.py", "RETRY", ("retry hits other runs", "id = %(run_id)s AND ", "")),
+    *at(
+        "operate.py",
+        "RETRIED",
         ("retry keeps the attempts", "attempts = 0, ", ""),
         ("retry forgets the lease number", "attempts = 0, ", "attempts = 0, lease_no = 0, "),
         ("retry some other time", "run_at = now(), ", ""),
@@ -505,6 +513,44 @@ TICK = [
     *ticking("settle", ("a change decides nothing of what came before", "if due and", "if False and")),
 ]
 
+BULK = [
+    *at(
+        "bulk.py",
+        "change_many",
+        ("of many others are changed too", "id = ANY(%(run_ids)s::bigint[]) AND ", ""),
+        ("of many those are changed that it cannot happen to", " AND {step.guard}", ""),
+        ("of many those are changed that match no more", " AND {MATCHES}", ""),
+        ("changing many waits for who holds one", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        (
+            "changing many is not audited",
+            "FROM changed JOIN met ON met.id = changed.id",
+            "FROM changed JOIN met ON false",
+        ),
+        (
+            "many are audited as each other",
+            "FROM changed JOIN met ON met.id = changed.id",
+            "FROM changed JOIN met ON true",
+        ),
+    ),
+    *at(
+        "bulk.py",
+        "bulk",
+        ("a dry run changes", "if dry_run:", "if False:"),
+        ("what it cannot happen to is met", ", action.guard)", ")"),
+    ),
+    *at(
+        "bulk.py",
+        "changed_of",
+        ("many that are due wake nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+    ),
+    *at(
+        "bulk.py",
+        "_narrowed",
+        ("all are changed though nobody said so", "wanted.leaves_all_open and not everything", "False"),
+    ),
+    *at("bulk.py", "Action", ("who was asked is asked again", " AND cancel_requested_at IS NULL", "")),
+]
+
 DOOR = at(
     "moments.py",
     "unusable",
@@ -512,4 +558,4 @@ DOOR = at(
     ("times of any year are taken", "if moment.year not in YEARS:", "if False:"),
 )
 
-MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *ADMIN, *ENQUEUE, *TICK, *PRUNE, *DOOR)
+MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *ADMIN, *ENQUEUE, *TICK, *PRUNE, *BULK, *DOOR)
