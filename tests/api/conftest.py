@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import flask.testing
 import pytest
@@ -14,6 +15,7 @@ from api.app import create_app
 from shared import api_keys, database, definitions, queue
 from shared.audit import Admin
 from shared.job_types import catalogue
+from tests.business import rows
 from tests.digest import Digest
 
 Call = Callable[..., TestResponse]
@@ -22,12 +24,21 @@ MAKER = Admin("tests")
 
 PROBLEM = "application/problem+json"
 
+UNKNOWN_EFFECT = """
+INSERT INTO sent_emails (idempotency_key, run_id, lease_no, content_hash, state)
+VALUES ('mail:1', %(run_id)s, 1, '', 'unknown') RETURNING id
+"""
 
-class There(NamedTuple):
-    """What there is in a module's database, by what it is asked for."""
 
-    run_id: int
-    name: str
+@dataclass(frozen=True)
+class There:
+    """What there is in a module's database, by the part of a path that names it."""
+
+    parts: Mapping[str, object]
+
+    def path(self, described: str) -> str:
+        """The path of what there is, of one such as /v1/runs/{run_id}."""
+        return described.format(**self.parts)
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +73,15 @@ def call(app: flask.Flask, keys: dict[str, str]) -> Call:
 
 @pytest.fixture(scope="module")
 def there(module_url: str) -> There:
-    """Something that could be seen, or change."""
+    """Something of each kind that could be seen, or change."""
     with database.transaction(module_url) as connection:
         run_id = queue.enqueue(connection, "noop", {"user_id": 1}, key="mine").run_id
         content = definitions.checked("nightly", {"job_type": "noop", "schedule": "@daily"}, catalogue())
         definitions.put(connection, "nightly", content, catalogue(), "api", MAKER)
-    return There(run_id, "nightly")
+        invoice_id = rows.invoice(connection, rows.user(connection), "2026-03-24")
+        effect_id = database.fetch_value(connection, UNKNOWN_EFFECT, {"run_id": run_id})
+    known = {"run_id": run_id, "name": "nightly", "invoice_id": invoice_id}
+    return There({**known, "kind": "sent_emails", "effect_id": effect_id})
 
 
 @pytest.fixture(scope="module")
