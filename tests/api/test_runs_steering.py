@@ -9,7 +9,7 @@ import pytest
 
 from shared import database, queue
 from shared.audit import Admin
-from shared.database import fetch_all
+from shared.database import LARGEST_ID, fetch_all
 from shared.status import BY_EVENT, Event, Status, Who, allowed
 from tests.api.conftest import Call, told
 from tests.making import run_in
@@ -124,7 +124,7 @@ def test_a_pruned_run_is_refused_with_what_can_be_done(call: Call, module_url: s
 
 @pytest.mark.parametrize("action", ["retry", "run-now", "cancel", "clone"])
 def test_only_operators_learn_whether_there_is_a_run_to_steer(call: Call, action: str) -> None:
-    for run_id in (999_999, 2**63, 0):
+    for run_id in (999_999, LARGEST_ID):
         assert call("POST", f"/v1/runs/{run_id}/{action}", scope="operate").status_code == 404
         for scope in ("read", "enqueue"):
             assert call("POST", f"/v1/runs/{run_id}/{action}", scope=scope).status_code == 403
