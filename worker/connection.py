@@ -39,11 +39,14 @@ class Outage:
             self.epoch += 1
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
-    def ends(self) -> None:
-        """A statement went well again."""
+    def ends(self, epoch: int) -> None:
+        """A statement went well on a connection of this epoch; one that was made before the outage tells nothing."""
+        if not self._told:
+            return  # as nearly always: no lock for each statement
         with self._lock:
-            told, self._told = self._told, False
-        if told:
+            back = self._told and epoch == self.epoch
+            self._told = self._told and not back
+        if back:
             log().info(LogEvent.DATABASE_BACK)
 
 
@@ -70,9 +73,8 @@ class Link:
 
     def works(self) -> None:
         """A statement went well."""
-        if self._pause:
-            self._pause = 0.0
-            self._outage.ends()
+        self._pause = 0.0
+        self._outage.ends(self._epoch)
 
     def lost(self, error: Exception) -> float:
         """Drop the connection; the seconds to wait before the next try."""

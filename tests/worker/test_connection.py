@@ -1,0 +1,40 @@
+"""Connections of a worker's threads: an outage is told once, when it begins and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from structlog.testing import capture_logs
+
+from worker.connection import Link, Outage
+
+
+@pytest.fixture
+def links(module_url: str) -> Iterator[tuple[Link, Link]]:
+    """Two threads' links, both connected."""
+    outage = Outage()
+    one, other = Link(module_url, "one", outage), Link(module_url, "other", outage)
+    one.get()
+    other.get()
+    yield one, other
+    one.close()
+    other.close()
+
+
+def test_an_outage_is_told_once_and_over_with_the_first_connection_made_since_that_works(
+    links: tuple[Link, Link],
+) -> None:
+    one, other = links
+    with capture_logs() as said:
+        for _ in range(2):
+            one.lost(psycopg2.OperationalError("the server is gone"))
+        other.works()  # a statement that had begun before
+        assert [line["event"] for line in said] == ["database lost"]
+        other.get()
+        other.works()
+        assert [line["event"] for line in said] == ["database lost", "database back"]
+        one.get()
+        one.works()
+    assert len(said) == 2
