@@ -56,6 +56,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--home", type=Path, help="use the server of this home, with those who use it already")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: one more than there are cores, because a test that waits leaves its core to another one's."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without --whole, leave out what cannot run here, and say so in pytest's closing line as deselected."""
     if config.getoption("--whole"):
