@@ -1,0 +1,155 @@
+"""POST /v1/runs may be repeated: however often and by whomever a business fact is asked for, there is one run."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from api.app import create_app
+from shared import api_keys, database
+from shared.database import fetch_all, fetch_value
+from shared.status import Status
+from tests.api.conftest import MAKER, Call, told
+from tests.api.serving import JSON, Heard, Server, heard, request, send, served
+from tests.making import run_in
+from tests.processes import wait_until
+
+NOOP = {"job_type": "noop", "payload": {"hello": "world"}}
+CALLERS = 50
+
+
+@pytest.fixture(scope="module")
+def server(module_url: str, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """What is deployed: gunicorn with processes and threads."""
+    with served({"DATABASE_URL": module_url, "PATH": ""}, tmp_path_factory.mktemp("api")) as server:
+        yield server
+
+
+def post(key: str, path: str, body: object, *headers: str) -> bytes:
+    return request("POST", path, key, JSON, *headers, body=json.dumps(body).encode())
+
+
+def runs_under(url: str, key: str) -> list[int]:
+    with database.transaction(url) as connection:
+        sql = "SELECT id FROM job_runs WHERE idempotency_key = %(key)s"
+        return [row["id"] for row in fetch_all(connection, sql, {"key": key})]
+
+
+def all_at_once(server: Server, asked: bytes) -> list[Heard]:
+    """The same request by many who are connected already and begin together."""
+    answers: list[Heard] = []
+    together = threading.Barrier(CALLERS)
+
+    def ask() -> None:
+        with server.connect() as connection:
+            together.wait()
+            send(connection, asked)
+            answers.append(heard(connection))
+
+    threads = [threading.Thread(target=ask) for _ in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+@pytest.mark.parametrize("what", ["a key", "a natural key", "a clone"])
+def test_fifty_equal_requests_at_once_end_in_one_run(
+    server: Server, module_url: str, keys: dict[str, str], what: str
+) -> None:
+    path, body, headers, key = "/v1/runs", dict[str, Any](NOOP), [f"Idempotency-Key: {what}"], what
+    if what == "a natural key":
+        body, headers, key = {"job_type": "cleanup_nightly", "payload": {"day": "2026-03-01"}}, [], ""
+    if what == "a clone":
+        with database.transaction(module_url) as connection:
+            path, body = f"/v1/runs/{run_in(connection, Status.DEAD)['id']}/clone", {"priority": 3}
+    answers = all_at_once(server, post(keys["admin"], path, body, *headers))
+    assert Counter(answer.status for answer in answers) == {202: 1, 200: CALLERS - 1}
+    assert len({answer.told["id"] for answer in answers}) == 1
+    assert {answer.headers["Location"] for answer in answers} == {f"/v1/runs/{answers[0].told['id']}"}
+    replayed = [answer for answer in answers if answer.headers.get("Idempotent-Replayed") == "true"]
+    assert [answer.status for answer in replayed] == [200] * (CALLERS - 1)
+    assert runs_under(module_url, key or answers[0].told["idempotency_key"]) == [answers[0].told["id"]]
+
+
+def test_a_request_whose_caller_has_gone_is_found_done_when_it_is_repeated(
+    server: Server, module_url: str, keys: dict[str, str]
+) -> None:
+    asked = post(keys["enqueue"], "/v1/runs", NOOP, "Idempotency-Key: gone")
+    with server.connect() as connection:
+        send(connection, asked)
+    wait_until(lambda: runs_under(module_url, "gone"), "the run is there though nobody hears of it")
+    again = server.ask(asked)
+    assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
+    assert runs_under(module_url, "gone") == [again.told["id"]]
+
+
+def test_a_request_that_was_cut_short_leaves_nothing_and_is_done_when_it_is_repeated(
+    server: Server, module_url: str, keys: dict[str, str]
+) -> None:
+    asked = post(keys["enqueue"], "/v1/runs", NOOP, "Idempotency-Key: cut")
+    for length in (len(asked) // 2, len(asked) - 1):
+        with server.connect() as connection:
+            send(connection, asked[:length])
+    done = server.ask(asked)
+    assert done.status == 202
+    assert runs_under(module_url, "cut") == [done.told["id"]]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"payload": {"a": "\0"}}, {"queue": "No Such"}, {"job_type": "nop"}, {"run_at": "2030-01-01T00:00:00"}]
+)
+def test_a_request_that_is_refused_leaves_its_key_free(call: Call, module_url: str, wrong: dict[str, Any]) -> None:
+    key = {"Idempotency-Key": f"refused {[*wrong]}"}
+    assert call("POST", "/v1/runs", json={**NOOP, **wrong}, headers=key).status_code == 422
+    assert runs_under(module_url, key["Idempotency-Key"]) == []
+    assert call("POST", "/v1/runs", json=NOOP, headers=key).status_code == 202
+
+
+def test_a_key_names_a_business_fact_whoever_says_it(call: Call, module_url: str) -> None:
+    key = {"Idempotency-Key": "one fact"}
+    first = call("POST", "/v1/runs", scope="enqueue", json=NOOP, headers=key)
+    again = call("POST", "/v1/runs", scope="admin", json=NOOP, headers=key)
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert told(again) == told(first)
+    other = call("POST", "/v1/runs", scope="admin", json={**NOOP, "priority": 1}, headers=key)
+    assert (other.status_code, told(other)["type"]) == (422, "urn:rowcall:problem:idempotency-key-reused")
+    assert runs_under(module_url, "one fact") == [told(first)["id"]]
+
+
+def test_one_instant_in_two_offsets_is_the_same_content(call: Call) -> None:
+    key = {"Idempotency-Key": "one instant"}
+    asked = [{**NOOP, "run_at": time} for time in ("2030-03-31T09:00:00+02:00", "2030-03-31T07:00:00Z")]
+    assert [call("POST", "/v1/runs", json=body, headers=key).status_code for body in asked] == [202, 200]
+
+
+def test_a_request_that_met_no_database_is_done_once_when_it_is_repeated(fresh_url: str) -> None:
+    app = create_app(fresh_url)
+    with database.transaction(fresh_url) as connection:
+        key = api_keys.create_key(connection, "patient", ["enqueue"], MAKER)
+    headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": "patient"}
+    answers = []
+    for reachable in (False, True, True):
+        let_in(fresh_url, reachable)
+        answers.append(app.test_client().post("/v1/runs", json=NOOP, headers=headers))
+    assert [answer.status_code for answer in answers] == [503, 202, 200]
+    assert answers[0].headers["Retry-After"]
+    assert runs_under(fresh_url, "patient") == [told(answers[1])["id"]]
+    app.extensions["database"].dispose()
+
+
+def let_in(url: str, reachable: bool) -> None:
+    """Let connections to this database, or end them all."""
+    with database.transaction(url.rsplit("/", 1)[0] + "/rowcall") as connection:
+        connection.autocommit = True
+        name = url.rsplit("/", 1)[1]
+        fetch_all(connection, f"ALTER DATABASE {name} ALLOW_CONNECTIONS {reachable}")
+        if not reachable:
+            end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %(name)s"
+            fetch_value(connection, end, {"name": name})
