@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import flask
@@ -12,12 +12,13 @@ from api.auth import needs
 from api.body import BodyBlueprint
 from api.database import transaction
 from api.schemas.definitions import (
+    DefinitionListSchema,
     DefinitionSchema,
     EnqueuedSchema,
-    LimitQuery,
-    OccurrenceSchema,
+    OccurrenceListSchema,
+    OccurrencesQuery,
     PreviewQuery,
-    ShownSchema,
+    PreviewSchema,
     WantedDefinitionSchema,
 )
 from shared import definitions
@@ -37,12 +38,12 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
-@blueprint.response(200, DefinitionSchema(many=True))
+@blueprint.response(200, DefinitionListSchema)
 @needs("read")
-def list_definitions() -> list[dict[str, Any]]:
-    """All definitions, by name."""
+def list_definitions() -> dict[str, Any]:
+    """All definitions, by name, in one page: they are as many as a team writes down."""
     with transaction() as connection:
-        return [_told(row) for row in definitions.list_definitions(connection)]
+        return {"items": [_told(row) for row in definitions.list_definitions(connection)], "next": None}
 
 
 @blueprint.get("/<name>")
@@ -113,31 +114,34 @@ def run_definition_now(name: str) -> tuple[Enqueued, int, dict[str, str]]:
 
 
 @blueprint.get("/<name>/occurrences")
-@blueprint.arguments(LimitQuery, location="query")
-@blueprint.response(200, OccurrenceSchema(many=True))
+@blueprint.arguments(OccurrencesQuery, location="query")
+@blueprint.response(200, OccurrenceListSchema)
 @needs("read")
-def list_occurrences(query: Mapping[str, Any], name: str) -> list[Row]:
-    """Its latest nominal times, and what became of each."""
+def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Its nominal times, the latest first, and what became of each."""
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
-        return definitions.occurrences_of(connection, row["id"], query["limit"])
+        found = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, query["cursor"])
+    items = found[: query["limit"]]
+    more = len(found) > len(items)
+    return {"items": items, "next": f"{items[-1]['nominal_at'].astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if more else None}
 
 
 @blueprint.get("/<name>/preview")
 @blueprint.arguments(PreviewQuery, location="query")
-@blueprint.response(200, ShownSchema(many=True))
+@blueprint.response(200, PreviewSchema)
 @needs("read")
-def preview_definition(query: Mapping[str, Any], name: str) -> list[preview.Shown]:
+def preview_definition(query: Mapping[str, Any], name: str) -> dict[str, list[preview.Shown]]:
     """Its next nominal times; up to `until`; or as if nothing was awake up to `asleep`."""
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         now = definitions.clock(connection)
     told = {field: _moment(field, text, now, content) for field, text in query.items() if field in MOMENTS}
     if "until" not in told and "asleep" not in told:
-        return preview.coming(name, content, told["from"], query["count"])
+        return {"items": preview.coming(name, content, told["from"], query["count"])}
     if "until" in told and "asleep" in told:
         raise ScheduleInvalid("asleep", "say until or asleep, not both")
-    return _up_to(told, name, content)
+    return {"items": _up_to(told, name, content)}
 
 
 def _up_to(told: Mapping[str, datetime], name: str, content: Content) -> list[preview.Shown]:

@@ -8,6 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, missing, validate
 from marshmallow.types import StrSequenceOrSet, UnknownOption
 
+from api.schemas.fields import Moment
 from shared.definitions import ContentSchema, Duration
 from shared.schedule import Outcome, Overlap
 
@@ -106,7 +107,28 @@ class EnqueuedSchema(Schema):
     replayed = fields.Boolean(metadata={"description": "Its key had a run already: nothing was added."})
 
 
-class LimitQuery(Schema):
-    """How many."""
+class OccurrencesQuery(Schema):
+    """How many, and from where on."""
 
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    cursor = Moment(load_default=None, metadata={"description": "The `next` of the page before."})
+
+
+class DefinitionListSchema(Schema):
+    """All definitions."""
+
+    items = fields.List(fields.Nested(DefinitionSchema), required=True)
+    next = fields.String(required=True, allow_none=True, metadata={"description": "Always null: there is one page."})
+
+
+class OccurrenceListSchema(Schema):
+    """A page of occurrences, the latest first."""
+
+    items = fields.List(fields.Nested(OccurrenceSchema), required=True)
+    next = fields.String(required=True, allow_none=True, metadata={"description": "The cursor of the next page."})
+
+
+class PreviewSchema(Schema):
+    """Nominal times to come, the first one first."""
+
+    items = fields.List(fields.Nested(ShownSchema), required=True)

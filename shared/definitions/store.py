@@ -76,7 +76,8 @@ BELONGS = "UPDATE job_runs SET definition_id = %(definition_id)s WHERE id = %(ru
 # schedule_occurrences' primary key, backwards.
 OCCURRENCES = """
 SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM schedule_occurrences
-WHERE definition_id = %(definition_id)s ORDER BY nominal_at DESC LIMIT %(limit)s
+WHERE definition_id = %(definition_id)s AND nominal_at < coalesce(%(before)s::timestamptz, 'infinity')
+ORDER BY nominal_at DESC LIMIT %(limit)s
 """
 
 
@@ -170,9 +171,9 @@ def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
     return fetch_all(connection, LIST_LOCKED if locked else LIST)
 
 
-def occurrences_of(connection: Connection, definition_id: int, limit: int) -> list[Row]:
-    """The latest nominal times of a definition and what became of each."""
-    return fetch_all(connection, OCCURRENCES, {"definition_id": definition_id, "limit": limit})
+def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:
+    """The latest nominal times of a definition, of all or of those before a moment, and what became of each."""
+    return fetch_all(connection, OCCURRENCES, {"definition_id": definition_id, "limit": limit, "before": before})
 
 
 def pause(connection: Connection, name: str, catalogue: Catalogue, admin: Admin) -> Row:
