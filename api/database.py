@@ -8,8 +8,13 @@ from contextlib import contextmanager
 import flask
 import sqlalchemy
 
+from shared.database import limit_waiting, waited_too_long
 from shared.errors import DatabaseUnreachable
 from shared.redaction import redacted
+
+# How long a request may wait for what another transaction holds: the same key, or the same run.  A few that wait for
+# good would otherwise keep all threads.  Shorter than a server that stops gives its requests.
+PATIENCE_SECONDS = 8.0
 
 
 def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
@@ -29,11 +34,16 @@ def reachable(pool: sqlalchemy.Engine) -> Iterator[sqlalchemy.Connection]:
     """A transaction on the pool; a database that is gone is told as DatabaseUnreachable."""
     try:
         with pool.begin() as connection:
+            limit_waiting(connection, PATIENCE_SECONDS)
             yield connection
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None
     except sqlalchemy.exc.DBAPIError as error:
         if not error.connection_invalidated and not isinstance(error, sqlalchemy.exc.OperationalError):
             raise
+        if waited_too_long(error):
+            raise DatabaseUnreachable(
+                f"another transaction has held what this needs for {PATIENCE_SECONDS:g} seconds: try again in a moment"
+            ) from None
         reason = redacted(" ".join(str(error.orig).split()))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

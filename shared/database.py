@@ -36,6 +36,13 @@ LARGEST_ID = 2**63 - 1
 
 CONNECT_TIMEOUT_SECONDS = 5
 
+# A server that vanished without a word is found out within half a minute, instead of hours: by asking it where one
+# waits for its answer (seconds), and by what it leaves unacknowledged (milliseconds).
+SILENCE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
+
+# Not statement_timeout: that would also cut short the wait for a standby, and call committed what is not there yet.
+PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s"
+
 
 @contextmanager
 def database_url(settings: Settings) -> Iterator[str]:
@@ -97,7 +104,7 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
-        connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS},
+        connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS, **SILENCE},
     )
 
 
@@ -126,6 +133,16 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
             fetch_all(connection, "ROLLBACK" if alone else "ROLLBACK TO SAVEPOINT all_or_nothing")
         raise
     fetch_all(connection, "COMMIT" if alone else "RELEASE SAVEPOINT all_or_nothing")
+
+
+def limit_waiting(connection: Connection, seconds: float) -> None:
+    """Let statements of this transaction fail that wait longer for what another one holds."""
+    fetch_all(connection, PATIENCE, {"milliseconds": round(seconds * 1000)})
+
+
+def waited_too_long(error: Exception) -> bool:
+    """Whether this is how such a wait ends, for psycopg2 or for SQLAlchemy, whose errors carry the driver's."""
+    return isinstance(getattr(error, "orig", error), psycopg2.errors.LockNotAvailable)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 from api import errors, request_log
 from api.app import create_app
 from migrations.migrate import migrate
+from shared import database, queue
 from shared.errors import DatabaseUnreachable, SchemaMismatch
 from tests.api.conftest import Call, let_nobody_in, told
 
@@ -87,6 +88,20 @@ def test_an_api_does_not_start_on_an_older_schema(fresh_url: str) -> None:
 def test_an_api_does_not_start_without_its_database() -> None:
     with pytest.raises(DatabaseUnreachable, match="the database cannot be reached"):
         create_app("postgresql://me:hush@127.0.0.1:1/none")
+
+
+def test_what_another_transaction_holds_is_waited_for_only_so_long_and_can_be_asked_for_again(
+    call: Call, module_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.database.PATIENCE_SECONDS", 0.1)
+    asked = {"json": {"job_type": "noop"}, "headers": {"Idempotency-Key": "held"}}
+    with database.transaction(module_url) as holder:
+        queue.enqueue(holder, "noop", {}, key="held")
+        waited = call("POST", "/v1/runs", **asked)
+    assert (waited.status_code, told(waited)["type"]) == (503, "urn:rowcall:problem:database-unreachable")
+    assert "another transaction has held what this needs for 0.1 seconds" in told(waited)["detail"]
+    assert waited.headers["Retry-After"]
+    assert call("POST", "/v1/runs", **asked).status_code == 200
 
 
 def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_url: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import psycopg2
 import pytest
 
@@ -33,3 +36,16 @@ def test_the_error_that_broke_a_connection_is_told_and_not_that_it_is_broken(mod
         database.transaction(module_url) as connection,
     ):
         database.fetch_all(connection, "SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+def test_a_server_that_vanishes_is_found_out_by_who_waits_for_it(module_url: str) -> None:
+    pool = database.engine(module_url, pool_size=1)
+    with pool.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, PgConnection)
+        with socket.socket(fileno=os.dup(driver.fileno())) as wire:
+            kept_alive = wire.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            idle = wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+            unheard = wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    pool.dispose()
+    assert (bool(kept_alive), idle, unheard) == (True, 10, 25_000)
