@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
+from api.schemas.answers import AnswerSchema
 from api.schemas.fields import YesOrNo
 from api.schemas.filters import FilterSchema
 from shared.queue.bulk import CHANGED_MOST
@@ -34,7 +35,7 @@ class BulkSchema(Schema):
     )
 
 
-class BulkDoneSchema(Schema):
+class BulkDoneSchema(AnswerSchema):
     """What was done, or in a dry run would be."""
 
     matched = fields.Integer(metadata={"description": "Runs that the filter matches and whose status allows it."})

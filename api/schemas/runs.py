@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, pre_dump, validate
 
+from api.schemas.answers import AnswerSchema
 from api.schemas.effects import EffectSchema
 from api.schemas.fields import Moment, YesOrNo, key_header, name
 from shared.database import Row
@@ -70,7 +71,7 @@ class CloneHeaders(EnqueueHeaders, SteerHeaders):
     """Both."""
 
 
-class RunSchema(Schema):
+class RunSchema(AnswerSchema):
     """A run, with its status and what happened so far."""
 
     id = fields.Integer()
@@ -113,7 +114,7 @@ class RunSchema(Schema):
         return {**run, "allowed_events": open_to(run)}
 
 
-class CountSchema(Schema):
+class CountSchema(AnswerSchema):
     """How many match."""
 
     value = fields.Integer()
@@ -125,8 +126,9 @@ class CountSchema(Schema):
 class RunListSchema(Schema):
     """A page, the newest first."""
 
-    items = fields.List(fields.Nested(RunSchema))
+    items = fields.List(fields.Nested(RunSchema), required=True)
     next = fields.String(
+        required=True,
         allow_none=True,
         metadata={
             "description": "The cursor of the next page; null when all was seen.  A page that has looked at 20,000 runs"
@@ -143,7 +145,7 @@ class AttemptsQuery(Schema):
     cursor = fields.String(load_default=None, metadata={"description": "The `next` of the page before."})
 
 
-class AttemptSchema(Schema):
+class AttemptSchema(AnswerSchema):
     """An attempt that did not end in success."""
 
     attempt = fields.Integer()
@@ -159,14 +161,14 @@ class AttemptSchema(Schema):
     forensics = fields.Raw(allow_none=True, metadata={"description": "How its child process ended, where it had one."})
 
 
-class AttemptListSchema(Schema):
+class AttemptListSchema(AnswerSchema):
     """The attempts of a run, the first one first."""
 
     items = fields.List(fields.Nested(AttemptSchema))
     next = fields.String(allow_none=True)
 
 
-class RunEffectListSchema(Schema):
+class RunEffectListSchema(AnswerSchema):
     """The effects of a run, the first one first; all of them."""
 
     items = fields.List(fields.Nested(EffectSchema))

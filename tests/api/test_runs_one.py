@@ -35,6 +35,12 @@ def test_a_run_shows_its_definition_and_what_may_be_done_to_it(call: Call, modul
     assert pruned["pruned_at"] is not None
 
 
+def test_a_run_has_all_the_fields_that_are_described_and_no_others(call: Call, module_url: str) -> None:
+    described = told(call("GET", "/openapi.json"))["components"]["schemas"]["Run"]
+    run = told(call("GET", f"/v1/runs/{made(module_url, Status.RUNNING)}"))
+    assert set(described["required"]) == set(described["properties"]) == set(run)
+
+
 def test_who_has_seen_it_is_told_that_it_is_still_so(call: Call, module_url: str) -> None:
     path = f"/v1/runs/{made(module_url, Status.RUNNING)}"
     tag = call("GET", path).headers["ETag"]
