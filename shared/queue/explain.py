@@ -167,7 +167,8 @@ def _next_in_line(connection: Connection, row: Row) -> str:
 
 def _running(row: Row) -> tuple[str, tuple[str, ...]]:
     """What is told of a run that a worker has, and the commands."""
-    told = f"{row['locked_by']} has it since {_time(row['started_at'])}, attempt {row['attempts']}"
+    since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
+    told = f"{row['locked_by']} has it{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
         return f"{told}, and its lease ran out {_time(row['locked_until'])}: the next claim ends that attempt", ()
     asked = f", and was asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
