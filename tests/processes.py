@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -51,6 +52,13 @@ def read_until(process: subprocess.Popen[str], event: str) -> None:
         if f'"{event}"' in line:
             return
     raise AssertionError(f"the process ended and never said {event!r}")
+
+
+def freeze(process: subprocess.Popen[str]) -> None:
+    """Stop it where it is.  The signal only asks for that, and on a busy machine other threads go on for a while."""
+    process.send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "the process stands still")
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:

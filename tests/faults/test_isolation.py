@@ -13,7 +13,7 @@ import pytest
 
 from shared import database, queue
 from shared.audit import Admin
-from tests.processes import living_with, rowcall, start, wait_until
+from tests.processes import freeze, living_with, rowcall, start, wait_until
 from tests.shop import Shop
 
 Row = dict[str, Any]
@@ -258,7 +258,7 @@ def test_a_killed_worker_leaves_no_child_behind(own_shop: Shop, worker: subproce
 def test_the_child_of_a_frozen_worker_is_ended_with_its_lease(own_shop: Shop, worker: subprocess.Popen[str]) -> None:
     run_id = own_shop.ask("shop_isolated_short")
     child = child_of(own_shop, run_id)
-    worker.send_signal(signal.SIGSTOP)
+    freeze(worker)
     wait_until(lambda: gone(child), "the child is gone")
     worker.send_signal(signal.SIGCONT)
     assert own_shop.wait(run_id, "succeeded")["attempts"] > 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.gate import Gate, gate
-from tests.processes import rowcall, running, start
+from tests.processes import freeze, rowcall, running, start
 from tests.shop import Shop, kill
 
 
@@ -129,7 +129,7 @@ def test_a_worker_killed_after_a_commit_and_before_it_knew_of_it_has_done_it(sho
     runs = {}
     for moment, status in ((CLAIM, "running"), (SUCCESS, "succeeded"), (COMMIT, "succeeded")):
         worker, run_id = catch(shop, barred, moment)
-        worker.send_signal(signal.SIGSTOP)
+        freeze(worker)
         barred.open()
         shop.wait(run_id, status)
         kill(worker)

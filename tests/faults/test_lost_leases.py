@@ -12,7 +12,7 @@ import pytest
 from shared import database, queue
 from shared.audit import Admin
 from tests.gate import gate
-from tests.processes import read_until, rowcall, running, wait_until
+from tests.processes import freeze, read_until, rowcall, running, wait_until
 from tests.shop import Shop
 
 
@@ -54,7 +54,7 @@ def test_a_frozen_worker_wakes_to_a_lost_lease_and_its_end_of_the_run_is_refused
 ) -> None:
     run_id = shop.ask("shop_wait", doors=str(tmp_path), ends=ends)
     shop.wait_for_knock(run_id)
-    silent.send_signal(signal.SIGSTOP)
+    freeze(silent)
     shop.leases_run_out()
     shop.open_door(run_id, lease_no=2)
     assert "succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
@@ -81,7 +81,7 @@ def test_a_worker_that_was_frozen_between_claim_and_handler_does_not_begin_what_
         barred.hold_change("NEW.status = 'running'")
         with running(soon, "worker", "run", "--grace", "0") as frozen:
             barred.wait()
-            frozen.send_signal(signal.SIGSTOP)
+            freeze(frozen)
             barred.open()
             wait_until(
                 lambda: shop.sql("SELECT id FROM job_runs WHERE locked_until < now()"),
