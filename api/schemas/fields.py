@@ -10,7 +10,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from shared.job_types.declaration import KEY_CHARACTERS
-from shared.queue.moments import YEARS
+from shared.queue.moments import unusable
 
 # RFC 3339; Python reads other forms of ISO 8601 too, which others would not.
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -37,8 +37,9 @@ class Moment(fields.AwareDateTime):
             moment = datetime.fromisoformat(value.upper())
         except ValueError as error:
             raise ValidationError(f"is no time that there is: {error}; such as {EXAMPLE}") from None
-        if moment.year not in YEARS:
-            raise ValidationError(f"must be in the years {YEARS[0]} to {YEARS[-1]}, not in {moment.year}")
+        why = unusable(moment)
+        if why:
+            raise ValidationError(why)
         return moment
 
 

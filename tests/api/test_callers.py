@@ -107,17 +107,30 @@ def test_each_scope_opens_what_it_is_for_and_admin_opens_all(app: flask.Flask, t
     assert named["PUT", "/v1/definitions/<name>"] == "operate"
 
 
-def test_a_route_that_names_no_scope_is_the_admins(app: flask.Flask, keys: dict[str, str]) -> None:
+@pytest.fixture
+def forgetful(app: flask.Flask) -> flask.Flask:
+    """An application with a route that forgot everything, behind the same door."""
     forgetful = flask.Flask("forgetful")
+    forgetful.config.update(app.config)
     forgetful.extensions = app.extensions
     errors.register(forgetful)
     door.register(forgetful)
-    forgetful.add_url_rule("/v1/forgotten", view_func=lambda: "open")
+    forgetful.add_url_rule("/v1/forgotten/<name>", view_func=lambda name: f"open to {name}")
+    return forgetful
+
+
+def test_a_route_that_names_no_scope_is_the_admins(forgetful: flask.Flask, keys: dict[str, str]) -> None:
     opened = {
-        scope: forgetful.test_client().get("/v1/forgotten", headers={"Authorization": f"Bearer {key}"}).status_code
+        scope: forgetful.test_client().get("/v1/forgotten/all", headers={"Authorization": f"Bearer {key}"}).status_code
         for scope, key in keys.items()
     }
     assert opened == {"enqueue": 403, "read": 403, "operate": 403, "admin": 200}
+
+
+def test_a_path_with_control_characters_reaches_no_route(forgetful: flask.Flask, keys: dict[str, str]) -> None:
+    headers = {"Authorization": f"Bearer {keys['admin']}"}
+    for name in ("%00", "a%00b", "%0a", "%7f", "%c2%85"):
+        assert forgetful.test_client().get(f"/v1/forgotten/{name}", headers=headers).status_code == 404
 
 
 def test_a_key_counts_only_in_its_header(app: flask.Flask, keys: dict[str, str]) -> None:
@@ -186,7 +199,11 @@ def test_a_refused_request_counts_as_a_use_of_the_key(call: Call, module_url: st
         "LOCK TABLE api_keys IN SHARE MODE",
     ],
 )
-def test_noting_a_use_neither_waits_for_anybody_nor_fails_a_request(call: Call, module_url: str, held: str) -> None:
+def test_noting_a_use_neither_waits_for_anybody_nor_fails_a_request(
+    call: Call, module_url: str, held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What waited would wait beyond the time that a test has.
+    monkeypatch.setattr("api.database.PATIENCE_SECONDS", 1_000)
     with database.transaction(module_url) as connection:
         used(connection, "operate", "NULL")
     with database.transaction(module_url) as connection:

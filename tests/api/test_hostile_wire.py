@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.api.conftest import PROBLEM
+from tests.api.conftest import PROBLEM, There
 from tests.api.serving import JSON, Heard, Server, chunked, heard, request, send, served
 from tests.digest import Digest
 
@@ -18,7 +18,9 @@ KEY = "rc_key"  # stands for the right one
 
 
 @pytest.fixture(scope="module")
-def server(module_url: str, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(
+    module_url: str, keys: dict[str, str], there: There, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("api")
     with served({"DATABASE_URL": module_url, "PATH": ""}, folder, ROWCALL_API_WORKERS="1") as server:
         yield server

@@ -13,7 +13,7 @@ from gunicorn.config import Config
 from api import database, limits
 from api.app import BODY_BYTES
 from api.rate_limit import Policy
-from api.serving import CLIENT_SECONDS, listen, options
+from api.serving import CLIENT_SECONDS, Worker, listen, options
 from shared.queue import lists
 from shared.settings import Settings
 
@@ -41,6 +41,15 @@ def test_every_option_is_one_that_gunicorn_has_and_takes(chosen: dict[str, Any])
 
 def test_what_a_request_may_wait_for_ends_before_a_server_that_stops_gives_it_up(chosen: dict[str, Any]) -> None:
     assert max(lists.SECONDS, database.PATIENCE_SECONDS) < chosen["graceful_timeout"] < 15
+
+
+def test_a_process_that_finds_nobody_listening_any_more_ends_its_requests_all_the_same(listener: socket.socket) -> None:
+    worker = Worker.__new__(Worker)
+    listener.shutdown(socket.SHUT_RDWR)
+    worker.accept(listener)
+    listener.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        worker.accept(listener)
 
 
 def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:
