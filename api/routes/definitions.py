@@ -21,6 +21,7 @@ from api.schemas.definitions import (
     PreviewSchema,
     WantedDefinitionSchema,
 )
+from api.schemas.runs import EnqueueHeaders
 from shared import definitions
 from shared.audit import Admin
 from shared.database import Row
@@ -58,9 +59,11 @@ def show_definition(name: str) -> dict[str, Any]:
 @blueprint.put("/<name>")
 @blueprint.arguments(WantedDefinitionSchema)
 @blueprint.response(200, DefinitionSchema)
-@blueprint.alt_response(201, schema=DefinitionSchema, description="There was none of this name.")
+@blueprint.alt_response(
+    201, schema=DefinitionSchema, description="There was none of this name.", headers={"Location": "Location"}
+)
 @needs("operate")
-def put_definition(wanted: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
+def put_definition(wanted: dict[str, Any], name: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Make this definition exist with this content.  A change begins a new revision from now.
 
     What GET answers can be sent back: the fields that only tell how it is now are ignored.
@@ -70,7 +73,9 @@ def put_definition(wanted: dict[str, Any], name: str) -> tuple[dict[str, Any], i
     content = definitions.checked(name, wanted, catalogue())
     with transaction() as connection:
         done = definitions.put(connection, name, content, catalogue(), "api", _admin())
-    return _told(done.row), 201 if done.change is Change.CREATED else 200
+    if done.change is Change.CREATED:
+        return _told(done.row), 201, {"Location": f"/v1/definitions/{name}"}
+    return _told(done.row), 200, {}
 
 
 @blueprint.delete("/<name>")
@@ -101,16 +106,23 @@ def resume_definition(name: str) -> dict[str, Any]:
 
 
 @blueprint.post("/<name>/run-now")
+@blueprint.arguments(EnqueueHeaders, location="headers")
 @blueprint.response(202, EnqueuedSchema, headers={"Location": "Location"})
 @blueprint.alt_response(
-    200, schema=EnqueuedSchema, description="Its key had a run already.", headers={"Location": "Location"}
+    200,
+    schema=EnqueuedSchema,
+    description="Its key had a run already.",
+    headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
 )
 @needs("operate")
-def run_definition_now(name: str) -> tuple[Enqueued, int, dict[str, str]]:
+def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, int, dict[str, str]]:
     """Enqueue one run beside the schedule."""
     with transaction() as connection:
-        outcome = definitions.run_now(connection, name, catalogue(), _admin())
-    return outcome, 200 if outcome.replayed else 202, {"Location": f"/v1/runs/{outcome.run_id}"}
+        outcome = definitions.run_now(connection, name, catalogue(), _admin(), headers["idempotency_key"])
+    found = {"Location": f"/v1/runs/{outcome.run_id}"}
+    if outcome.replayed:
+        return outcome, 200, {**found, "Idempotent-Replayed": "true"}
+    return outcome, 202, found
 
 
 @blueprint.get("/<name>/occurrences")

@@ -18,7 +18,7 @@ from shared.definitions.content import NAME, Content, told
 from shared.definitions.tick import clock, settle
 from shared.errors import DefinitionNotFound, KeyConflict
 from shared.job_types import Catalogue
-from shared.queue.enqueue import Enqueued, enqueue_prepared
+from shared.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
 from shared.stored_json import stored
 
 GET = "SELECT * FROM job_definitions WHERE name = %(name)s AND removed_at IS NULL"
@@ -194,18 +194,25 @@ def remove(connection: Connection, name: str, admin: Admin) -> Row:
     return removed
 
 
-def run_now(connection: Connection, name: str, catalogue: Catalogue, admin: Admin) -> Enqueued:
+def run_now(connection: Connection, name: str, catalogue: Catalogue, admin: Admin, key: str | None = None) -> Enqueued:
     """Enqueue one run beside the schedule, as if now were a nominal time.
 
-    A payload that names the time keeps its key: what was done for this day already is not done a second time.
+    A payload that names the time keeps its key: what was done for this day already is not done a second time.  With a
+    key of the caller's the request may be repeated, at another time too.
     """
     row = _locked(connection, name)
     content = Content.of(row)
     kind = catalogue[content.job_type]
     options = {**content.options(kind), "run_at": None, "created_by": admin.who}
+    run = content.prepared(kind, clock(connection))
+    if key is not None:
+        same = fingerprint_of(f"run now of definition {row['id']}", {}, {})
+        run = dataclasses.replace(run, key=checked_key(key), fingerprint=same)
     try:
-        outcome = enqueue_prepared(connection, [content.prepared(kind, clock(connection))], options)[0]
+        outcome = enqueue_prepared(connection, [run], options)[0]
     except KeyConflict as conflict:
+        if key is not None:
+            raise
         # It was asked for with another priority, say: the fact that the key stands for is the same.
         outcome = Enqueued(conflict.run_id, replayed=True)
     if not outcome.replayed:

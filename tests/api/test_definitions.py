@@ -55,6 +55,7 @@ def test_a_definition_is_made_with_201_and_kept_with_200(call: Call, path: str, 
     again = call("PUT", path, json=NIGHTLY)
     changed = call("PUT", path, json={**NIGHTLY, "priority": 5})
     assert [answer.status_code for answer in (made, again, changed)] == [201, 200, 200]
+    assert made.headers["Location"] == path
     assert [told(answer)["revision"] for answer in (made, again, changed)] == [1, 1, 2]
     assert again.json == made.json
     assert (told(made)["name"], told(made)["managed_by"]) == (name, "api")
@@ -254,6 +255,18 @@ def test_occurrences_come_with_what_became_of_them_the_latest_first(
     assert pages == occurred
     for limit in ("0", "201", "x", "1e3", "NaN"):
         assert call("GET", f"{path}/occurrences?limit={limit}").status_code == 422
+
+
+def test_a_request_to_run_now_can_be_repeated_under_its_key_and_only_for_the_same(call: Call, path: str) -> None:
+    call("PUT", path, json={"job_type": "noop", "payload": {"at": "{time}"}})
+    headers = {"Idempotency-Key": f"now of {path}"}
+    first, second = (call("POST", f"{path}/run-now", headers=headers) for _ in range(2))
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert told(first)["run_id"] == told(second)["run_id"]
+    assert second.headers["Idempotent-Replayed"] == "true"
+    call("PUT", f"{path}-other", json={"job_type": "noop"})
+    refused = call("POST", f"{path}-other/run-now", headers=headers)
+    assert (refused.status_code, told(refused)["type"]) == (422, "urn:rowcall:problem:idempotency-key-reused")
 
 
 # Preview.
