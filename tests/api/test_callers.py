@@ -203,7 +203,7 @@ def test_noting_a_use_neither_waits_for_anybody_nor_fails_a_request(
     call: Call, module_url: str, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What waited would wait beyond the time that a test has.
-    monkeypatch.setattr("api.database.PATIENCE_SECONDS", 1_000)
+    monkeypatch.setattr("api.database.PATIENCE_SECONDS", 150)
     with database.transaction(module_url) as connection:
         used(connection, "operate", "NULL")
     with database.transaction(module_url) as connection:
