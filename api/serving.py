@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import socket
 import struct
 from pathlib import Path
@@ -24,6 +25,10 @@ from shared.errors import PortInUse
 from shared.settings import Settings
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file of its own in it
+
+# Connections that wait to be let in.  What does not fit is not answered by the kernel either, so that its client tries
+# again or elsewhere, instead of waiting for an answer that comes when it has given up.
+BACKLOG = 256
 
 # A client that neither sends nor takes anything for so long is gone, and must not keep a thread.
 CLIENT_SECONDS = 10
@@ -78,6 +83,11 @@ class Master(Arbiter):
 class Worker(ThreadWorker):
     """gunicorn's process of threads, with answers as the rest of the API gives them, and an end to silent clients."""
 
+    def init_process(self) -> None:
+        """gunicorn's hook: begin, in the new process."""
+        self.log.error_log.addFilter(is_no_silence)
+        super().init_process()
+
     def accept(self, listener: Any) -> None:
         """gunicorn's hook: take a connection, unless the server is about to stop."""
         try:
@@ -113,10 +123,17 @@ def end_silence(connection: socket.socket, seconds: float) -> None:
         connection.setsockopt(socket.SOL_SOCKET, option, length)
 
 
+def is_no_silence(line: logging.LogRecord) -> bool:
+    """Whether a line of gunicorn's log tells of anything but a client that fell silent, which is no error of ours."""
+    return not (line.exc_info and isinstance(line.exc_info[1], BlockingIOError))
+
+
 def listen(host: str, port: int) -> socket.socket:
     """Take the port before anything is started, so that a taken one is told at once and by name."""
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
+        )
     except OSError as error:
         raise PortInUse(
             f"the API cannot listen on {host}:{port}: {error.strerror}; choose another with --port or ROWCALL_API_PORT"
@@ -134,10 +151,8 @@ def options(chosen: Settings, listener: socket.socket) -> dict[str, Any]:
         "worker_class": Worker,
         "workers": chosen.api_workers,
         "threads": chosen.api_threads,
-        # Of one process, with those that are only kept open.  What comes on top waits in the backlog, and what does not
-        # fit there is told so by the kernel, instead of waiting for an answer that its client has given up on.
+        # Of one process, with those that are only kept open.  What comes on top waits to be let in (BACKLOG).
         "worker_connections": 256,
-        "backlog": 256,
         # A process whose main thread shows no sign of life is replaced.  Its other threads, which answer the requests,
         # are not watched: what those wait for has an end of its own.
         "timeout": 30,

@@ -40,6 +40,7 @@ class Server:
 
     process: subprocess.Popen[bytes]
     port: int
+    log: Path
 
     def connect(self) -> socket.socket:
         """A connection to it."""
@@ -74,7 +75,7 @@ def served(environment: Mapping[str, str], folder: Path, **settings: str) -> Ite
     try:
         wait_until(lambda: b'"api started"' in log.read_bytes() or process.poll() is not None, "the API has started")
         [started] = [json.loads(line) for line in log.read_text().splitlines() if '"api started"' in line]
-        server = Server(process, int(started["url"].rsplit(":", 1)[1]))
+        server = Server(process, int(started["url"].rsplit(":", 1)[1]), log)
         yield server
     finally:
         process.kill()

@@ -24,6 +24,7 @@ def server(
     folder = tmp_path_factory.mktemp("api")
     with served({"DATABASE_URL": module_url, "PATH": ""}, folder, ROWCALL_API_WORKERS="1") as server:
         yield server
+        assert "Traceback" not in server.log.read_text(), "whatever is sent is no fault of ours"
 
 
 def post(*headers: str, body: bytes = NOOP) -> bytes:

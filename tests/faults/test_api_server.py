@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -15,7 +16,7 @@ import flask
 import pytest
 
 from api.app import create_app
-from api.serving import end_silence
+from api.serving import end_silence, is_no_silence
 from migrations.migrate import migrate
 from shared import api_keys, database
 from shared.audit import Admin
@@ -113,14 +114,16 @@ def test_a_client_that_is_cut_off_before_it_hears_the_answer_can_repeat_the_requ
     assert runs_on(module_url, "unheard") == 1
 
 
-def test_a_client_that_falls_silent_does_not_keep_a_thread() -> None:
+def test_a_client_that_falls_silent_keeps_no_thread_and_fills_no_log() -> None:
     client, served = socket.socketpair()
     with client, served:
         end_silence(served, seconds=0.05)
         client.sendall(b"GET / HT")
         assert served.recv(100) == b"GET / HT"
-        with pytest.raises(BlockingIOError):
+        with pytest.raises(BlockingIOError) as silence:
             served.recv(100)
+    told = [logging.makeLogRecord({"exc_info": (type(one), one, None)}) for one in (silence.value, OSError("other"))]
+    assert [is_no_silence(line) for line in (*told, logging.makeLogRecord({}))] == [False, True, True]
 
 
 def test_a_database_that_goes_in_the_middle_of_a_request_is_told_and_the_request_repeated_is_done_once(
