@@ -1,12 +1,35 @@
-"""How the text of a setting is read.  Every parser raises ValueError with what the text must be."""
+"""What a setting is, and how its text is read.  Every parser raises ValueError with what the text must be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 Parser = Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment variable: how its text is read, what it means, and what holds without it."""
+
+    variable: str
+    parse: Parser
+    default: Any
+    meaning: str
+    unit: str = ""
+    secret: bool = False
+
+    def shown(self, value: Any) -> str:
+        """The value as it may be printed anywhere: a secret only says that it is there."""
+        if value is None or value in ("", ()):
+            return "(not set)"
+        if self.secret:
+            return "(set, not shown)"
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
 
 
 def number(kind: type[int] | type[float], low: float, high: float) -> Parser:

@@ -15,29 +15,7 @@ from typing import Any
 
 from shared.endpoints import HttpUrl, Mailbox, SmtpServer, provider_url, signing_secrets, token
 from shared.errors import SettingsError
-from shared.parsing import Parser, database_url, folder, module_name, number, one_of, switch
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One environment variable: how its text is read, what it means, and what holds without it."""
-
-    variable: str
-    parse: Parser
-    default: Any
-    meaning: str
-    unit: str = ""
-    secret: bool = False
-
-    def shown(self, value: Any) -> str:
-        """The value as it may be printed anywhere: a secret only says that it is there."""
-        if value is None or value in ("", ()):
-            return "(not set)"
-        if self.secret:
-            return "(set, not shown)"
-        if isinstance(value, bool):
-            return "on" if value else "off"
-        return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
+from shared.parsing import Parser, Setting, database_url, folder, module_name, number, one_of, switch
 
 
 def _setting(variable: str, parse: Parser, default: Any, meaning: str, unit: str = "", secret: bool = False) -> Any:
