@@ -18,6 +18,7 @@ from werkzeug.exceptions import Forbidden, Unauthorized
 from api import limits
 from api.database import transaction
 from shared.api_keys import Caller, find_caller, note_use
+from shared.audit import Admin
 from shared.errors import DatabaseUnreachable
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -59,6 +60,11 @@ def authenticate() -> Caller:
     if caller.unnoted:
         _note_use(caller)
     return caller
+
+
+def operator() -> Admin:
+    """Who steers by this request, for the audit log."""
+    return Admin(f"api:{flask.g.caller.name}", flask.g.get("request_id"))
 
 
 def authorize(caller: Caller, view: object) -> None:

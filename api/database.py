@@ -1,4 +1,4 @@
-"""The application's pool: one transaction a request, opened by the route that needs it."""
+"""The application's pool, and transactions on it, opened by whoever needs one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
 
 @contextmanager
 def transaction() -> Iterator[sqlalchemy.Connection]:
-    """This request's transaction: committed at the end of the block, rolled back on an error."""
+    """A transaction on the application's pool: committed at the end of the block, rolled back on an error."""
     with reachable(flask.current_app.extensions["database"]) as connection:
         yield connection
 

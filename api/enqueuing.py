@@ -19,7 +19,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
-    """Describe a route whose view returns what `enqueue_and_answer` gives."""
+    """Describe a route whose view returns what `answer` gives."""
 
     def decorate(view: View) -> View:
         replayed: View = blueprint.alt_response(

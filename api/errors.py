@@ -29,6 +29,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.FilterInvalid: ("filter-invalid", 422),
     errors.SearchTooSlow: ("search-too-slow", 503),
     errors.KeyConflict: ("idempotency-key-reused", 422),
+    errors.KeyGone: ("idempotency-key-gone", 503),
     errors.RunNotFound: ("not-found", 404),
     errors.EffectNotFound: ("not-found", 404),
     errors.EffectNotOpen: ("effect-not-open", 409),

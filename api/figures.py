@@ -6,14 +6,14 @@ from api.database import transaction
 from shared import definitions, effects, settings
 from shared.database import Row
 from shared.job_types import catalogue
+from shared.queue import workers
 from shared.queue.stats import figures
-from shared.queue.workers import SILENCE_SECONDS
 
 
 def figures_now() -> Row:
     """What waits, runs and fails, and when the schedules were last ticked."""
     types = catalogue()
-    silence = max(SILENCE_SECONDS, 3 * settings.read().heartbeat)
+    silence = workers.silence(settings.read().heartbeat)
     with transaction() as connection:
         told = figures(connection, {kind.queue for kind in types.values()}, types.limits, silence)
         unknown = effects.count_unknown(connection)

@@ -105,11 +105,6 @@ class Operation:
     doc: dict[str, Any]
 
     @property
-    def finds(self) -> bool:
-        """Whether its path names what must be there."""
-        return "{" in self.path and self.method != "put"
-
-    @property
     def has_body(self) -> bool:
         """Whether it is sent a document."""
         return "requestBody" in self.doc
@@ -122,7 +117,8 @@ class Operation:
     @property
     def steers(self) -> bool:
         """Whether what it is about can be in a state that does not admit it."""
-        return self.method == "post" and self.scope == "operate" and self.finds
+        named = "{" in self.path and not self.path.startswith("/v1/definitions")
+        return self.method == "post" and self.scope == "operate" and named
 
 
 @dataclass(frozen=True)

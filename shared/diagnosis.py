@@ -84,7 +84,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
                 yield postgres(connection, origin)
                 yield schema(connection)
                 yield clock(connection)
-                yield unserved(connection, max(workers.SILENCE_SECONDS, 3 * settings.heartbeat))
+                yield unserved(connection, workers.silence(settings.heartbeat))
                 yield schedules(connection)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:

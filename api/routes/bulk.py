@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.auth import needs
+from api.auth import needs, operator
 from api.body import BodyBlueprint
 from api.database import transaction
-from api.routes.steering import operator
 from api.schemas.bulk import BulkDoneSchema, BulkSchema
 from shared import queue
 from shared.queue import Action, Filter

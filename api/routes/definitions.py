@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import flask
-
-from api.auth import needs
+from api.auth import needs, operator
 from api.body import BodyBlueprint
 from api.database import transaction
 from api.schemas.definitions import (
@@ -23,7 +21,6 @@ from api.schemas.definitions import (
 )
 from api.schemas.runs import EnqueueHeaders
 from shared import definitions
-from shared.audit import Admin
 from shared.database import Row
 from shared.definitions import Change, Content, preview
 from shared.errors import DefinitionInvalid, ScheduleInvalid
@@ -72,7 +69,7 @@ def put_definition(wanted: dict[str, Any], name: str) -> tuple[dict[str, Any], i
         raise DefinitionInvalid(name, {"name": "the body names another definition than the URL"})
     content = definitions.checked(name, wanted, catalogue())
     with transaction() as connection:
-        done = definitions.put(connection, name, content, catalogue(), "api", _admin())
+        done = definitions.put(connection, name, content, catalogue(), "api", operator())
     if done.change is Change.CREATED:
         return _told(done.row), 201, {"Location": f"/v1/definitions/{name}"}
     return _told(done.row), 200, {}
@@ -84,7 +81,7 @@ def put_definition(wanted: dict[str, Any], name: str) -> tuple[dict[str, Any], i
 def remove_definition(name: str) -> None:
     """Let it exist no more; its runs stay."""
     with transaction() as connection:
-        definitions.remove(connection, name, _admin())
+        definitions.remove(connection, name, operator())
 
 
 @blueprint.post("/<name>/pause")
@@ -93,7 +90,7 @@ def remove_definition(name: str) -> None:
 def pause_definition(name: str) -> dict[str, Any]:
     """Enqueue nothing more for it; its nominal times are written down as skipped."""
     with transaction() as connection:
-        return _told(definitions.pause(connection, name, catalogue(), _admin()))
+        return _told(definitions.pause(connection, name, catalogue(), operator()))
 
 
 @blueprint.post("/<name>/resume")
@@ -102,7 +99,7 @@ def pause_definition(name: str) -> dict[str, Any]:
 def resume_definition(name: str) -> dict[str, Any]:
     """Enqueue for it again, from now."""
     with transaction() as connection:
-        return _told(definitions.resume(connection, name, catalogue(), _admin()))
+        return _told(definitions.resume(connection, name, catalogue(), operator()))
 
 
 @blueprint.post("/<name>/run-now")
@@ -118,7 +115,7 @@ def resume_definition(name: str) -> dict[str, Any]:
 def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, int, dict[str, str]]:
     """Enqueue one run beside the schedule."""
     with transaction() as connection:
-        outcome = definitions.run_now(connection, name, catalogue(), _admin(), headers["idempotency_key"])
+        outcome = definitions.run_now(connection, name, catalogue(), operator(), headers["idempotency_key"])
     found = {"Location": f"/v1/runs/{outcome.run_id}"}
     if outcome.replayed:
         return outcome, 200, {**found, "Idempotent-Replayed": "true"}
@@ -170,10 +167,6 @@ def _moment(field: str, text: str, now: datetime, content: Content) -> datetime:
         return moment(text, now, content.zone)
     except ScheduleInvalid as error:
         raise ScheduleInvalid(field, f"{field}: {error}") from None
-
-
-def _admin() -> Admin:
-    return Admin(f"api:{flask.g.caller.name}", flask.g.get("request_id"))
 
 
 def _told(row: Row) -> dict[str, Any]:

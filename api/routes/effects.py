@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import flask
-
-from api.auth import needs
+from api.auth import needs, operator
 from api.body import BodyBlueprint
 from api.database import transaction
 from api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, ResolveSchema, cursor_behind
 from shared import effects
-from shared.audit import Admin
 from shared.database import Row
 
 blueprint = BodyBlueprint(
@@ -23,7 +20,7 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
-@blueprint.arguments(EffectsQuery, location="query", unknown="raise")
+@blueprint.arguments(EffectsQuery, location="query")
 @blueprint.response(200, EffectListSchema)
 @needs("read")
 def list_effects(query: dict[str, Any]) -> dict[str, Any]:
@@ -53,6 +50,5 @@ def resolve_effect(word: dict[str, Any], kind: str, effect_id: int) -> Row:
     Look it up where it would have happened first. What did not happen is done by the next attempt of its run, which
     has to be retried for it where it is dead.
     """
-    admin = Admin(f"api:{flask.g.caller.name}", flask.g.get("request_id"))
     with transaction() as connection:
-        return effects.resolve(connection, kind, effect_id, word["happened"], admin, word["reference"])
+        return effects.resolve(connection, kind, effect_id, word["happened"], operator(), word["reference"])

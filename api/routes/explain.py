@@ -8,7 +8,7 @@ from api.database import transaction
 from api.schemas.explain import ExplainedSchema
 from shared import queue, settings
 from shared.job_types import catalogue
-from shared.queue.workers import SILENCE_SECONDS
+from shared.queue import workers
 
 blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", description="Why a run has not run.")
 
@@ -18,6 +18,6 @@ blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", descriptio
 @needs("read")
 def explain_run(run_id: int) -> queue.Explained:
     """Each condition of the claim, evaluated on the run as it stands, and the commands that would change it."""
-    silence = max(SILENCE_SECONDS, 3 * settings.read().heartbeat)
+    silence = workers.silence(settings.read().heartbeat)
     with transaction() as connection:
         return queue.explain(connection, run_id, catalogue().limits, silence)

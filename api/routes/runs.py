@@ -44,7 +44,7 @@ def enqueue_run(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
 
 
 @blueprint.get("")
-@blueprint.arguments(RunsQuery, location="query", unknown="raise")
+@blueprint.arguments(RunsQuery, location="query")
 @blueprint.response(200, RunListSchema)
 @needs("read")
 def list_runs(query: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response
 
 
 @blueprint.get("/<int:run_id>/attempts")
-@blueprint.arguments(AttemptsQuery, location="query", unknown="raise")
+@blueprint.arguments(AttemptsQuery, location="query")
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
 def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable, Container
 from typing import Any
 
-import flask
 from werkzeug.http import parse_etags
 
-from api.auth import needs
+from api.auth import needs, operator
 from api.body import BodyBlueprint
 from api.database import transaction
 from api.enqueuing import Answer, answer, answers_with_a_run
@@ -60,11 +59,6 @@ def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> 
         outcome = queue.clone(connection, run_id, operator(), _seen(headers), key=headers["idempotency_key"], **changes)
         run = queue.get_run(connection, outcome.run_id)
     return answer(run, outcome.replayed)
-
-
-def operator() -> Admin:
-    """Who steers, for the audit log."""
-    return Admin(f"api:{flask.g.caller.name}", flask.g.get("request_id"))
 
 
 def _steered(

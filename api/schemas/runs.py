@@ -68,7 +68,7 @@ class SteerHeaders(Schema):
 
 
 class CloneHeaders(EnqueueHeaders, SteerHeaders):
-    """Both."""
+    """The key of the request, and what the caller has seen before it."""
 
 
 class RunSchema(AnswerSchema):

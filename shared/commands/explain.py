@@ -10,7 +10,7 @@ from shared import queue, settings
 from shared.commands.output import json_option, show_json
 from shared.commands.session import command_transaction
 from shared.job_types import catalogue
-from shared.queue.workers import SILENCE_SECONDS
+from shared.queue import workers
 
 
 @click.command("explain")
@@ -18,7 +18,7 @@ from shared.queue.workers import SILENCE_SECONDS
 @json_option
 def explain_command(run_id: int, as_json: bool) -> None:
     """Why run RUN_ID has not run, and the command that would change it."""
-    silence = max(SILENCE_SECONDS, 3 * settings.read().heartbeat)
+    silence = workers.silence(settings.read().heartbeat)
     with command_transaction() as connection:
         explained = queue.explain(connection, run_id, catalogue().limits, silence)
     if as_json:

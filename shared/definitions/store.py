@@ -16,9 +16,10 @@ from shared.audit import Admin, record
 from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from shared.definitions.content import NAME, Content, told
 from shared.definitions.tick import clock, settle
-from shared.errors import DefinitionNotFound, KeyConflict
+from shared.errors import DefinitionNotFound, KeyConflict, ScheduleInvalid
 from shared.job_types import Catalogue
 from shared.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
+from shared.queue.moments import in_utc
 from shared.stored_json import stored
 
 GET = "SELECT * FROM job_definitions WHERE name = %(name)s AND removed_at IS NULL"
@@ -173,7 +174,8 @@ def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
 
 def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:
     """The latest nominal times of a definition, of all or of those before a moment, and what became of each."""
-    return fetch_all(connection, OCCURRENCES, {"definition_id": definition_id, "limit": limit, "before": before})
+    page = {"definition_id": definition_id, "limit": limit, "before": in_utc(before)}
+    return fetch_all(connection, OCCURRENCES, page)
 
 
 def pause(connection: Connection, name: str, catalogue: Catalogue, admin: Admin) -> Row:
@@ -225,10 +227,19 @@ def _switched(connection: Connection, name: str, action: str, sql: str, catalogu
     row = _locked(connection, name)
     now = clock(connection)
     settle(connection, row, catalogue, now)
-    changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": Content.of(row).next_after(now)})
+    changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": _next(row, now)})
     before, after = ({"name": name, "paused_at": one["paused_at"]} for one in (row, changed))
     record(connection, admin.who, action, "definition", row["id"], before, after, admin.request_id)
     return changed
+
+
+def _next(row: Row, now: datetime) -> datetime | None:
+    """Its first nominal time from now; one that cannot be worked out stays where it is, for somebody to mend."""
+    try:
+        return Content.of(row).next_after(now)
+    except ScheduleInvalid:
+        kept: datetime | None = row["next_run_at"]
+        return kept
 
 
 def _locked(connection: Connection, name: str, removed_too: bool = False) -> Row:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -75,6 +76,9 @@ FROM new LEFT JOIN runs ON runs.scheduled_for = new.nominal_at
 ON CONFLICT (definition_id, nominal_at) DO NOTHING
 RETURNING outcome
 """
+
+# What is the matter with one definition, and not with the database.
+UNDECIDABLE = (RowcallError, psycopg2.DataError, psycopg2.IntegrityError)
 
 COLUMNS = ("nominal_at", "outcome", "reason", "run_at", "payload", "key", "fingerprint")
 
@@ -144,7 +148,7 @@ def tick(connection: PgConnection, worker: str, catalogue: Catalogue, bound: int
                     seen.append(due["id"])
                     for outcome in decide_definition(connection, due, due["decided_at"], catalogue, bound):
                         counts[outcome] += 1
-        except (RowcallError, psycopg2.DataError, psycopg2.IntegrityError) as error:
+        except UNDECIDABLE as error:
             assert due, "only deciding one raises these"
             broken.append(Broken(due["name"], due["revision"], str(error)))
     beaten = fetch_one(connection, BEAT, {"worker": worker})
@@ -157,7 +161,9 @@ def settle(connection: Connection, row: Row, catalogue: Catalogue, now: datetime
     """Decide what has come of one definition, whose row the caller has locked, before its content or state changes."""
     due = row["next_run_at"] is not None and row["next_run_at"] <= now
     if due and row["job_type"] in catalogue:
-        decide_definition(connection, row, now, catalogue, SETTLED_MOST)
+        # What cannot be decided must not keep the change out that mends it.
+        with suppress(*UNDECIDABLE), all_or_nothing(connection):
+            decide_definition(connection, row, now, catalogue, SETTLED_MOST)
 
 
 def decide_definition(

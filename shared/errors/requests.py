@@ -86,6 +86,13 @@ class KeyConflict(RowcallError):
         )
 
 
+class KeyGone(RowcallError):
+    """An idempotency key's run was pruned between the look for it and the answer, again and again."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the run of the idempotency key {key!r} goes at this very moment: ask again")
+
+
 class RunNotFound(RowcallError):
     """No run has this id."""
 

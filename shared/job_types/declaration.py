@@ -60,8 +60,14 @@ class JobType:
             "lower-case words such as mail",
         )
         self._must(_whole(self.max_attempts) and 1 <= self.max_attempts <= 1000, "max_attempts", "from 1 to 1000")
-        self._must(self.lease is None or 1 <= self.lease <= 86400, "lease", "seconds from 1 to 86400")
-        self._must(self.time_limit is None or 0 < self.time_limit <= 86400, "time_limit", "seconds up to 86400")
+        self._must(
+            self.lease is None or (_number(self.lease) and 1 <= self.lease <= 86400), "lease", "seconds from 1 to 86400"
+        )
+        self._must(
+            self.time_limit is None or (_number(self.time_limit) and 0 < self.time_limit <= 86400),
+            "time_limit",
+            "seconds up to 86400",
+        )
         self._must(
             self.max_running is None or (_whole(self.max_running) and 1 <= self.max_running <= 100_000),
             "max_running",
@@ -94,14 +100,27 @@ class JobType:
         schema = self._schema
         try:
             loaded = schema.load(payload)  # type: ignore[arg-type]  # anything may come; load refuses what is no mapping
+            stored: dict[str, Any] = schema.dump(loaded)
         except ValidationError as error:
             raise RunInvalid({"payload": error.messages}) from None
-        stored: dict[str, Any] = schema.dump(loaded)
+        except Exception as error:
+            raise self._broken("schema", error) from error
         return stored
 
     def natural_key(self, payload: Mapping[str, Any]) -> str | None:
         """The key that the business fact itself gives, where the type has one."""
-        return self.key(payload) if self.key else None
+        try:
+            return self.key(payload) if self.key else None
+        except Exception as error:
+            raise self._broken("key", error) from error
+
+    def _broken(self, part: str, error: Exception) -> DeclarationError:
+        """The team's own code failed; a tick tells by this that it can go on with the next definition."""
+        return DeclarationError(f"job type {self.name!r}: its {part} raised {type(error).__name__}: {error}")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _whole(value: object) -> bool:

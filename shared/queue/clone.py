@@ -58,7 +58,7 @@ def clone(
     # A clone that is refused leaves nothing, also for a caller who catches that and goes on.
     with all_or_nothing(connection):
         rows = fetch_all(connection, CLONE, {**values, "payload": _text(chosen["payload"])})
-        if not rows and not holders(connection, [] if key is None else [key]):
+        if not rows and (key is None or not holders(connection, [key])):
             raise refused(run, "clone")
         [outcome] = answered(connection, [wanted], rows)
         if not outcome.replayed:

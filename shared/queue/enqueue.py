@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from shared.database import Connection, Row, all_or_nothing, fetch_all
-from shared.errors import KeyConflict, RunInvalid
+from shared.errors import KeyConflict, KeyGone, RunInvalid
 from shared.job_types import JobType, catalogue
 from shared.job_types.declaration import KEY_CHARACTERS, NAME
 from shared.queue.moments import in_utc, unusable
@@ -20,6 +21,9 @@ from shared.stored_json import stored
 
 # A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.
 PAYLOAD_BYTES = 64 * 1024
+
+# How often a key is asked for whose run goes meanwhile.
+LOOKS = 3
 
 # job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
 # has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.
@@ -113,7 +117,17 @@ def enqueue_many(
 
 
 def enqueue_prepared(connection: Connection, wanted: Sequence[Prepared], options: Mapping[str, Any]) -> list[Enqueued]:
-    """The same for what is checked already; `options` are the columns that all of them share."""
+    """The same for what is checked already; `options` are the columns that all of them share.
+
+    A key may be lost to a run that is pruned before it is looked for: then the key is free, and asked for once more.
+    """
+    for _ in range(LOOKS - 1):
+        with suppress(KeyGone):
+            return _enqueued(connection, wanted, options)
+    return _enqueued(connection, wanted, options)
+
+
+def _enqueued(connection: Connection, wanted: Sequence[Prepared], options: Mapping[str, Any]) -> list[Enqueued]:
     if len(wanted) == 1:
         rows = fetch_all(connection, ENQUEUE_ONE, {**options, **vars(wanted[0])})
         return answered(connection, wanted, rows)
@@ -141,6 +155,8 @@ def answered(connection: Connection, wanted: Sequence[Prepared], rows: Sequence[
             run_id = new.pop(item.key)
             found[item.key] = run_id, item.fingerprint
             outcomes.append(Enqueued(run_id, replayed=False))
+        elif item.key not in found:
+            raise KeyGone(item.key)
         else:
             run_id, fingerprint = found[item.key]
             if fingerprint != item.fingerprint:

@@ -23,6 +23,7 @@ STANDING = f"""
 SELECT run.*, now() AS at, run.run_at <= now() AS due, run.attempts < run.max_attempts AS attempts_left,
     run.locked_until < now() AS lease_is_over, queues.paused_at AS queue_paused_at,
     least(queues.max_running, (%(declared)s::jsonb ->> run.queue)::integer) AS max_running,
+    (%(declared)s::jsonb ->> run.queue)::integer AS declared_most,
     ARRAY(
         SELECT holder.id FROM job_runs AS holder
         WHERE holder.id = ANY(queues.holders) AND holder.status = '{Status.RUNNING}' ORDER BY holder.id
@@ -139,8 +140,13 @@ def _limit(row: Row) -> Condition:
     queue, most, holders = row["queue"], row["max_running"], row["holders"]
     running = ", ".join(map(str, holders[:20])) + (", ..." if len(holders) > 20 else "")
     told = f"of queue {queue} {most} may run at a time, and {len(holders)} do" + (f": {running}" if holders else "")
-    more = f"rowcall queues limit {queue} {max(len(holders), most) + 1}"
-    return Condition("limit", len(holders) < most, told, None if len(holders) < most else more)
+    if len(holders) < most:
+        return Condition("limit", True, told)
+    declared = row["declared_most"]
+    if declared is not None and declared <= len(holders):
+        # What the queue may is not what binds.
+        return Condition("limit", False, f"{told}; that is the max_running of its job type, in the code")
+    return Condition("limit", False, told, f"rowcall queues limit {queue} {len(holders) + 1}")
 
 
 def _served(connection: Connection, row: Row, silence: float) -> Condition:

@@ -13,6 +13,12 @@ from shared.status import Event, sources_of
 # Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.
 SILENCE_SECONDS = 150.0
 
+
+def silence(heartbeat: float) -> float:
+    """After how many seconds a worker with this heartbeat is taken for gone: three missed ones, and never sooner."""
+    return max(SILENCE_SECONDS, 3 * heartbeat)
+
+
 REGISTER = """
 INSERT INTO workers (id, hostname, pid, version, queues, job_types, concurrency)
 VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s, %(job_types)s, %(concurrency)s)

@@ -114,8 +114,9 @@ def test_every_refusal_is_described_as_a_problem_with_its_headers(described: dic
 def test_what_a_path_names_may_not_be_there_and_what_is_steered_may_refuse(described: dict[str, Any]) -> None:
     assert "404" in described["paths"]["/v1/runs/{run_id}"]["get"]["responses"]
     assert "404" not in described["paths"]["/v1/definitions"]["get"]["responses"]
-    assert "409" in described["paths"]["/v1/definitions/{name}/pause"]["post"]["responses"]
-    assert "409" not in described["paths"]["/v1/runs"]["post"]["responses"]
+    assert "409" in described["paths"]["/v1/runs/{run_id}/retry"]["post"]["responses"]
+    for path in ("/v1/definitions/{name}/pause", "/v1/runs"):
+        assert "409" not in described["paths"][path]["post"]["responses"]
 
 
 def test_no_parameter_can_be_null(described: dict[str, Any]) -> None:

@@ -189,3 +189,25 @@ def test_a_backslash_that_only_looks_like_a_null_character_is_kept(connection: C
 def test_an_unknown_type_is_refused_with_the_known_ones(connection: Connection) -> None:
     with pytest.raises(JobTypeUnknown, match=r"no job type 'nop'; known here: .*noop"):
         enqueue(connection, "nop", {})
+
+
+GOES = """
+CREATE FUNCTION goes() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM job_runs WHERE idempotency_key = 'fading';
+    DROP TRIGGER goes ON job_runs;
+    RETURN NULL;
+END $$;
+"""
+
+
+def test_a_key_whose_run_is_pruned_while_it_is_asked_for_is_free_again(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        before = enqueue(connection, "noop", {}, key="fading")
+        database.fetch_all(connection, GOES)
+        # As if prune had committed between the INSERT that lost to the key, and the look for who has it.
+        database.fetch_all(
+            connection, "CREATE TRIGGER goes AFTER INSERT ON job_runs FOR EACH STATEMENT EXECUTE FUNCTION goes()"
+        )
+        outcome = enqueue(connection, "noop", {}, key="fading")
+        assert (outcome.replayed, outcome.run_id != before.run_id) == (False, True)

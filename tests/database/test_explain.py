@@ -9,6 +9,7 @@ from shared.audit import Admin
 from shared.database import PgConnection, fetch_all
 from shared.errors import RunNotFound
 from shared.queue import Condition, Wanted, claim, claim_limited, explain, limit_queue, pause_queue
+from shared.queue.queues import make_queues
 from shared.queue.workers import Worker, register
 from shared.status import FINAL, Status
 from tests.making import WORKER, run_in
@@ -93,6 +94,16 @@ def test_the_limit_of_a_type_holds_as_one_of_its_queue_does(connection: PgConnec
     run = run_in(connection, Status.QUEUED, queue="'typed'")
     assert conditions(connection, run["id"], typed=3)["limit"].told == "of queue typed 3 may run at a time, and 0 do"
     assert "limit" not in conditions(connection, run["id"])
+
+
+def test_where_the_types_own_limit_binds_no_command_is_told_that_would_change_nothing(connection: PgConnection) -> None:
+    for _ in range(2):
+        run = run_in(connection, Status.QUEUED, queue="'typed'")
+    make_queues(connection, ["typed"])
+    claim_limited(connection, WORKER, Wanted({"noop": 60}, 10, ["typed"], {"typed": 1}))
+    failing = only_failing(connection, run["id"], typed=1)
+    assert failing.told.endswith("that is the max_running of its job type, in the code")
+    assert failing.command is None
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from shared.database import PgConnection, Row, fetch_all, fetch_value
 from shared.definitions import Ticked, last_tick, pause, resume, tick
-from shared.job_types import catalogue
+from shared.job_types import Catalogue, JobType, catalogue
+from shared.job_types.builtin import AnyPayload
 from shared.queue import enqueue
 from shared.schedule import Outcome
 from shared.status import LIVE, Status
@@ -234,6 +236,32 @@ def test_a_definition_that_cannot_be_decided_is_told_of_and_holds_up_no_other(co
     assert (len(occurred(connection, broken)), len(occurred(connection, whole))) == (0, 2)
 
 
+def test_a_definition_that_cannot_be_decided_can_be_mended(connection: PgConnection) -> None:
+    row = kept(connection, "broken")
+    asleep_since(connection, row, "2 hours")
+    fetch_all(connection, "UPDATE job_definitions SET time_zone = 'Mars/Olympus' WHERE name = 'broken'")
+    pause(connection, "broken", catalogue(), ADMIN)
+    resume(connection, "broken", catalogue(), ADMIN)
+    mended = kept(connection, "broken")
+    assert (mended["time_zone"], mended["revision"], mended["paused_at"]) == ("UTC", 2, None)
+    assert ticked(connection).broken == []
+
+
+def test_a_types_own_code_that_fails_holds_up_no_other_definition(connection: PgConnection) -> None:
+    module = ModuleType("team")
+    vars(module).update(
+        failing=JobType("failing", schema=AnyPayload, key=lambda payload: payload["missing"]),
+        working=JobType("working", schema=AnyPayload),
+    )
+    rows = [kept(connection, name, payload={"at": "{time}"}) for name in ("failing", "working")]
+    fetch_all(connection, "UPDATE job_definitions SET job_type = name")
+    for row in rows:
+        asleep_since(connection, row, "2 hours")
+    done = tick(connection, "worker-1", Catalogue(module), BOUND)
+    assert [one.error for one in done.broken] == ["job type 'failing': its key raised KeyError: 'missing'"]
+    assert [len(occurred(connection, row)) for row in rows] == [0, 2]
+
+
 def test_a_type_that_is_not_known_here_is_left_to_who_knows_it(connection: PgConnection) -> None:
     row = kept(connection)
     fetch_all(connection, "UPDATE job_definitions SET job_type = 'of_a_newer_version'")
@@ -249,7 +277,7 @@ def test_a_definition_without_schedule_is_never_due(connection: PgConnection) ->
     assert ticked(connection).next_in is None
 
 
-def test_an_expression_that_never_comes_again_is_done(connection: PgConnection) -> None:
+def test_a_definition_whose_schedule_was_taken_away_is_due_no_more(connection: PgConnection) -> None:
     row = kept(connection, schedule="* * * * *")
     asleep_since(connection, row, "1 minute")
     fetch_all(connection, "UPDATE job_definitions SET schedule = NULL")

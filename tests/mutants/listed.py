@@ -386,7 +386,7 @@ ENQUEUE = [
     ),
     *at(
         "enqueue.py",
-        "enqueue_prepared",
+        "_enqueued",
         ("of many with a conflict some are kept", "with all_or_nothing(connection):", "if True:"),
     ),
     *at("enqueue.py", "stored_text", ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:")),
