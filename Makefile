@@ -14,7 +14,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: .venv/installed ## start PostgreSQL, API, worker and a demo run; Ctrl-C ends all of it
-	@exec .venv/bin/python -m shared.cli up --with-parent
+	@exec .venv/bin/python -m rowcall.cli.main up --with-parent
 
 test: .venv/installed ## run the whole suite against a real PostgreSQL
 	@$(RUN) pytest -n auto $(PYTEST_ARGS)
@@ -39,8 +39,8 @@ bench: .venv/installed ## measure the queue beside bare SQL in one run
 	@$(RUN) tests.bench
 
 docs: .venv/installed ## write the generated pages of docs/ anew
-	@$(RUN) shared.status > docs/status.md
-	@$(RUN) shared.settings > docs/settings.md
+	@$(RUN) rowcall.status > docs/status.md
+	@$(RUN) rowcall.base.settings > docs/settings.md
 	@echo "docs/status.md and docs/settings.md are written"
 
 lock: .venv/installed ## renew the locked dependencies
@@ -50,7 +50,7 @@ lock: .venv/installed ## renew the locked dependencies
 	@echo "requirements/*.lock are renewed; run make check"
 
 clean: ## remove the environment and all local data (the embedded database too)
-	@if [ -x .venv/bin/python ]; then .venv/bin/python -m shared.embedded remove; fi
+	@if [ -x .venv/bin/python ]; then .venv/bin/python -m rowcall.local_postgres remove; fi
 	rm -rf .venv .rowcall .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

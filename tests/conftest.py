@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from migrations.migrate import migrate
-from shared import database
-from shared.database import PgConnection
-from shared.embedded import open_server
-from tests.pooler import pgbouncer
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.local_postgres import open_server
+from rowcall_example.tables import create_tables
+from rowcall_migrations.migrate import migrate
+from tests.support.pooler import pgbouncer
 
 TEMPLATE = "rowcall_template"
 
@@ -27,6 +28,8 @@ CHOOSES_PROGRAMS = "ROWCALL_POSTGRES"
 SOURCE = os.environ.get(CHOOSES_PROGRAMS, "auto")
 for variable in [name for name in os.environ if name == "DATABASE_URL" or name.startswith("ROWCALL_")]:
     del os.environ[variable]
+# As `rowcall up` has it: the example is the app, unless a test has another one.
+os.environ["ROWCALL_APP"] = "rowcall_example"
 
 
 # Programs of Debian that some tests need, where they may lie besides the PATH.
@@ -96,7 +99,10 @@ def template(server_url: str) -> str:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_database WHERE datname = %s)", (TEMPLATE,))
         if cursor.fetchone() == (False,):
             cursor.execute(f"CREATE DATABASE {TEMPLATE}_new")
-            migrate(_sibling(server_url, f"{TEMPLATE}_new"), lock_timeout=3)
+            made = _sibling(server_url, f"{TEMPLATE}_new")
+            migrate(made, lock_timeout=3)
+            with database.transaction(made) as tables:
+                create_tables(tables)
             cursor.execute(f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
     connection.close()
     return TEMPLATE

@@ -11,21 +11,23 @@ import pytest
 import structlog
 from werkzeug.test import TestResponse
 
-from api.app import create_app
-from shared import api_keys, database, definitions, queue
-from shared.audit import Admin
-from shared.job_types import catalogue
-from tests.business import rows
-from tests.digest import Digest
+from rowcall import definitions, queue
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.job_types import catalogue
+from rowcall_api.app import create_app
+from tests.example.business import rows
+from tests.support.digest import Digest
 
 Call = Callable[..., TestResponse]
 
-MAKER = Admin("tests")
+MAKER = Operator("tests")
 
 PROBLEM = "application/problem+json"
 
 UNKNOWN_EFFECT = """
-INSERT INTO sent_emails (idempotency_key, run_id, lease_no, content_hash, state)
+INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)
 VALUES ('mail:1', %(run_id)s, 1, '', 'unknown') RETURNING id
 """
 

@@ -12,8 +12,8 @@ from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
-from shared.lineage import own_command
-from tests.processes import LIMIT_SECONDS, wait_until
+from rowcall.base.child_processes import own_command
+from tests.support.processes import LIMIT_SECONDS, wait_until
 
 JSON = "Content-Type: application/json"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.serving import served
-from tests.processes import LIMIT_SECONDS, ROOT, running
+from tests.support.processes import LIMIT_SECONDS, ROOT, running
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from shared import database
-from shared.database import PgConnection, fetch_all, fetch_one, fetch_value
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all, fetch_one, fetch_value
 from tests.api.conftest import Call, told
 
 WEEK = {"from": "2026-03-23", "to": "2026-03-29"}
 OTHER_WEEK = {"from": "2026-03-30", "to": "2026-04-05"}
 
 ROWS = """
-INSERT INTO users (email, name) SELECT number || '@example.com', 'Somebody' FROM generate_series(1, 3) AS number;
-INSERT INTO invoices (user_id, number, amount_minor, currency, due_on)
+INSERT INTO example.users (email, name)
+SELECT number || '@example.com', 'Somebody' FROM generate_series(1, 3) AS number;
+INSERT INTO example.invoices (user_id, number, amount_minor, currency, due_on)
 SELECT 1, 'R-' || number, 4900, 'EUR', '2026-03-24' FROM generate_series(1, 3) AS number
 """
 
@@ -45,7 +46,7 @@ def rows(module_url: str) -> Iterator[PgConnection]:
 
 
 def stored(rows: PgConnection) -> int:
-    found: int = fetch_value(rows, "SELECT count(*) FROM job_runs")
+    found: int = fetch_value(rows, "SELECT count(*) FROM rowcall.job_runs")
     return found
 
 
@@ -123,7 +124,8 @@ def test_a_user_that_does_not_exist_is_a_wrong_field_and_its_key_is_free_afterwa
     assert told(refused)["errors"] == {"user_id": "there is no user 404; correct user_id"}
     assert stored(rows) == before
     fetch_all(
-        rows, "INSERT INTO users (id, email, name) OVERRIDING SYSTEM VALUE VALUES (404, 'late@example.com', 'Late')"
+        rows,
+        "INSERT INTO example.users (id, email, name) OVERRIDING SYSTEM VALUE VALUES (404, 'late@example.com', 'Late')",
     )
     assert call("POST", "/v1/reports/weekly", json=body).status_code == 202
 
@@ -142,7 +144,7 @@ def test_what_was_accepted_is_answered_again_though_its_user_is_gone(call: Call,
     body = {"user_id": 3, "date_range": OTHER_WEEK}
     accepted = call("POST", "/v1/reports/weekly", json=body)
     assert accepted.status_code == 202
-    assert fetch_one(rows, "DELETE FROM users WHERE id = 3 RETURNING id") == {"id": 3}
+    assert fetch_one(rows, "DELETE FROM example.users WHERE id = 3 RETURNING id") == {"id": 3}
     again = call("POST", "/v1/reports/weekly", json=body)
     assert (again.status_code, again.json) == (200, accepted.json)
 

@@ -10,8 +10,9 @@ import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from api import door, errors
-from shared import api_keys, database
+from rowcall.access import api_keys
+from rowcall.base import database
+from rowcall_api.http import errors, guard
 from tests.api.conftest import MAKER, Call, There
 
 GONE = 999_999_999
@@ -114,7 +115,7 @@ def forgetful(app: flask.Flask) -> flask.Flask:
     forgetful.config.update(app.config)
     forgetful.extensions = app.extensions
     errors.register(forgetful)
-    door.register(forgetful)
+    guard.register(forgetful)
     forgetful.add_url_rule("/v1/forgotten/<name>", view_func=lambda name: f"open to {name}")
     return forgetful
 
@@ -128,14 +129,14 @@ def test_a_route_that_names_no_scope_is_the_admins(forgetful: flask.Flask, keys:
 
 
 def test_a_path_with_control_characters_reaches_no_route(forgetful: flask.Flask, keys: dict[str, str]) -> None:
-    headers = {"Authorization": f"Bearer {keys['admin']}"}
+    headers = {"Authorization": f"Bearer {keys['operator']}"}
     for name in ("%00", "a%00b", "%0a", "%7f", "%c2%85"):
         assert forgetful.test_client().get(f"/v1/forgotten/{name}", headers=headers).status_code == 404
 
 
 def test_a_key_counts_only_in_its_header(app: flask.Flask, keys: dict[str, str]) -> None:
     client = app.test_client()
-    client.set_cookie("Authorization", f"Bearer {keys['admin']}")
+    client.set_cookie("Authorization", f"Bearer {keys['operator']}")
     client.set_cookie("key", keys["admin"])
     for name in ("key", "api_key", "access_token", "authorization"):
         assert client.get("/v1/definitions", query_string={name: keys["admin"]}).status_code == 401
@@ -150,14 +151,14 @@ def test_a_wrong_secret_under_a_right_prefix_is_refused(app: flask.Flask, keys: 
 def test_a_key_that_was_revoked_or_has_expired_opens_nothing(app: flask.Flask, module_url: str, end: str) -> None:
     with database.transaction(module_url) as connection:
         key = api_keys.create_key(connection, "short-lived", ["admin"], MAKER)
-        database.fetch_all(connection, f"UPDATE api_keys SET {end} WHERE name = 'short-lived'")
+        database.fetch_all(connection, f"UPDATE rowcall.api_keys SET {end} WHERE name = 'short-lived'")
     assert app.test_client().get("/v1/runs/1", headers={"Authorization": f"Bearer {key}"}).status_code == 401
 
 
 def test_only_a_hash_of_the_secret_is_stored(module_url: str, keys: dict[str, str]) -> None:
     secret = keys["admin"].split("_")[2]
     with database.transaction(module_url) as connection:
-        stored = database.fetch_all(connection, "SELECT * FROM api_keys")
+        stored = database.fetch_all(connection, "SELECT * FROM rowcall.api_keys")
     assert secret not in str(stored)
     assert len(bytes.fromhex(secret)) >= 16
 
@@ -165,13 +166,13 @@ def test_only_a_hash_of_the_secret_is_stored(module_url: str, keys: dict[str, st
 def last_use(url: str, scope: str) -> datetime | None:
     with database.transaction(url) as connection:
         used: datetime | None = database.fetch_value(
-            connection, "SELECT last_used_at FROM api_keys WHERE name = %(name)s", {"name": f"test {scope}"}
+            connection, "SELECT last_used_at FROM rowcall.api_keys WHERE name = %(name)s", {"name": f"test {scope}"}
         )
     return used
 
 
 def used(connection: database.PgConnection, scope: str, when: str) -> None:
-    sql = f"UPDATE api_keys SET last_used_at = {when} WHERE name = %(name)s"
+    sql = f"UPDATE rowcall.api_keys SET last_used_at = {when} WHERE name = %(name)s"
     database.fetch_all(connection, sql, {"name": f"test {scope}"})
 
 
@@ -195,8 +196,8 @@ def test_a_refused_request_counts_as_a_use_of_the_key(call: Call, module_url: st
 @pytest.mark.parametrize(
     "held",
     [
-        "SELECT FROM api_keys WHERE name = 'test operate' FOR UPDATE",
-        "LOCK TABLE api_keys IN SHARE MODE",
+        "SELECT FROM rowcall.api_keys WHERE name = 'test operate' FOR UPDATE",
+        "LOCK TABLE rowcall.api_keys IN SHARE MODE",
     ],
 )
 def test_noting_a_use_neither_waits_for_anybody_nor_fails_a_request(

@@ -8,8 +8,8 @@ from typing import Any
 import flask
 import pytest
 
-from shared import database
-from shared.definitions.content_schema import FIELDS
+from rowcall.base import database
+from rowcall.definitions.content_schema import FIELDS
 from tests.api.conftest import Call, told
 from tests.definitions.making import overdue, row_of
 
@@ -209,7 +209,7 @@ def test_a_pause_keeps_the_next_time_and_resume_ends_it(
     with database.transaction(module_url) as connection:
         [*_, first, second] = database.fetch_all(
             connection,
-            "SELECT * FROM audit_log WHERE subject = 'definition' AND subject_id = %(id)s ORDER BY id",
+            "SELECT * FROM rowcall.audit_log WHERE subject = 'definition' AND subject_id = %(id)s ORDER BY id",
             row_of(connection, name),
         )
     assert (first["who"], first["action"], second["action"]) == ("api:test operate", "pause", "resume")
@@ -385,4 +385,4 @@ def test_ready_turns_into_degraded_while_no_worker_ticks_what_is_scheduled(app: 
 def tick_was(url: str, moment: str) -> None:
     """When a worker last ticked."""
     with database.transaction(url) as connection:
-        database.fetch_all(connection, f"UPDATE schedule_ticks SET ticked_at = {moment}")
+        database.fetch_all(connection, f"UPDATE rowcall.schedule_ticks SET ticked_at = {moment}")

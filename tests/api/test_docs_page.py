@@ -15,9 +15,9 @@ import flask.testing
 import pytest
 from werkzeug.serving import make_server
 
-from api.routes.docs import ASSETS
+from rowcall_api.routes.docs import ASSETS
 from tests.api.conftest import told
-from tests.processes import LIMIT_SECONDS
+from tests.support.processes import LIMIT_SECONDS
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from shared import database
-from shared.database import PgConnection, fetch_all, fetch_one
-from shared.effects import KINDS, STATES
-from shared.status import Status
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all, fetch_one
+from rowcall.effects import KINDS, STATES
+from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.making import run_in
+from tests.support.making import run_in
 
 KEYS = {
     "sent_emails": "idempotency_key",
@@ -32,7 +32,7 @@ VALUES = {
 }
 # By turns in each state, and begun at times that have nothing to do with the ids.
 FILL = """
-INSERT INTO {kind} ({key}, run_id, lease_no, content_hash, state, applied_at, intent_at)
+INSERT INTO rowcall.{kind} ({key}, run_id, lease_no, content_hash, state, applied_at, intent_at)
 SELECT {values}, 1 + number %% 3, 1, '', state, CASE WHEN state = 'applied' THEN now() END,
     now() - (number * 7919 %% 101) * interval '1 minute'
 FROM generate_series(1, %(many)s) AS number
@@ -112,12 +112,12 @@ def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_changed_meanwh
 ) -> None:
     walk = pages(call, "", 10)
     seen = names(next(walk))
-    fetch_all(rows, "UPDATE payments SET intent_at = now() WHERE id = 1")
+    fetch_all(rows, "UPDATE rowcall.payments SET intent_at = now() WHERE id = 1")
     fetch_all(rows, FILL.format(kind="sent_emails", key=KEYS["sent_emails"], values="'later:' || number"), {"many": 5})
     for page in walk:
         seen += names(page)
     assert sorted(seen) == sorted((kind, number) for kind in KINDS for number in range(1, EACH + 1))
-    fetch_all(rows, "DELETE FROM sent_emails WHERE idempotency_key LIKE 'later:%%'", {})
+    fetch_all(rows, "DELETE FROM rowcall.sent_emails WHERE idempotency_key LIKE 'later:%%'", {})
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def unknown(rows: PgConnection) -> Iterator[dict[str, Any]]:
     run = run_in(rows, Status.DEAD)
     effect = fetch_one(
         rows,
-        "INSERT INTO sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
+        "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
         " VALUES ('lost', %(run_id)s, 1, '', 'unknown') RETURNING *",
         {"run_id": run["id"]},
     )
     assert effect is not None
     yield effect
-    fetch_all(rows, "DELETE FROM sent_emails WHERE idempotency_key = 'lost'")
+    fetch_all(rows, "DELETE FROM rowcall.sent_emails WHERE idempotency_key = 'lost'")
 
 
 def resolve(call: Call, effect: dict[str, Any], scope: str = "operate", **options: Any) -> Any:
@@ -181,7 +181,9 @@ def test_an_operators_word_settles_what_nobody_knew_and_is_audited_with_the_requ
     settled = resolve(call, unknown, json=word, headers={"X-Request-Id": f"word-{unknown['id']}"})
     assert settled.status_code == 200
     assert (told(settled)["state"], told(settled)["reference"]) == (state, reference)
-    audited = fetch_one(rows, "SELECT * FROM audit_log WHERE request_id = %(id)s", {"id": f"word-{unknown['id']}"})
+    audited = fetch_one(
+        rows, "SELECT * FROM rowcall.audit_log WHERE request_id = %(id)s", {"id": f"word-{unknown['id']}"}
+    )
     assert audited is not None
     assert (audited["who"], audited["action"], audited["subject_id"]) == ("api:test operate", "resolve", unknown["id"])
     assert (audited["before"]["state"], audited["after"]["state"]) == ("unknown", state)
@@ -200,7 +202,8 @@ def test_what_a_run_is_at_just_now_is_not_settled_behind_its_back(
     run = run_in(rows, Status.RUNNING)
     fetch_all(
         rows,
-        "UPDATE sent_emails SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s WHERE id = %(id)s",
+        "UPDATE rowcall.sent_emails SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s"
+        " WHERE id = %(id)s",
         {"run_id": run["id"], "lease_no": run["lease_no"], "id": unknown["id"]},
     )
     refused = resolve(call, unknown, json={"happened": True})
@@ -236,7 +239,7 @@ def test_a_word_that_cannot_be_understood_changes_nothing(
 ) -> None:
     refused = resolve(call, unknown, json=word)
     assert (refused.status_code, list(told(refused)["errors"])) == (422, [field])
-    after = fetch_one(rows, "SELECT * FROM sent_emails WHERE id = %(id)s", unknown)
+    after = fetch_one(rows, "SELECT * FROM rowcall.sent_emails WHERE id = %(id)s", unknown)
     assert after == unknown
 
 

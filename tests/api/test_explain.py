@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.api.conftest import Call, told
-from tests.processes import rowcall
+from tests.support.processes import rowcall
 
 LATER = {"job_type": "noop", "run_at": "2100-01-01T00:00:00Z"}
 

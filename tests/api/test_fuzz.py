@@ -13,7 +13,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from tests.api.conftest import PROBLEM, Call, There, told
-from tests.digest import Digest
+from tests.support.digest import Digest
 
 # Of the examples that a test has by its profile, each route has one in so many.
 SHARE = 5

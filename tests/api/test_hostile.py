@@ -142,7 +142,7 @@ UNUSABLE: dict[str, Sequence[object]] = {
         "294276-01-01T00:00:00Z",
         "-0001-01-01T00:00:00Z",
         "\u0662\u0660\u0663\u0660-01-01T00:00:00Z",
-        "2030-01-01T00:00:00Z; DROP TABLE job_runs",
+        "2030-01-01T00:00:00Z; DROP TABLE rowcall.job_runs",
         1893456000,
         1.5,
         True,
@@ -171,7 +171,9 @@ def test_a_field_that_cannot_be_used_is_named(refused: Call, field: str, value: 
     refused("POST", "/v1/runs", 422, field, **posted(run_with(**{field: value})))
 
 
-@pytest.mark.parametrize("job_type", ["nope", "noop ", "NOOP", "no\u200bop", "; DROP TABLE job_runs", "%s", "{0}"])
+@pytest.mark.parametrize(
+    "job_type", ["nope", "noop ", "NOOP", "no\u200bop", "; DROP TABLE rowcall.job_runs", "%s", "{0}"]
+)
 def test_an_unknown_type_is_refused_with_those_there_are(refused: Call, job_type: str) -> None:
     answer = refused("POST", "/v1/runs", 422, **posted(run_with(job_type=job_type)))
     assert told(answer)["type"] == "urn:rowcall:problem:job-type-unknown"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.conftest import PROBLEM, There
 from tests.api.serving import JSON, Heard, Server, chunked, heard, request, send, served
-from tests.digest import Digest
+from tests.support.digest import Digest
 
 NOOP = b'{"job_type": "noop"}'
 LIMIT = 256 * 1024

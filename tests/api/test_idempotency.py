@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from api.app import create_app
-from shared import api_keys, database
-from shared.database import fetch_all, fetch_value
-from shared.status import Status
+from rowcall.access import api_keys
+from rowcall.base import database
+from rowcall.base.database import fetch_all, fetch_value
+from rowcall.status import Status
+from rowcall_api.app import create_app
 from tests.api.conftest import MAKER, Call, told
 from tests.api.serving import JSON, Heard, Server, heard, request, send, served
-from tests.making import run_in
-from tests.processes import wait_until
+from tests.support.making import run_in
+from tests.support.processes import wait_until
 
 NOOP = {"job_type": "noop", "payload": {"hello": "world"}}
 CALLERS = 50
@@ -36,7 +37,7 @@ def post(key: str, path: str, body: object, *headers: str) -> bytes:
 
 def runs_under(url: str, key: str) -> list[int]:
     with database.transaction(url) as connection:
-        sql = "SELECT id FROM job_runs WHERE idempotency_key = %(key)s"
+        sql = "SELECT id FROM rowcall.job_runs WHERE idempotency_key = %(key)s"
         return [row["id"] for row in fetch_all(connection, sql, {"key": key})]
 
 

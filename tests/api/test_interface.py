@@ -14,15 +14,15 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from api.body import BodyBlueprint
-from api.interface import CONFIG, Interface
-from shared.api_keys import SCOPES
+from rowcall.access.api_keys import SCOPES
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.openapi import CONFIG, Interface
 from tests.api.conftest import Call, told
-from tests.processes import LIMIT_SECONDS
+from tests.support.processes import LIMIT_SECONDS
 
 PRINT = """
 import sys
-from api.app import create_app
+from rowcall_api.app import create_app
 sys.stdout.write(create_app(sys.argv[1]).test_client().get("/openapi.json").get_data(as_text=True))
 """
 

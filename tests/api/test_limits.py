@@ -9,10 +9,11 @@ import flask
 import flask.testing
 import pytest
 
-from api.app import create_app
-from api.limits import WRONG_KEYS
-from shared import api_keys, database
-from shared.audit import Admin
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall_api.app import create_app
+from rowcall_api.http.rate_limit import WRONG_KEYS
 from tests.api.conftest import told
 
 # So slow that no bucket fills while a test runs.
@@ -65,11 +66,11 @@ def test_every_answer_to_a_key_counts_also_those_that_refuse(module_url: str, ke
 
 def test_what_a_key_has_left_is_known_without_the_database(module_url: str) -> None:
     with database.transaction(module_url) as connection:
-        key = api_keys.create_key(connection, "busy", ["read"], Admin("tests"))
+        key = api_keys.create_key(connection, "busy", ["read"], Operator("tests"))
     with limited(module_url) as client:
         assert statuses(client, key, BURST + 1)[-1] == 429
         with database.transaction(module_url) as connection:
-            database.fetch_all(connection, "UPDATE api_keys SET revoked_at = now() WHERE name = 'busy'")
+            database.fetch_all(connection, "UPDATE rowcall.api_keys SET revoked_at = now() WHERE name = 'busy'")
         assert statuses(client, key, 1) == [429]
 
 
@@ -107,9 +108,9 @@ def test_an_address_that_guesses_keys_is_soon_not_listened_to(module_url: str, k
 
 def test_a_key_that_was_right_and_is_no_more_counts_as_a_guess(module_url: str) -> None:
     with database.transaction(module_url) as connection:
-        key = api_keys.create_key(connection, "ended", ["read"], Admin("tests"))
+        key = api_keys.create_key(connection, "ended", ["read"], Operator("tests"))
     with limited(module_url, ROWCALL_RATE_BURST="100") as client:
         assert statuses(client, key, 1) == [200]
         with database.transaction(module_url) as connection:
-            database.fetch_all(connection, "UPDATE api_keys SET revoked_at = now() WHERE name = 'ended'")
+            database.fetch_all(connection, "UPDATE rowcall.api_keys SET revoked_at = now() WHERE name = 'ended'")
         assert statuses(client, key, int(WRONG_KEYS.burst) + 1) == [401] * int(WRONG_KEYS.burst) + [429]

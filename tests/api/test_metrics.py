@@ -9,15 +9,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from werkzeug.test import TestResponse
 
-from api.app import create_app
-from shared import database
-from shared.api_keys import create_key
-from shared.audit import Admin
-from shared.database import PgConnection
-from shared.queue import pause_queue
-from shared.status import Status
+from rowcall.access.api_keys import create_key
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.queue import pause_queue
+from rowcall.status import Status
+from rowcall_api.app import create_app
 from tests.api.conftest import MAKER, Call, let_nobody_in, told
-from tests.making import run_in
+from tests.support.making import run_in
 
 PUBLIC = "ROWCALL_METRICS_PUBLIC"
 
@@ -29,7 +29,7 @@ def rows(module_url: str) -> Iterator[PgConnection]:
     connection.autocommit = True
     for status in Status:
         run_in(connection, status, queue="'mail'")
-    pause_queue(connection, "mail", Admin("a test"))
+    pause_queue(connection, "mail", Operator("a test"))
     yield connection
     connection.close()
 

@@ -7,11 +7,12 @@ import re
 import flask
 import pytest
 
-from api import errors, request_log
-from api.app import create_app
-from migrations.migrate import migrate
-from shared import database, queue
-from shared.errors import DatabaseUnreachable, SchemaMismatch
+from rowcall import queue
+from rowcall.base import database
+from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
+from rowcall_api.app import create_app
+from rowcall_api.http import errors, request_log
+from rowcall_migrations.migrate import migrate
 from tests.api.conftest import Call, let_nobody_in, told
 
 PROBLEM = "application/problem+json"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared import database
+from rowcall.base import database
 from tests.api.conftest import Call, told
 
 NOOP = {"job_type": "noop", "payload": {"hello": "world"}}
@@ -15,7 +15,7 @@ NOOP = {"job_type": "noop", "payload": {"hello": "world"}}
 
 def count(url: str) -> int:
     with database.transaction(url) as connection:
-        found: int = database.fetch_value(connection, "SELECT count(*) FROM job_runs")
+        found: int = database.fetch_value(connection, "SELECT count(*) FROM rowcall.job_runs")
     return found
 
 
@@ -58,7 +58,7 @@ def test_a_pruned_run_is_still_shown_and_still_answers_for_its_key(call: Call, m
     with database.transaction(module_url) as connection:
         database.fetch_all(
             connection,
-            "UPDATE job_runs SET status = 'succeeded', finished_at = now(), payload = '{}', pruned_at = now()"
+            "UPDATE rowcall.job_runs SET status = 'succeeded', finished_at = now(), payload = '{}', pruned_at = now()"
             " WHERE idempotency_key = 'kept'",
         )
     shown = told(call("GET", first.headers["Location"]))

@@ -7,25 +7,27 @@ from typing import Any
 
 import pytest
 
-from shared import database
-from shared.database import fetch_all
-from shared.status import Status
+from rowcall.base import database
+from rowcall.base.database import fetch_all
+from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.making import run_in
-from tests.processes import rowcall
+from tests.support.making import run_in
+from tests.support.processes import rowcall
 
 
 @pytest.fixture
 def runs(module_url: str) -> dict[str, int]:
     """Nothing but a run in each status, named by it."""
     with database.transaction(module_url) as connection:
-        fetch_all(connection, "DELETE FROM job_runs")
+        fetch_all(connection, "DELETE FROM rowcall.job_runs")
         return {str(status): run_in(connection, status, queue=f"'{status}'")["id"] for status in Status}
 
 
 def statuses(url: str) -> dict[str, str]:
     with database.transaction(url) as connection:
-        return {row["queue"]: row["status"] for row in fetch_all(connection, "SELECT queue, status FROM job_runs")}
+        return {
+            row["queue"]: row["status"] for row in fetch_all(connection, "SELECT queue, status FROM rowcall.job_runs")
+        }
 
 
 def test_what_matches_is_retried_and_each_one_audited_under_the_request(
@@ -45,7 +47,7 @@ def test_what_matches_is_retried_and_each_one_audited_under_the_request(
     }
     assert told(call("GET", f"/v1/runs/{runs['dead']}"))["status"] == "queued"
     with database.transaction(module_url) as connection:
-        sql = "SELECT who, action, subject_id FROM audit_log WHERE request_id = 'many-7'"
+        sql = "SELECT who, action, subject_id FROM rowcall.audit_log WHERE request_id = 'many-7'"
         assert [tuple(row.values()) for row in fetch_all(connection, sql)] == [
             ("api:test operate", "retry", runs["dead"])
         ]
@@ -117,7 +119,7 @@ def test_the_command_retries_all_that_match_beyond_what_one_call_changes(
 ) -> None:
     with database.transaction(module_url) as connection:
         sql = """
-        INSERT INTO job_runs (job_type, status, failed_at, finished_at, queue)
+        INSERT INTO rowcall.job_runs (job_type, status, failed_at, finished_at, queue)
         SELECT 'noop', 'dead', now(), now(), 'dead' FROM generate_series(1, 1001)
         """
         fetch_all(connection, sql)

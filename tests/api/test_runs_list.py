@@ -8,20 +8,20 @@ from urllib.parse import urlencode
 
 import pytest
 
-from shared import database
-from shared.database import PgConnection, fetch_all
-from shared.queue import lists
-from shared.status import Status
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.queue.views import lists
+from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.making import run_in
-from tests.processes import rowcall
+from tests.support.making import run_in
+from tests.support.processes import rowcall
 
 
 @pytest.fixture
 def runs(module_url: str) -> list[int]:
     """Six runs, the oldest first: queued ones in two queues by turns, and a dead one at last."""
     with database.transaction(module_url) as connection:
-        fetch_all(connection, "DELETE FROM job_runs")
+        fetch_all(connection, "DELETE FROM rowcall.job_runs")
         return [one(connection, number) for number in range(6)]
 
 
@@ -141,7 +141,7 @@ def test_a_search_that_takes_too_long_is_a_503_that_says_how_to_narrow_it(
 ) -> None:
     monkeypatch.setattr(lists, "SECONDS", 0.1)
     with database.transaction(module_url) as holder:
-        fetch_all(holder, "LOCK TABLE job_runs IN ACCESS EXCLUSIVE MODE")
+        fetch_all(holder, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
         slow = call("GET", "/v1/runs")
     assert (slow.status_code, told(slow)["type"]) == (503, "urn:rowcall:problem:search-too-slow")
     assert "narrow it" in told(slow)["detail"]
@@ -162,7 +162,7 @@ def test_the_command_looks_on_until_it_has_what_was_asked_for(
     module_url: str, environment: dict[str, str], runs: list[int]
 ) -> None:
     with database.transaction(module_url) as connection:
-        made = "INSERT INTO job_runs (job_type) SELECT 'noop' FROM generate_series(1, 20001)"
+        made = "INSERT INTO rowcall.job_runs (job_type) SELECT 'noop' FROM generate_series(1, 20001)"
         fetch_all(connection, made)
     shown = rowcall(environment, "runs", "list", "--queue", "web", "--limit", "2", "--json")
     assert [run["id"] for run in json.loads(shown.stdout)] == [runs[4], runs[2]]

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from shared import database, queue
-from shared.audit import Admin
-from shared.database import PgConnection, fetch_all
-from shared.queue import Ending, Failure, Held
-from shared.status import Status
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.queue import Ending, Failure, LeaseRenewal
+from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.making import WORKER, definition_of, run_in
+from tests.support.making import WORKER, definition_of, run_in
 
-ADMIN = Admin("a test")
+OPERATOR = Operator("a test")
 FAILURE = Failure("it broke", "ValueError", "Traceback")
 
 
@@ -52,7 +53,7 @@ def test_who_has_seen_it_is_told_that_it_is_still_so(call: Call, module_url: str
 
 
 def heartbeat(connection: PgConnection, run: dict[str, Any]) -> object:
-    return queue.heartbeat(connection, WORKER, [Held(run["id"], run["lease_no"], 9999)])
+    return queue.heartbeat(connection, WORKER, [LeaseRenewal(run["id"], run["lease_no"], 9999)])
 
 
 def progress(connection: PgConnection, run: dict[str, Any]) -> object:
@@ -64,7 +65,7 @@ def fail(connection: PgConnection, run: dict[str, Any]) -> object:
 
 
 def ask_to_cancel(connection: PgConnection, run: dict[str, Any]) -> object:
-    return queue.ask_to_cancel(connection, run["id"], ADMIN)
+    return queue.ask_to_cancel(connection, run["id"], OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +87,14 @@ def test_a_run_that_waits_has_another_etag_when_it_is_due_at_another_time(call: 
     path = f"/v1/runs/{made(module_url, Status.QUEUED)}"
     before = call("GET", path).headers["ETag"]
     with database.transaction(module_url) as connection:
-        queue.run_now(connection, int(path.split("/")[-1]), ADMIN)
+        queue.run_now(connection, int(path.split("/")[-1]), OPERATOR)
     assert call("GET", path).headers["ETag"] != before
 
 
 def test_attempts_are_shown_the_first_one_first_a_page_at_a_time(call: Call, module_url: str) -> None:
     run_id = made(module_url, Status.QUEUED)
     sql = """
-    INSERT INTO job_attempts (run_id, lease_no, attempt, outcome, worker, error_type, error, stack)
+    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, error_type, error, stack)
     SELECT %(run_id)s, number, number, 'fail', 'worker-1', 'ValueError', 'it broke', 'Traceback'
     FROM generate_series(1, 3) AS number
     """
@@ -113,7 +114,7 @@ def test_attempts_are_shown_the_first_one_first_a_page_at_a_time(call: Call, mod
 def test_effects_of_a_run_are_shown(call: Call, module_url: str) -> None:
     run_id = made(module_url, Status.RUNNING)
     sql = """
-    INSERT INTO delivered_webhooks (event_id, url, content_hash, run_id, lease_no, state)
+    INSERT INTO rowcall.delivered_webhooks (event_id, url, content_hash, run_id, lease_no, state)
     VALUES ('event-1', 'https://example.org', 'hash', %(run_id)s, 1, 'intent')
     """
     with database.transaction(module_url) as connection:

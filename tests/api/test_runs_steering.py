@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from shared import database, queue
-from shared.audit import Admin
-from shared.database import LARGEST_ID, fetch_all
-from shared.status import BY_EVENT, Event, Status, Who, allowed
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import LARGEST_ID, fetch_all
+from rowcall.status import BY_EVENT, Event, Status, Who, allowed
 from tests.api.conftest import Call, told
-from tests.making import run_in
-from tests.processes import rowcall
+from tests.support.making import run_in
+from tests.support.processes import rowcall
 
 ACTIONS = {
     "retry": {Event.RETRY},
@@ -32,13 +33,13 @@ def made(url: str, status: Status, **columns: str) -> int:
 def state(url: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """All that steering could change."""
     with database.transaction(url) as connection:
-        runs = fetch_all(connection, "SELECT * FROM job_runs ORDER BY id")
-        return runs, fetch_all(connection, "SELECT * FROM audit_log ORDER BY id")
+        runs = fetch_all(connection, "SELECT * FROM rowcall.job_runs ORDER BY id")
+        return runs, fetch_all(connection, "SELECT * FROM rowcall.audit_log ORDER BY id")
 
 
 def audited(url: str, run_id: int) -> list[dict[str, Any]]:
     with database.transaction(url) as connection:
-        sql = "SELECT * FROM audit_log WHERE subject = 'run' AND subject_id = %(run_id)s ORDER BY id"
+        sql = "SELECT * FROM rowcall.audit_log WHERE subject = 'run' AND subject_id = %(run_id)s ORDER BY id"
         return fetch_all(connection, sql, {"run_id": run_id})
 
 
@@ -61,7 +62,7 @@ def test_a_status_either_allows_an_action_or_tells_what_it_allows(
     else:
         assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
         refusal = told(answer)
-        assert (refusal["current_status"], refusal["allowed_events"]) == (status, [*allowed(status, Who.ADMIN)])
+        assert (refusal["current_status"], refusal["allowed_events"]) == (status, [*allowed(status, Who.OPERATOR)])
         assert state(module_url) == before
 
 
@@ -184,7 +185,7 @@ def test_the_commands_steer_several_runs_and_tell_of_each(module_url: str, envir
     assert f"run {succeeded} is succeeded (lease 3): retry is not possible now; possible: only a clone" in done.stderr
     assert "there is no run 999999" in done.stderr
     with database.transaction(module_url) as connection:
-        assert queue.cancel(connection, dead, Admin("a test"))["status"] == Status.CANCELLED
+        assert queue.cancel(connection, dead, Operator("a test"))["status"] == Status.CANCELLED
 
 
 def test_the_command_clones_with_what_is_to_be_other(module_url: str, environment: dict[str, str]) -> None:

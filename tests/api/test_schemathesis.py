@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from shared import api_keys, database
-from shared.audit import Admin
-from shared.business import demo
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall_example.demo import seed
 from tests.api.serving import served
-from tests.processes import ROOT
+from tests.support.processes import ROOT
 
 HERE = Path(__file__).parent
 
@@ -26,8 +27,8 @@ def test_every_answer_to_thousands_of_requests_is_as_the_document_says(
     environment: dict[str, str], fresh_url: str, tmp_path: Path
 ) -> None:
     with database.transaction(fresh_url) as connection:
-        demo.seed(connection, 3)
-        key = api_keys.create_key(connection, "schemathesis", ["admin"], Admin("a test"))
+        seed.seed(connection, 3)
+        key = api_keys.create_key(connection, "schemathesis", ["admin"], Operator("a test"))
     with served({**environment, "DATABASE_URL": fresh_url}, tmp_path) as server:
         done = subprocess.run(
             [

@@ -9,15 +9,15 @@ import flask
 import pytest
 from openapi_schema_validator import OAS31Validator
 
-from shared import database
-from shared.audit import Admin
-from shared.database import PgConnection, fetch_all
-from shared.effects import KINDS
-from shared.job_types import catalogue
-from shared.queue import pause_queue
-from shared.status import Status
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.effects import KINDS
+from rowcall.job_types import catalogue
+from rowcall.queue import pause_queue
+from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.making import run_in
+from tests.support.making import run_in
 
 
 @pytest.fixture(scope="module")
@@ -28,21 +28,22 @@ def rows(module_url: str) -> Iterator[PgConnection]:
     run_in(connection, Status.QUEUED, run_at="now() - interval '2 hours'", queue="'mail'")
     run_in(connection, Status.RUNNING, queue="'mail'")
     run_in(connection, Status.FAILED, run_at="now() + interval '1 hour'", queue="'mail'")
-    pause_queue(connection, "mail", Admin("a test"))
+    pause_queue(connection, "mail", Operator("a test"))
     fetch_all(
         connection,
-        "INSERT INTO sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
+        "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
         " VALUES ('lost', 1, 1, '', 'unknown')",
     )
     fetch_all(
         connection,
-        "INSERT INTO workers (id, hostname, pid, version, job_types, concurrency)"
+        "INSERT INTO rowcall.workers (id, hostname, pid, version, job_types, concurrency)"
         " VALUES ('w', 'here', 1, '1', '{noop}', 1)",
     )
-    fetch_all(connection, "UPDATE schedule_ticks SET ticked_at = now() - interval '1 hour', worker = 'w'")
+    fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour', worker = 'w'")
     fetch_all(
         connection,
-        "INSERT INTO job_definitions (name, job_type, next_run_at) VALUES ('late', 'noop', now() - interval '1 hour')",
+        "INSERT INTO rowcall.job_definitions (name, job_type, next_run_at)"
+        " VALUES ('late', 'noop', now() - interval '1 hour')",
     )
     yield connection
     connection.close()

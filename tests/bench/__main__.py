@@ -11,13 +11,14 @@ from pathlib import Path
 
 import click
 
-from migrations.migrate import migrate
-from shared import queue, settings
-from shared.database import PgConnection
-from shared.embedded import open_server
+from rowcall import queue
+from rowcall.base import settings
+from rowcall.base.database import PgConnection
+from rowcall.local_postgres import open_server
+from rowcall_migrations.migrate import migrate
 from tests.bench import bare
 from tests.bench.measures import AT_ONCE, DRAINED, ONE_BY_ONE, Bench
-from tests.processes import APPS
+from tests.support.processes import APPS
 
 Figure = Callable[[], float]
 

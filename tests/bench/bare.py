@@ -7,22 +7,22 @@ import select
 import time
 from collections.abc import Callable
 
-from shared.database import PgConnection
-from shared.queue.wake import CHANNEL
+from rowcall.base.database import PgConnection
+from rowcall.queue.wake import CHANNEL
 
 BATCH = 500
 
 # One statement, one queue, one priority, no history, no result: what the textbook would do at its best.
 FINISH_AND_CLAIM = """
 WITH finished AS (
-    UPDATE job_runs SET status = 'succeeded', finished_at = now(), updated_at = now(), locked_by = NULL,
+    UPDATE rowcall.job_runs SET status = 'succeeded', finished_at = now(), updated_at = now(), locked_by = NULL,
         locked_until = NULL
     WHERE id = ANY(%(ids)s) AND locked_by = 'bare'
 )
-UPDATE job_runs SET status = 'running', attempts = attempts + 1, lease_no = lease_no + 1, locked_by = 'bare',
+UPDATE rowcall.job_runs SET status = 'running', attempts = attempts + 1, lease_no = lease_no + 1, locked_by = 'bare',
     locked_until = now() + interval '2 minutes', updated_at = now()
 WHERE ctid = ANY(ARRAY(
-    SELECT ctid FROM job_runs
+    SELECT ctid FROM rowcall.job_runs
     WHERE finished_at IS NULL AND queue = 'default' AND priority = 0 AND run_at <= now()
         AND (status IN ('queued', 'failed') OR status = 'running' AND locked_until < now())
     ORDER BY run_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
@@ -30,8 +30,10 @@ WHERE ctid = ANY(ARRAY(
 RETURNING id, job_type, payload, attempts, max_attempts
 """
 
-INSERT = "INSERT INTO job_runs (job_type, payload) VALUES ('noop', %(payload)s) RETURNING id"
-INSERT_MANY = "INSERT INTO job_runs (job_type, payload) SELECT 'noop', unnest(%(payloads)s::jsonb[]) RETURNING id"
+INSERT = "INSERT INTO rowcall.job_runs (job_type, payload) VALUES ('noop', %(payload)s) RETURNING id"
+INSERT_MANY = (
+    "INSERT INTO rowcall.job_runs (job_type, payload) SELECT 'noop', unnest(%(payloads)s::jsonb[]) RETURNING id"
+)
 
 
 def drain(connection: PgConnection) -> int:

@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from shared import database, queue
-from shared.database import PgConnection
-from shared.lineage import own_command
+from rowcall import queue
+from rowcall.base import database
+from rowcall.base.child_processes import own_command
+from rowcall.base.database import PgConnection
 from tests.bench import bare
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 DRAINED = 100_000
 ONE_BY_ONE = 2_000
@@ -22,15 +23,15 @@ PICKUPS = 100
 PICKUP_PAUSE_SECONDS = 0.02
 
 FILL = """
-TRUNCATE job_runs CASCADE;
-INSERT INTO job_runs (job_type, payload)
+TRUNCATE rowcall.job_runs CASCADE;
+INSERT INTO rowcall.job_runs (job_type, payload)
 SELECT 'noop', jsonb_build_object('user_id', number) FROM generate_series(1, %(count)s) AS number
 """
 
 # The database's own clock, from the first claim to the last finish: starting Python is not measured.
 SPAN = """
 SELECT count(*) AS finished, extract(epoch FROM max(finished_at) - min(started_at))::float8 AS seconds
-FROM job_runs WHERE status = 'succeeded'
+FROM rowcall.job_runs WHERE status = 'succeeded'
 """
 
 
@@ -96,9 +97,9 @@ class Bench:
         serving = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'rowcall worker listener%'"
         wait_until(lambda: database.fetch_value(connection, serving), "the worker listens")
         asked = self._ask_slowly()
-        count = "SELECT count(*) FROM job_runs WHERE status = 'succeeded'"
+        count = "SELECT count(*) FROM rowcall.job_runs WHERE status = 'succeeded'"
         wait_until(lambda: database.fetch_value(connection, count) == len(asked), "the worker did every run")
-        rows = database.fetch_all(connection, "SELECT id, (result ->> 'at')::float8 AS at FROM job_runs")
+        rows = database.fetch_all(connection, "SELECT id, (result ->> 'at')::float8 AS at FROM rowcall.job_runs")
         connection.close()
         worker.terminate()
         worker.communicate()
@@ -118,7 +119,7 @@ class Bench:
     def _fill(self, count: int) -> None:
         connection = self._connect()
         database.fetch_all(connection, FILL, {"count": count})
-        database.fetch_all(connection, "VACUUM (ANALYZE) job_runs")
+        database.fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
         database.fetch_all(connection, "CHECKPOINT")
         connection.close()
 

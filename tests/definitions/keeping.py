@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from shared.audit import Admin
-from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from shared.definitions import Content, checked, put
-from shared.job_types import catalogue
+from rowcall.access.audit import Operator
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from rowcall.definitions import Content, checked, put
+from rowcall.job_types import catalogue
 
-ADMIN = Admin("somebody", "request-1")
+OPERATOR = Operator("somebody", "request-1")
 
 
 def kept(connection: Connection, name: str = "sleeper", **content: Any) -> Row:
     """A definition of the type noop, every hour, unless told otherwise."""
     told = {"job_type": "noop", "schedule": "0 * * * *", **content}
-    return put(connection, name, checked(name, told, catalogue()), catalogue(), "api", ADMIN).row
+    return put(connection, name, checked(name, told, catalogue()), catalogue(), "api", OPERATOR).row
 
 
 def asleep_since(connection: Connection, row: Row, ago: str) -> datetime:
@@ -32,7 +32,7 @@ def move(connection: Connection, row: Row, start: datetime) -> datetime:
     assert first is not None
     fetch_all(
         connection,
-        "UPDATE job_definitions SET next_run_at = %(first)s WHERE id = %(id)s",
+        "UPDATE rowcall.job_definitions SET next_run_at = %(first)s WHERE id = %(id)s",
         {"first": first, "id": row["id"]},
     )
     return first
@@ -42,7 +42,7 @@ def occurred(connection: Connection, row: Row) -> list[Row]:
     """What became of its nominal times, the first one first."""
     return fetch_all(
         connection,
-        "SELECT * FROM schedule_occurrences WHERE definition_id = %(id)s ORDER BY nominal_at",
+        "SELECT * FROM rowcall.schedule_occurrences WHERE definition_id = %(id)s ORDER BY nominal_at",
         {"id": row["id"]},
     )
 
@@ -51,7 +51,7 @@ def runs_of(connection: Connection, row: Row) -> list[Row]:
     """Its runs, in the order of their nominal times."""
     return fetch_all(
         connection,
-        "SELECT * FROM job_runs WHERE definition_id = %(id)s ORDER BY scheduled_for",
+        "SELECT * FROM rowcall.job_runs WHERE definition_id = %(id)s ORDER BY scheduled_for",
         {"id": row["id"]},
     )
 
@@ -64,7 +64,9 @@ def now_is(connection: Connection) -> datetime:
 
 def next_of(connection: Connection, row: Row) -> datetime | None:
     """Its first nominal time that is not decided yet."""
-    found = fetch_one(connection, "SELECT next_run_at FROM job_definitions WHERE id = %(id)s", {"id": row["id"]})
+    found = fetch_one(
+        connection, "SELECT next_run_at FROM rowcall.job_definitions WHERE id = %(id)s", {"id": row["id"]}
+    )
     assert found is not None
     due: datetime | None = found["next_run_at"]
     return due

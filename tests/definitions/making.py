@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from shared.audit import Admin
-from shared.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from shared.definitions import checked, put
-from shared.job_types import Catalogue, Definition, JobType, load_catalogue
+from rowcall.access.audit import Operator
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from rowcall.definitions import checked, put
+from rowcall.job_types import Catalogue, Definition, JobType, load_catalogue
 
-CATALOGUE = load_catalogue(None)
-ADMIN = Admin("test", "request-1")
+CATALOGUE = load_catalogue("rowcall_example")
+OPERATOR = Operator("test", "request-1")
 
 # Whatever the hour of the test: of the years there are two before this one.
 YEARLY = {"job_type": "noop", "schedule": "@yearly"}
@@ -27,14 +27,14 @@ def code(*declared: Definition | JobType) -> Catalogue:
 def kept(connection: Connection, name: str = "yearly", managed_by: str = "api", **fields: Any) -> Row:
     """A definition, as `put` leaves it; by default one of each year."""
     content = checked(name, {**YEARLY, **fields}, CATALOGUE)
-    return put(connection, name, content, CATALOGUE, managed_by, ADMIN).row
+    return put(connection, name, content, CATALOGUE, managed_by, OPERATOR).row
 
 
 def overdue(connection: Connection, name: str = "yearly") -> None:
     """Nobody has decided this year's time, and not that of the two years before."""
     fetch_all(
         connection,
-        "UPDATE job_definitions SET next_run_at = date_trunc('year', now(), 'UTC') - interval '2 years'"
+        "UPDATE rowcall.job_definitions SET next_run_at = date_trunc('year', now(), 'UTC') - interval '2 years'"
         " WHERE name = %(name)s",
         {"name": name},
     )
@@ -42,21 +42,21 @@ def overdue(connection: Connection, name: str = "yearly") -> None:
 
 def row_of(connection: Connection, name: str = "yearly") -> Row:
     """The definition as it stands in the table, also where it is removed."""
-    row = fetch_one(connection, "SELECT * FROM job_definitions WHERE name = %(name)s", {"name": name})
+    row = fetch_one(connection, "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s", {"name": name})
     assert row is not None
     return row
 
 
 def audited(connection: Connection) -> list[tuple[str, str]]:
     """What was done to which definition, the first first."""
-    rows = fetch_all(connection, "SELECT * FROM audit_log WHERE subject = 'definition' ORDER BY id")
-    names = {row["id"]: row["name"] for row in fetch_all(connection, "SELECT id, name FROM job_definitions")}
+    rows = fetch_all(connection, "SELECT * FROM rowcall.audit_log WHERE subject = 'definition' ORDER BY id")
+    names = {row["id"]: row["name"] for row in fetch_all(connection, "SELECT id, name FROM rowcall.job_definitions")}
     return [(row["action"], names[row["subject_id"]]) for row in rows]
 
 
 def last_audit(connection: Connection) -> Row:
     """The last row of the audit log."""
-    row = fetch_one(connection, "SELECT * FROM audit_log ORDER BY id DESC LIMIT 1")
+    row = fetch_one(connection, "SELECT * FROM rowcall.audit_log ORDER BY id DESC LIMIT 1")
     assert row is not None
     return row
 
@@ -65,7 +65,7 @@ def decided(connection: Connection, name: str = "yearly") -> list[tuple[str, int
     """Outcome and revision of each of its nominal times, the first first."""
     rows = fetch_all(
         connection,
-        "SELECT outcome, revision FROM schedule_occurrences WHERE definition_id = %(id)s ORDER BY nominal_at",
+        "SELECT outcome, revision FROM rowcall.schedule_occurrences WHERE definition_id = %(id)s ORDER BY nominal_at",
         row_of(connection, name),
     )
     return [(row["outcome"], row["revision"]) for row in rows]

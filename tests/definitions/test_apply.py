@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from shared import database
-from shared.audit import Admin
-from shared.database import PgConnection, fetch_all, fetch_value
-from shared.definitions import (
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all, fetch_value
+from rowcall.base.errors import DefinitionFileInvalid
+from rowcall.definitions import (
     Difference,
     apply_code,
     apply_file,
@@ -25,12 +26,12 @@ from shared.definitions import (
     put,
     remove,
 )
-from shared.definitions.content import checked
-from shared.errors import DefinitionFileInvalid
-from shared.job_types import Definition, builtin
+from rowcall.definitions.content import checked
+from rowcall.job_types import Definition, builtin
+from rowcall_example.job_types import CLEANUP_NIGHTLY
 from tests.definitions.making import (
-    ADMIN,
     CATALOGUE,
+    OPERATOR,
     YEARLY,
     audited,
     code,
@@ -41,7 +42,7 @@ from tests.definitions.making import (
     overdue,
     row_of,
 )
-from tests.processes import wait_until
+from tests.support.processes import wait_until
 
 NIGHTLY = """
 [definitions.nightly]
@@ -57,7 +58,7 @@ def apply(connection: PgConnection, tmp_path: Path) -> Callable[..., dict[str, D
     """Apply a file with this text; the answer by name."""
 
     def applied(text: str, prune: bool = False) -> dict[str, Difference]:
-        return {one.name: one for one in apply_file(connection, written(tmp_path, text), CATALOGUE, ADMIN, prune)}
+        return {one.name: one for one in apply_file(connection, written(tmp_path, text), CATALOGUE, OPERATOR, prune)}
 
     return applied
 
@@ -111,7 +112,7 @@ def test_what_is_there_and_different_is_changed_and_the_difference_told(connecti
 def test_the_same_file_again_touches_nothing(connection: PgConnection, apply: Apply) -> None:
     apply(NIGHTLY + YEARLY_TOML)
     overdue(connection)
-    fetch_all(connection, "UPDATE job_definitions SET updated_at = now() - interval '1 day'")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET updated_at = now() - interval '1 day'")
     before = [row_of(connection, name) for name in ("nightly", "yearly")]
     done = apply(NIGHTLY + YEARLY_TOML)
     assert kinds(done) == {"nightly": "unchanged", "yearly": "unchanged"}
@@ -127,14 +128,14 @@ def test_the_same_file_again_touches_nothing(connection: PgConnection, apply: Ap
 )
 def test_a_payload_that_was_kept_is_found_unchanged(connection: PgConnection, value: Any) -> None:
     declared = code(Definition("odd", builtin.NOOP, payload={"of": [value]}))
-    assert kinds(apply_code(connection, declared, ADMIN)) == {"odd": "created"}
-    assert kinds(apply_code(connection, declared, ADMIN)) == {"odd": "unchanged"}
+    assert kinds(apply_code(connection, declared, OPERATOR)) == {"odd": "created"}
+    assert kinds(apply_code(connection, declared, OPERATOR)) == {"odd": "unchanged"}
 
 
 def test_true_is_not_1(connection: PgConnection) -> None:
     for value, kind in ((1, "created"), (True, "changed"), (1.0, "changed"), (1, "unchanged")):
         declared = code(Definition("odd", builtin.NOOP, payload={"of": [value]}))
-        assert kinds(apply_code(connection, declared, ADMIN)) == {"odd": kind}
+        assert kinds(apply_code(connection, declared, OPERATOR)) == {"odd": kind}
 
 
 def test_what_stands_in_the_file_no_more_is_told_and_removed_only_when_that_is_asked(
@@ -157,11 +158,11 @@ def test_what_stands_in_the_file_no_more_is_told_and_removed_only_when_that_is_a
 
 def test_a_prune_takes_only_what_its_own_kind_of_source_has_brought(connection: PgConnection, apply: Apply) -> None:
     declared = code(Definition("by-code", builtin.NOOP))
-    apply_code(connection, declared, ADMIN)
+    apply_code(connection, declared, OPERATOR)
     kept(connection, "by-api")
     apply(YEARLY_TOML)
     assert kinds(apply(NIGHTLY, prune=True)) == {"nightly": "created", "yearly": "removed"}
-    assert kinds(apply_code(connection, code(), ADMIN, prune=True)) == {"by-code": "removed"}
+    assert kinds(apply_code(connection, code(), OPERATOR, prune=True)) == {"by-code": "removed"}
     assert [row["name"] for row in list_definitions(connection)] == ["by-api", "nightly"]
 
 
@@ -194,21 +195,21 @@ def test_a_file_takes_over_what_it_changes(connection: PgConnection, apply: Appl
 @pytest.mark.parametrize("managed_by", ["file", "api"])
 def test_the_code_leaves_alone_what_others_have_taken_over(connection: PgConnection, managed_by: str) -> None:
     declared = code(Definition("yearly", builtin.NOOP, "@yearly"))
-    apply_code(connection, declared, ADMIN)
+    apply_code(connection, declared, OPERATOR)
     before = kept(connection, "yearly", managed_by, priority=7)
-    done = apply_code(connection, declared, ADMIN, prune=True)
+    done = apply_code(connection, declared, OPERATOR, prune=True)
     assert lines(done) == [f"! yearly: is managed by the {managed_by} now, and stays as it is"]
     assert row_of(connection) == before
-    assert apply_code(connection, code(), ADMIN, prune=True) == []
+    assert apply_code(connection, code(), OPERATOR, prune=True) == []
     assert row_of(connection) == before
-    remove(connection, "yearly", ADMIN)
-    assert kinds(apply_code(connection, declared, ADMIN)) == {"yearly": "created"}
+    remove(connection, "yearly", OPERATOR)
+    assert kinds(apply_code(connection, declared, OPERATOR)) == {"yearly": "created"}
 
 
 def test_code_declares_the_same_fields_as_files(connection: PgConnection, tmp_path: Path) -> None:
     in_code = Definition(
         "nightly",
-        builtin.CLEANUP_NIGHTLY,
+        CLEANUP_NIGHTLY,
         "17 3 * * *",
         payload={"day": "{date-1}"},
         time_zone="Europe/Berlin",
@@ -217,9 +218,9 @@ def test_code_declares_the_same_fields_as_files(connection: PgConnection, tmp_pa
         queue="nights",
     )
     more = 'time_zone = "Europe/Berlin"\nmax_lateness = "6h"\njitter = 300\nqueue = "nights"\n'
-    apply_code(connection, code(in_code), ADMIN)
+    apply_code(connection, code(in_code), OPERATOR)
     file = written(tmp_path, NIGHTLY + more)
-    assert kinds(apply_file(connection, file, CATALOGUE, ADMIN)) == {"nightly": "adopted"}
+    assert kinds(apply_file(connection, file, CATALOGUE, OPERATOR)) == {"nightly": "adopted"}
 
 
 def test_of_code_that_declares_something_wrong_nothing_is_applied(connection: PgConnection) -> None:
@@ -229,7 +230,7 @@ def test_of_code_that_declares_something_wrong_nothing_is_applied(connection: Pg
         Definition("Worse", builtin.NOOP),
     )
     with pytest.raises(DefinitionFileInvalid) as refused:
-        apply_code(connection, declared, ADMIN)
+        apply_code(connection, declared, OPERATOR)
     assert str(refused.value).splitlines()[0] == "the code: nothing was applied:"
     assert "definition 'bad', schedule: minute '99' is out of range" in str(refused.value)
     assert "definition 'Worse', name: " in str(refused.value)
@@ -247,7 +248,7 @@ def test_an_edit_begins_a_new_revision_from_now_and_leaves_what_was_decided_befo
     apply(f'{YEARLY_TOML}catch_up = "skip"\npriority = 9\n')
     # By the rules before the edit: the last of the three times runs, and as it was asked for then.
     assert decided(connection) == [("missed", 1), ("missed", 1), ("enqueued", 1)]
-    [run] = fetch_all(connection, "SELECT * FROM job_runs")
+    [run] = fetch_all(connection, "SELECT * FROM rowcall.job_runs")
     assert (run["definition_id"], run["priority"], run["status"]) == (row_of(connection)["id"], 0, "queued")
     edited = row_of(connection)
     assert edited["revision"] == 2
@@ -256,10 +257,10 @@ def test_an_edit_begins_a_new_revision_from_now_and_leaves_what_was_decided_befo
 
 def test_no_time_is_lost_between_what_an_edit_decides_and_what_comes_next(connection: PgConnection) -> None:
     kept(connection, "often", schedule="* * * * *")
-    back = "UPDATE job_definitions SET next_run_at = date_trunc('minute', now()) - interval '3 hours'"
+    back = "UPDATE rowcall.job_definitions SET next_run_at = date_trunc('minute', now()) - interval '3 hours'"
     fetch_all(connection, back)
     edited = kept(connection, "often", schedule="* * * * *", priority=1)
-    last = fetch_value(connection, "SELECT max(nominal_at) FROM schedule_occurrences")
+    last = fetch_value(connection, "SELECT max(nominal_at) FROM rowcall.schedule_occurrences")
     assert edited["next_run_at"] == last + timedelta(minutes=1)
 
 
@@ -274,7 +275,7 @@ def test_a_schedule_that_is_taken_away_leaves_nothing_due(connection: PgConnecti
 
 def test_an_edit_leaves_a_paused_definition_paused(connection: PgConnection, apply: Apply) -> None:
     apply(YEARLY_TOML)
-    paused = pause(connection, "yearly", CATALOGUE, ADMIN)
+    paused = pause(connection, "yearly", CATALOGUE, OPERATOR)
     overdue(connection)
     apply(f"{YEARLY_TOML}priority = 9\n")
     assert row_of(connection)["paused_at"] == paused["paused_at"]
@@ -342,7 +343,7 @@ def test_of_two_that_apply_the_same_file_one_does_it_and_the_other_finds_it_done
     file = written(tmp_path, NIGHTLY + YEARLY_TOML)
 
     def applying(connection: PgConnection) -> dict[str, str]:
-        return kinds(apply_file(connection, file, CATALOGUE, ADMIN, prune=True))
+        return kinds(apply_file(connection, file, CATALOGUE, OPERATOR, prune=True))
 
     with while_in(fresh_url, applying, beside=applying) as second:
         assert second.answer() == {"nightly": "unchanged", "yearly": "unchanged"}
@@ -354,12 +355,12 @@ def test_two_that_prune_each_others_definitions_end_one_after_the_other(fresh_ur
     (tmp_path / "other").mkdir()
     ours, theirs = written(tmp_path, NIGHTLY), written(tmp_path / "other", YEARLY_TOML)
     with database.transaction(fresh_url) as connection:
-        apply_file(connection, written(tmp_path, NIGHTLY + YEARLY_TOML), CATALOGUE, ADMIN)
+        apply_file(connection, written(tmp_path, NIGHTLY + YEARLY_TOML), CATALOGUE, OPERATOR)
     written(tmp_path, NIGHTLY)
     with while_in(
         fresh_url,
-        lambda connection: apply_file(connection, ours, CATALOGUE, ADMIN, prune=True),
-        beside=lambda connection: kinds(apply_file(connection, theirs, CATALOGUE, ADMIN, prune=True)),
+        lambda connection: apply_file(connection, ours, CATALOGUE, OPERATOR, prune=True),
+        beside=lambda connection: kinds(apply_file(connection, theirs, CATALOGUE, OPERATOR, prune=True)),
     ) as second:
         assert second.answer() == {"nightly": "removed", "yearly": "created"}
 
@@ -367,7 +368,7 @@ def test_two_that_prune_each_others_definitions_end_one_after_the_other(fresh_ur
 def test_two_that_make_the_same_definitions_in_another_order_do_not_lock_each_other_out(fresh_url: str) -> None:
     def applying(*names: str) -> Callable[[PgConnection], dict[str, str]]:
         declared = code(*(Definition(name, builtin.NOOP) for name in names))
-        return lambda connection: kinds(apply_code(connection, declared, ADMIN))
+        return lambda connection: kinds(apply_code(connection, declared, OPERATOR))
 
     with while_in(fresh_url, applying("a"), applying("b"), beside=applying("b", "a")) as second:
         assert second.answer() == {"a": "unchanged", "b": "unchanged"}
@@ -378,8 +379,8 @@ def test_the_code_leaves_alone_what_is_being_taken_over_at_that_moment(fresh_url
     content = checked("yearly", {**YEARLY, "priority": 7}, CATALOGUE)
     with while_in(
         fresh_url,
-        lambda connection: put(connection, "yearly", content, CATALOGUE, "api", Admin("api:ops")),
-        beside=lambda connection: kinds(apply_code(connection, declared, ADMIN, prune=True)),
+        lambda connection: put(connection, "yearly", content, CATALOGUE, "api", Operator("api:ops")),
+        beside=lambda connection: kinds(apply_code(connection, declared, OPERATOR, prune=True)),
     ) as second:
         assert second.answer() == {"yearly": "foreign"}
     with database.transaction(fresh_url) as connection:
@@ -389,12 +390,12 @@ def test_the_code_leaves_alone_what_is_being_taken_over_at_that_moment(fresh_url
 def test_what_somebody_removes_at_that_moment_is_no_difference(fresh_url: str, tmp_path: Path) -> None:
     file = written(tmp_path, YEARLY_TOML)
     with database.transaction(fresh_url) as connection:
-        apply_file(connection, file, CATALOGUE, ADMIN)
+        apply_file(connection, file, CATALOGUE, OPERATOR)
     written(tmp_path, "[definitions]")
     with while_in(
         fresh_url,
-        lambda connection: remove(connection, "yearly", ADMIN),
-        beside=lambda connection: apply_file(connection, file, CATALOGUE, ADMIN, prune=True),
+        lambda connection: remove(connection, "yearly", OPERATOR),
+        beside=lambda connection: apply_file(connection, file, CATALOGUE, OPERATOR, prune=True),
     ) as second:
         assert second.answer() == []
 
@@ -404,7 +405,7 @@ def test_of_two_that_make_the_same_definition_the_second_changes_the_firsts(fres
         content = checked("yearly", {**YEARLY, "priority": priority}, CATALOGUE)
 
         def act(connection: PgConnection) -> tuple[str, int]:
-            done = put(connection, "yearly", content, CATALOGUE, "api", ADMIN)
+            done = put(connection, "yearly", content, CATALOGUE, "api", OPERATOR)
             return str(done.change), done.row["revision"]
 
         return act

@@ -12,13 +12,13 @@ import pytest
 from marshmallow import Schema
 from marshmallow import fields as schema_fields
 
-from shared.definitions import Content, checked, in_words, told
-from shared.definitions.content_schema import FIELDS
-from shared.errors import DefinitionInvalid
-from shared.job_types import Catalogue, JobType, load_catalogue
-from shared.schedule import CatchUp, MissingTime, Overlap, RepeatedTime
+from rowcall.base.errors import DefinitionInvalid
+from rowcall.definitions import Content, checked, in_words, told
+from rowcall.definitions.content_schema import FIELDS
+from rowcall.job_types import Catalogue, JobType, load_catalogue
+from rowcall.schedule import CatchUp, MissingTime, Overlap, RepeatedTime
 
-CATALOGUE = load_catalogue(None)
+CATALOGUE = load_catalogue("rowcall_example")
 
 # Python writes out no number of so many digits.
 HUGE = 10**5000

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shared.audit import Admin
-from shared.database import PgConnection
-from shared.definitions import apply_file, checked, list_definitions
-from shared.definitions.file import FILE_BYTES, IN_TOML, IN_YAML, read_file
-from shared.errors import DefinitionFileInvalid, DefinitionInvalid
-from shared.job_types import load_catalogue
+from rowcall.access.audit import Operator
+from rowcall.base.database import PgConnection
+from rowcall.base.errors import DefinitionFileInvalid, DefinitionInvalid
+from rowcall.definitions import apply_file, checked, list_definitions
+from rowcall.definitions.file import FILE_BYTES, IN_TOML, IN_YAML, read_file
+from rowcall.job_types import load_catalogue
 
-CATALOGUE = load_catalogue(None)
+CATALOGUE = load_catalogue("rowcall_example")
 
 TOML = """
 [definitions.nightly]
@@ -284,7 +284,7 @@ def test_of_a_file_that_is_wrong_somewhere_nothing_is_applied_and_everything_tol
     wrong = f'{TOML}\n[definitions.Third]\njob_type = "nop"\n[definitions.fourth]\njob_type = "noop"\nqueue = 1\n'
     file = written(folder, "a.toml", wrong)
     with pytest.raises(DefinitionFileInvalid) as refused:
-        apply_file(connection, file, CATALOGUE, Admin("test"))
+        apply_file(connection, file, CATALOGUE, Operator("test"))
     first, *sentences = str(refused.value).splitlines()
     assert first == f"{file}: nothing was applied:"
     assert [sentence.partition(": ")[0] for sentence in sentences] == [

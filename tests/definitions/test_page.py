@@ -18,18 +18,20 @@ import flask
 import pytest
 import structlog
 
-from api.app import create_app
-from shared import api_keys, cli, database
-from shared.definitions import Content, apply_code, apply_file, checked, preview, told
-from shared.definitions.content_schema import FIELDS
-from shared.definitions.file import read_file
-from shared.definitions.tick import PUNCTUAL
-from shared.job_types import Catalogue
-from shared.queue.workers import SILENCE_SECONDS
-from shared.schedule import Times, rendered, zone_named
-from shared.settings import Settings
-from tests.definitions.making import ADMIN, CATALOGUE, kept
-from tests.processes import ROOT
+from rowcall.access import api_keys
+from rowcall.base import database
+from rowcall.base.settings import Settings
+from rowcall.cli import main
+from rowcall.definitions import Content, apply_code, apply_file, checked, preview, told
+from rowcall.definitions.content_schema import FIELDS
+from rowcall.definitions.file import read_file
+from rowcall.definitions.tick import PUNCTUAL
+from rowcall.job_types import Catalogue
+from rowcall.queue.workers import SILENCE_SECONDS
+from rowcall.schedule import Times, rendered, zone_named
+from rowcall_api.app import create_app
+from tests.definitions.making import CATALOGUE, OPERATOR, kept
+from tests.support.processes import ROOT
 
 PAGE = (ROOT / "docs" / "schedules.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -75,7 +77,7 @@ def written(folder: Path, language: str) -> Path:
 def test_the_files_say_the_same_and_are_accepted(connection: database.PgConnection, tmp_path: Path) -> None:
     toml, yaml = written(tmp_path, "toml"), written(tmp_path, "yaml")
     assert read_file(toml) == read_file(yaml)
-    assert {one.kind for one in apply_file(connection, toml, CATALOGUE, ADMIN)} == {"created"}
+    assert {one.kind for one in apply_file(connection, toml, CATALOGUE, OPERATOR)} == {"created"}
 
 
 def test_the_readmes_example_is_accepted(tmp_path: Path) -> None:
@@ -91,7 +93,7 @@ def test_the_code_is_accepted(
     [text] = blocks("python")
     (tmp_path / "of_the_page.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    [made] = apply_code(connection, Catalogue(importlib.import_module("of_the_page")), ADMIN)
+    [made] = apply_code(connection, Catalogue(importlib.import_module("of_the_page")), OPERATOR)
     assert (made.name, made.kind) == ("monthly-stocktake", "created")
 
 
@@ -113,7 +115,7 @@ def test_the_commands_do_what_they_are_told(
     for arguments in of_the_page:
         monkeypatch.setattr(sys, "argv", ["rowcall", *arguments])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         assert ended.value.code in (0, None), capsys.readouterr().err
     assert len(of_the_page) > 10
 
@@ -129,7 +131,7 @@ def app(fresh_url: str) -> Iterator[flask.Flask]:
 
 def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:
     with database.transaction(fresh_url) as connection:
-        key = api_keys.create_key(connection, "page", ["operate", "read"], ADMIN)
+        key = api_keys.create_key(connection, "page", ["operate", "read"], OPERATOR)
     statuses = []
     for arguments in commands("curl"):
         [url] = [argument for argument in arguments if argument.startswith("http://127.0.0.1:8000/")]
@@ -221,5 +223,5 @@ def test_a_silent_cron_shows_as_the_page_says(app: flask.Flask, fresh_url: str) 
     since = json.loads(text)["since"]
     with database.transaction(fresh_url) as connection:
         kept(connection)
-        database.fetch_all(connection, "UPDATE schedule_ticks SET ticked_at = %(since)s", {"since": since})
+        database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = %(since)s", {"since": since})
     assert app.test_client().get("/readyz").json == json.loads(text)

@@ -6,24 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared import database
-from shared.database import PgConnection, fetch_all
-from shared.definitions.store import OCCURRENCES
-from shared.definitions.tick import COLUMNS, DUE, LIVE, NEXT_DUE, OCCUR
-from tests.plans import looked_at, plan
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.definitions.store import OCCURRENCES
+from rowcall.definitions.tick import COLUMNS, DUE, LIVE, NEXT_DUE, OCCUR
+from tests.support.plans import looked_at, plan
 
 MANY = 50_000
 
 FILL = f"""
-INSERT INTO job_definitions (name, job_type, schedule, next_run_at)
+INSERT INTO rowcall.job_definitions (name, job_type, schedule, next_run_at)
 SELECT 'd' || number, 'noop', '@daily', now() + (number - 3) * interval '1 minute'
 FROM generate_series(1, 5000) AS number;
-INSERT INTO job_runs (job_type, status, finished_at, attempts, definition_id, scheduled_for)
+INSERT INTO rowcall.job_runs (job_type, status, finished_at, attempts, definition_id, scheduled_for)
 SELECT 'noop', 'succeeded', now(), 1, 1, now() - number * interval '1 hour'
 FROM generate_series(1, {MANY}) AS number;
-INSERT INTO schedule_occurrences (definition_id, nominal_at, outcome, revision)
+INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, revision)
 SELECT 1, now() - number * interval '1 hour', 'missed', 1 FROM generate_series(1, {MANY}) AS number;
-INSERT INTO job_runs (job_type, definition_id, scheduled_for) VALUES ('noop', 1, now());
+INSERT INTO rowcall.job_runs (job_type, definition_id, scheduled_for) VALUES ('noop', 1, now());
 """
 
 
@@ -32,7 +32,7 @@ def filled(module_url: str) -> Iterator[PgConnection]:
     connection = database.connect(module_url)
     connection.autocommit = True
     fetch_all(connection, FILL)
-    fetch_all(connection, "VACUUM (ANALYZE) job_runs, job_definitions, schedule_occurrences")
+    fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs, job_definitions, schedule_occurrences")
     yield connection
     connection.close()
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from shared.database import PgConnection, Row, fetch_all, fetch_value
-from shared.definitions import Ticked, last_tick, pause, resume, tick
-from shared.job_types import Catalogue, JobType, catalogue
-from shared.job_types.builtin import AnyPayload
-from shared.queue import enqueue
-from shared.schedule import Outcome
-from shared.status import LIVE, Status
-from tests.definitions.keeping import ADMIN, asleep_since, kept, move, next_of, now_is, occurred, runs_of
-from tests.making import run_in
+from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
+from rowcall.definitions import Ticked, last_tick, pause, resume, tick
+from rowcall.job_types import Catalogue, JobType, catalogue
+from rowcall.job_types.builtin import AnyPayload
+from rowcall.queue import enqueue
+from rowcall.schedule import Outcome
+from rowcall.status import LIVE, Status
+from tests.definitions.keeping import OPERATOR, asleep_since, kept, move, next_of, now_is, occurred, runs_of
+from tests.support.making import run_in
 
 HOUR = timedelta(hours=1)
 BOUND = 500
@@ -153,19 +153,19 @@ def test_the_latest_is_the_latest_of_all_also_where_the_bound_cuts(connection: P
 
 def test_while_it_is_paused_its_times_are_written_down_as_skipped(connection: PgConnection) -> None:
     row = kept(connection, schedule="* * * * *")
-    pause(connection, row["name"], catalogue(), ADMIN)
+    pause(connection, row["name"], catalogue(), OPERATOR)
     asleep_since(connection, row, "3 minutes")
     ticked(connection)
     assert outcomes(connection, row) == {"skipped": 3}
-    resume(connection, row["name"], catalogue(), ADMIN)
+    resume(connection, row["name"], catalogue(), OPERATOR)
     assert runs_of(connection, row) == []
 
 
 def test_a_resume_decides_what_came_in_the_pause_as_the_pause_had_it(connection: PgConnection) -> None:
     row = kept(connection, schedule="* * * * *", catch_up="all")
-    pause(connection, row["name"], catalogue(), ADMIN)
+    pause(connection, row["name"], catalogue(), OPERATOR)
     asleep_since(connection, row, "3 minutes")
-    resume(connection, row["name"], catalogue(), ADMIN)
+    resume(connection, row["name"], catalogue(), OPERATOR)
     ticked(connection)
     assert outcomes(connection, row) == {"skipped": 3}
 
@@ -173,7 +173,7 @@ def test_a_resume_decides_what_came_in_the_pause_as_the_pause_had_it(connection:
 def test_a_pause_decides_what_came_before_it_as_if_there_were_none(connection: PgConnection) -> None:
     row = kept(connection, schedule="* * * * *", catch_up="all")
     asleep_since(connection, row, "3 minutes")
-    pause(connection, row["name"], catalogue(), ADMIN)
+    pause(connection, row["name"], catalogue(), OPERATOR)
     ticked(connection)
     assert outcomes(connection, row) == {"enqueued": 3}
 
@@ -188,7 +188,7 @@ def test_a_payload_that_names_the_time_is_that_times_and_its_key_the_business_fa
         payload={"day": "{date-1}"},
     )
     move(connection, row, datetime(2026, 3, 27, 12, tzinfo=UTC))
-    fetch_all(connection, "UPDATE job_definitions SET schedule = '17 3 28-30 3 *'")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET schedule = '17 3 28-30 3 *'")
     ticked(connection, bound=3)
     told = [(run["payload"]["day"], run["idempotency_key"]) for run in runs_of(connection, row)]
     assert told == [(f"2026-03-{day}", f"cleanup:2026-03-{day}") for day in (27, 28, 29)]
@@ -203,7 +203,7 @@ def test_a_fact_that_has_a_run_already_gets_no_second_one(connection: PgConnecti
     [occurrence] = occurred(connection, row)
     assert (occurrence["outcome"], occurrence["run_id"]) == ("skipped", None)
     assert occurrence["reason"] == f"another run has the key cleanup:{day}"
-    assert fetch_value(connection, "SELECT count(*) FROM job_runs") == 1
+    assert fetch_value(connection, "SELECT count(*) FROM rowcall.job_runs") == 1
 
 
 def test_a_payload_that_is_always_the_same_runs_each_time_whatever_its_natural_key(connection: PgConnection) -> None:
@@ -217,7 +217,7 @@ def test_a_payload_that_is_always_the_same_runs_each_time_whatever_its_natural_k
 
 def test_what_its_type_refuses_by_now_is_missed_and_says_why(connection: PgConnection) -> None:
     row = kept(connection, job_type="cleanup_nightly", schedule="* * * * *", payload={"day": "2026-03-28"})
-    fetch_all(connection, 'UPDATE job_definitions SET payload = \'{"day": "someday"}\'')
+    fetch_all(connection, 'UPDATE rowcall.job_definitions SET payload = \'{"day": "someday"}\'')
     asleep_since(connection, row, "1 minute")
     ticked(connection)
     [occurrence] = occurred(connection, row)
@@ -229,7 +229,7 @@ def test_a_definition_that_cannot_be_decided_is_told_of_and_holds_up_no_other(co
     broken, whole = kept(connection, "broken"), kept(connection, "whole")
     for row in (broken, whole):
         asleep_since(connection, row, "2 hours")
-    fetch_all(connection, "UPDATE job_definitions SET time_zone = 'Mars/Olympus' WHERE name = 'broken'")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET time_zone = 'Mars/Olympus' WHERE name = 'broken'")
     done = ticked(connection)
     assert [(one.name, one.revision) for one in done.broken] == [("broken", 1)]
     assert "Mars/Olympus" in done.broken[0].error
@@ -239,9 +239,9 @@ def test_a_definition_that_cannot_be_decided_is_told_of_and_holds_up_no_other(co
 def test_a_definition_that_cannot_be_decided_can_be_mended(connection: PgConnection) -> None:
     row = kept(connection, "broken")
     asleep_since(connection, row, "2 hours")
-    fetch_all(connection, "UPDATE job_definitions SET time_zone = 'Mars/Olympus' WHERE name = 'broken'")
-    pause(connection, "broken", catalogue(), ADMIN)
-    resume(connection, "broken", catalogue(), ADMIN)
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET time_zone = 'Mars/Olympus' WHERE name = 'broken'")
+    pause(connection, "broken", catalogue(), OPERATOR)
+    resume(connection, "broken", catalogue(), OPERATOR)
     mended = kept(connection, "broken")
     assert (mended["time_zone"], mended["revision"], mended["paused_at"]) == ("UTC", 2, None)
     assert ticked(connection).broken == []
@@ -254,7 +254,7 @@ def test_a_types_own_code_that_fails_holds_up_no_other_definition(connection: Pg
         working=JobType("working", schema=AnyPayload),
     )
     rows = [kept(connection, name, payload={"at": "{time}"}) for name in ("failing", "working")]
-    fetch_all(connection, "UPDATE job_definitions SET job_type = name")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET job_type = name")
     for row in rows:
         asleep_since(connection, row, "2 hours")
     done = tick(connection, "worker-1", Catalogue(module), BOUND)
@@ -264,7 +264,7 @@ def test_a_types_own_code_that_fails_holds_up_no_other_definition(connection: Pg
 
 def test_a_type_that_is_not_known_here_is_left_to_who_knows_it(connection: PgConnection) -> None:
     row = kept(connection)
-    fetch_all(connection, "UPDATE job_definitions SET job_type = 'of_a_newer_version'")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET job_type = 'of_a_newer_version'")
     first = asleep_since(connection, row, "2 hours")
     done = ticked(connection)
     assert (sum(done.decided.values()), done.broken) == (0, [])
@@ -280,7 +280,7 @@ def test_a_definition_without_schedule_is_never_due(connection: PgConnection) ->
 def test_a_definition_whose_schedule_was_taken_away_is_due_no_more(connection: PgConnection) -> None:
     row = kept(connection, schedule="* * * * *")
     asleep_since(connection, row, "1 minute")
-    fetch_all(connection, "UPDATE job_definitions SET schedule = NULL")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET schedule = NULL")
     ticked(connection)
     assert next_of(connection, row) is None
 
@@ -290,7 +290,7 @@ def test_what_was_decided_once_stays_as_it_was_also_when_the_clock_goes_back(con
     asleep_since(connection, row, "5 minutes")
     ticked(connection)
     before = occurred(connection, row)
-    fetch_all(connection, "UPDATE job_definitions SET catch_up = 'all', overlap = 'allow'")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET catch_up = 'all', overlap = 'allow'")
     asleep_since(connection, row, "5 minutes")
     ticked(connection)
     assert occurred(connection, row) == before
@@ -308,12 +308,12 @@ def test_a_tick_tells_when_the_next_time_comes(connection: PgConnection) -> None
 
 
 def test_each_tick_is_a_sign_of_life_and_the_first_after_a_silence_says_since_when(connection: PgConnection) -> None:
-    fetch_all(connection, "UPDATE schedule_ticks SET ticked_at = now() - interval '1 minute', worker = NULL")
+    fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 minute', worker = NULL")
     assert ticked(connection).slept_since is None
     last = last_tick(connection)
     assert (last["ticked_at"], last["worker"]) == (now_is(connection), "worker-1")
     [silent] = fetch_all(
-        connection, "UPDATE schedule_ticks SET ticked_at = now() - interval '1 hour' RETURNING ticked_at AS at"
+        connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour' RETURNING ticked_at AS at"
     )
     assert ticked(connection).slept_since == silent["at"]
 
@@ -322,9 +322,9 @@ def test_an_idle_tick_writes_nothing_for_ten_seconds(connection: PgConnection) -
     ticked(connection)
 
     def written() -> Any:
-        return fetch_value(connection, "SELECT xmin::text || ctid::text FROM schedule_ticks")
+        return fetch_value(connection, "SELECT xmin::text || ctid::text FROM rowcall.schedule_ticks")
 
-    fetch_all(connection, "UPDATE schedule_ticks SET ticked_at = now() - interval '9 seconds'")
+    fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '9 seconds'")
     before = written()
     ticked(connection)
     assert written() == before

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from psycopg2.errors import LockNotAvailable
 
-from shared import database, effects
-from shared.database import PgConnection, fetch_all, fetch_one
-from shared.effects import KINDS, Decision, Effect, Lease, Policy
-from shared.errors import Declined, EffectInvalid, GatewayError, LeaseLost, OutcomeUnknown, Refused, Unavailable
-from shared.status import Status
-from tests.making import WORKER, run_in
-from worker.effect import Ledger
+from rowcall import effects
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all, fetch_one
+from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost, OutcomeUnknown, Refused, Unavailable
+from rowcall.effects import KINDS, Decision, Effect, Lease, Policy
+from rowcall.status import Status
+from rowcall_worker.attempt.effects import Ledger
+from tests.support.making import WORKER, run_in
 
 MAIL, PAYMENT, WEBHOOK = KINDS["sent_emails"], KINDS["payments"], KINDS["delivered_webhooks"]
 KEYS = {
@@ -41,7 +42,7 @@ def lease_of(connection: PgConnection) -> Lease:
 
 def next_attempt(connection: PgConnection, lease: Lease) -> Lease:
     """The same run under its next lease."""
-    fetch_all(connection, "UPDATE job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
+    fetch_all(connection, "UPDATE rowcall.job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
     return Lease(lease.worker, lease.run_id, lease.lease_no + 1)
 
 
@@ -50,7 +51,7 @@ def begun(connection: PgConnection, lease: Lease, kind: effects.Kind = MAIL, **m
 
 
 def stored(connection: PgConnection, kind: effects.Kind = MAIL) -> dict[str, Any]:
-    row = fetch_one(connection, f"SELECT * FROM {kind.name}")
+    row = fetch_one(connection, f"SELECT * FROM rowcall.{kind.name}")
     assert row is not None
     return row
 
@@ -91,7 +92,7 @@ def stale(connection: PgConnection, lease: Lease, how: str) -> Lease:
         return Lease("worker-2", lease.run_id, lease.lease_no)
     fetch_all(
         connection,
-        "UPDATE job_runs SET status = 'failed', locked_by = NULL, locked_until = NULL WHERE id = %(id)s",
+        "UPDATE rowcall.job_runs SET status = 'failed', locked_by = NULL, locked_until = NULL WHERE id = %(id)s",
         {"id": lease.run_id},
     )
     return lease
@@ -101,7 +102,7 @@ def stale(connection: PgConnection, lease: Lease, how: str) -> Lease:
 def test_a_stale_lease_begins_nothing(connection: PgConnection, lease: Lease, how: str) -> None:
     with pytest.raises(LeaseLost):
         begun(connection, stale(connection, lease, how))
-    assert fetch_all(connection, "SELECT * FROM sent_emails") == []
+    assert fetch_all(connection, "SELECT * FROM rowcall.sent_emails") == []
 
 
 @pytest.mark.parametrize("how", STALE)
@@ -124,7 +125,9 @@ def test_an_effect_that_another_attempt_took_over_is_not_settled_by_the_first(
     _, effect = begun(connection, lease, WEBHOOK)
     later = next_attempt(connection, lease)
     assert begun(connection, later, WEBHOOK)[0] is Decision.PERFORM
-    fetch_all(connection, "UPDATE job_runs SET lease_no = %(n)s WHERE id = %(id)s", {"n": 3, "id": lease.run_id})
+    fetch_all(
+        connection, "UPDATE rowcall.job_runs SET lease_no = %(n)s WHERE id = %(id)s", {"n": 3, "id": lease.run_id}
+    )
     with pytest.raises(LeaseLost):
         effects.applied(connection, lease, effect, "ref", {})
 
@@ -169,17 +172,17 @@ def test_a_payment_is_not_repeated_when_the_provider_may_have_forgotten_the_key(
     connection: PgConnection, lease: Lease
 ) -> None:
     begun(connection, lease, PAYMENT, horizon=HOUR)
-    fetch_all(connection, "UPDATE payments SET intent_at = now() - interval '61 minutes'")
+    fetch_all(connection, "UPDATE rowcall.payments SET intent_at = now() - interval '61 minutes'")
     decision, effect = begun(connection, next_attempt(connection, lease), PAYMENT, horizon=HOUR)
     assert (decision, effect.state) == (Decision.AMBIGUOUS, "unknown")
 
 
 def test_the_horizon_counts_from_the_first_try(connection: PgConnection, lease: Lease) -> None:
     begun(connection, lease, PAYMENT, horizon=HOUR)
-    fetch_all(connection, "UPDATE payments SET intent_at = now() - interval '59 minutes'")
+    fetch_all(connection, "UPDATE rowcall.payments SET intent_at = now() - interval '59 minutes'")
     lease = next_attempt(connection, lease)
     assert begun(connection, lease, PAYMENT, horizon=HOUR)[0] is Decision.PERFORM
-    fetch_all(connection, "UPDATE payments SET intent_at = intent_at - interval '2 minutes'")
+    fetch_all(connection, "UPDATE rowcall.payments SET intent_at = intent_at - interval '2 minutes'")
     assert begun(connection, next_attempt(connection, lease), PAYMENT, horizon=HOUR)[0] is Decision.AMBIGUOUS
 
 
@@ -318,7 +321,7 @@ def test_a_lease_cannot_end_between_an_intent_and_its_commit(fresh_url: str) -> 
         begun(one, lease)
         fetch_all(other, "SET LOCAL lock_timeout = 100")
         with pytest.raises(LockNotAvailable):
-            fetch_all(other, "UPDATE job_runs SET lease_no = lease_no + 1")
+            fetch_all(other, "UPDATE rowcall.job_runs SET lease_no = lease_no + 1")
 
 
 def test_an_effect_of_the_runs_own_transaction_is_written_once(connection: PgConnection, lease: Lease) -> None:

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from shared import database
-from shared.database import LARGEST_ID, PgConnection
-from shared.effects import KINDS
-from shared.effects.lists import COUNT_UNKNOWN, page_sql
-from tests.plans import looked_at, plan
+from rowcall.base import database
+from rowcall.base.database import LARGEST_ID, PgConnection
+from rowcall.effects import KINDS
+from rowcall.effects.lists import COUNT_UNKNOWN, page_sql
+from tests.support.plans import looked_at, plan
 
 MANY = 100_000
 LIMIT = 50
 
 # Mails are applied, as in life.  Of the charges all were refused since the few of which nobody knows.
 FILL = f"""
-INSERT INTO sent_emails (idempotency_key, run_id, lease_no, content_hash, state, applied_at)
+INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state, applied_at)
 SELECT 'mail:' || number, number / 10, 1, '', 'applied', now() FROM generate_series(1, {MANY}) AS number;
-INSERT INTO payments (idempotency_key, run_id, lease_no, content_hash, state)
+INSERT INTO rowcall.payments (idempotency_key, run_id, lease_no, content_hash, state)
 SELECT 'charge:' || number, number, 1, '', CASE WHEN number <= 20 THEN 'unknown' ELSE 'refused' END
 FROM generate_series(1, {MANY}) AS number
 """
@@ -30,7 +30,7 @@ def filled(module_url: str) -> Iterator[PgConnection]:
     connection = database.connect(module_url)
     connection.autocommit = True
     database.fetch_all(connection, FILL)
-    database.fetch_all(connection, "VACUUM (ANALYZE) sent_emails, payments")
+    database.fetch_all(connection, "VACUUM (ANALYZE) rowcall.sent_emails, payments")
     yield connection
     connection.close()
 
@@ -60,5 +60,5 @@ def test_a_page_looks_at_little_more_than_it_shows(
 
 
 def test_counting_what_waits_for_an_operator_looks_at_what_is_counted(filled: PgConnection) -> None:
-    database.fetch_all(filled, "UPDATE payments SET state = 'unknown' WHERE id %% 10 = 0", {})
+    database.fetch_all(filled, "UPDATE rowcall.payments SET state = 'unknown' WHERE id %% 10 = 0", {})
     assert looked_at(plan(filled, COUNT_UNKNOWN, {}), "payments") == 1000

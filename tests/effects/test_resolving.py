@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from shared import effects
-from shared.audit import Admin
-from shared.database import PgConnection, fetch_all
-from shared.effects import KINDS, Decision, Effect, Lease
-from shared.errors import EffectInvalid
-from shared.status import Status
-from tests.making import WORKER, run_in
+from rowcall import effects
+from rowcall.access.audit import Operator
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.errors import EffectInvalid
+from rowcall.effects import KINDS, Decision, Effect, Lease
+from rowcall.status import Status
+from tests.support.making import WORKER, run_in
 
-ADMIN = Admin("a test")
+OPERATOR = Operator("a test")
 MAIL = KINDS["sent_emails"]
 
 
@@ -24,7 +24,7 @@ def begun(connection: PgConnection, key: str = "welcome:1") -> tuple[Lease, Effe
 
 def again(connection: PgConnection, lease: Lease, key: str = "welcome:1") -> Decision:
     """What the run's next attempt is told."""
-    fetch_all(connection, "UPDATE job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
+    fetch_all(connection, "UPDATE rowcall.job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
     later = Lease(lease.worker, lease.run_id, lease.lease_no + 1)
     return effects.begin(connection, later, MAIL, {"idempotency_key": key}, {})[0]
 
@@ -37,50 +37,50 @@ def unknown(connection: PgConnection) -> tuple[Lease, Effect]:
 
 def test_a_reference_that_an_operator_gives_is_made_storable(connection: PgConnection) -> None:
     _, effect = unknown(connection)
-    assert effects.resolve(connection, MAIL.name, effect.id, True, ADMIN, "mail \udcff5")["reference"] == "mail ?5"
+    assert effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "mail \udcff5")["reference"] == "mail ?5"
 
 
 def test_what_happened_is_never_done_again(connection: PgConnection) -> None:
     lease, effect = unknown(connection)
-    row = effects.resolve(connection, MAIL.name, effect.id, True, ADMIN, "found in the log of the mail server")
+    row = effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "found in the log of the mail server")
     assert (row["state"], row["reference"]) == ("applied", "found in the log of the mail server")
     assert again(connection, lease) is Decision.DONE
 
 
 def test_what_did_not_happen_is_done_by_the_runs_next_attempt(connection: PgConnection) -> None:
     lease, effect = unknown(connection)
-    assert effects.resolve(connection, MAIL.name, effect.id, False, ADMIN)["state"] == "refused"
+    assert effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)["state"] == "refused"
     assert again(connection, lease) is Decision.PERFORM
 
 
 def test_an_intent_whose_run_will_not_come_back_can_be_settled_too(connection: PgConnection) -> None:
     lease, effect = begun(connection)
     with pytest.raises(EffectInvalid, match=f"run {lease.run_id} is at effect {effect.id} of sent_emails just now"):
-        effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)
+        effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
     fetch_all(
         connection,
-        "UPDATE job_runs SET status = 'cancelled', locked_by = NULL, locked_until = NULL, finished_at = now()",
+        "UPDATE rowcall.job_runs SET status = 'cancelled', locked_by = NULL, locked_until = NULL, finished_at = now()",
     )
-    assert effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)["state"] == "applied"
+    assert effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)["state"] == "applied"
 
 
 def test_what_is_settled_cannot_be_settled_otherwise(connection: PgConnection) -> None:
     _, effect = unknown(connection)
-    effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)
+    effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
     with pytest.raises(EffectInvalid, match="is applied: there is nothing to resolve"):
-        effects.resolve(connection, MAIL.name, effect.id, False, ADMIN)
+        effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)
 
 
 @pytest.mark.parametrize("effect_id", [0, -1, 999_999, 2**63])
 def test_an_effect_that_is_not_there_is_named(connection: PgConnection, effect_id: int) -> None:
     with pytest.raises(EffectInvalid, match=f"there is no effect {effect_id} of sent_emails"):
-        effects.resolve(connection, MAIL.name, effect_id, True, ADMIN)
+        effects.resolve(connection, MAIL.name, effect_id, True, OPERATOR)
 
 
 def test_every_word_of_an_operator_is_audited_with_before_and_after(connection: PgConnection) -> None:
     _, effect = unknown(connection)
-    effects.resolve(connection, MAIL.name, effect.id, True, ADMIN)
-    [row] = fetch_all(connection, "SELECT * FROM audit_log WHERE subject = 'effect'")
+    effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
+    [row] = fetch_all(connection, "SELECT * FROM rowcall.audit_log WHERE subject = 'effect'")
     assert (row["who"], row["action"], row["subject_id"]) == ("a test", "resolve", effect.id)
     assert (row["before"]["kind"], row["before"]["state"], row["after"]["state"]) == (
         "sent_emails",

@@ -15,27 +15,28 @@ from pathlib import Path
 import flask
 import pytest
 
-from api.app import create_app
-from api.serving import end_silence, is_no_silence
-from migrations.migrate import migrate
-from shared import api_keys, database
-from shared.audit import Admin
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall_api.app import create_app
+from rowcall_api.http.server import end_silence, is_no_silence
+from rowcall_migrations.migrate import migrate
 from tests.api.serving import JSON, Server, request, send, served
-from tests.gate import Gate, gate
-from tests.processes import wait_until
-from tests.server import own_server
+from tests.support.gate import Gate, gate
+from tests.support.processes import wait_until
+from tests.support.server import own_server
 
 NOOP = json.dumps({"job_type": "noop", "payload": {"hello": "world"}}).encode()
 
 
 def key_on(url: str) -> str:
     with database.transaction(url) as connection:
-        return api_keys.create_key(connection, "faults", ["enqueue", "read"], Admin("tests"))
+        return api_keys.create_key(connection, "faults", ["enqueue", "read"], Operator("tests"))
 
 
 def runs_on(url: str, idempotency_key: str) -> int:
     """How many runs there are under this key, or one of this name with anything behind it."""
-    sql = "SELECT count(*) FROM job_runs WHERE idempotency_key LIKE %(key)s || '%%'"
+    sql = "SELECT count(*) FROM rowcall.job_runs WHERE idempotency_key LIKE %(key)s || '%%'"
     with database.transaction(url) as connection:
         found: int = database.fetch_value(connection, sql, {"key": idempotency_key})
     return found

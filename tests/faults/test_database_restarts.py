@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from migrations.migrate import migrate
-from shared.lineage import own_command
-from tests.processes import rowcall, wait_until
-from tests.server import own_server
-from tests.shop import Shop
+from rowcall.base.child_processes import own_command
+from rowcall_migrations.migrate import migrate
+from tests.support.processes import rowcall, wait_until
+from tests.support.server import own_server
+from tests.support.shop import Shop
 
 # Each batch of orders is asked for until that is acknowledged, as a careful client would; its keys make that harmless.
 BATCH = 2
@@ -21,7 +21,7 @@ ASK_ON = f"""
 import itertools, os, time
 import psycopg2
 from shared import database, queue
-from shared.errors import DatabaseUnreachable
+from rowcall.base.errors import DatabaseUnreachable
 
 def ask(batch):
     try:
@@ -71,7 +71,7 @@ def test_ten_restarts_under_load_lose_no_run_and_double_none(environment: dict[s
         orders = [row["order_id"] for row in shop.sql("SELECT order_id FROM shipments ORDER BY order_id")]
         # One batch more may have been committed whose acknowledgement was never heard.
         assert orders in (list(range(batches * BATCH)), list(range((batches + 1) * BATCH)))
-        assert shop.sql("SELECT DISTINCT status FROM job_runs") == [{"status": "succeeded"}]
+        assert shop.sql("SELECT DISTINCT status FROM rowcall.job_runs") == [{"status": "succeeded"}]
         for log in tmp_path.glob("*worker.log"):
             assert '"database lost"' in log.read_text()
 

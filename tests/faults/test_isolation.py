@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from shared import database, queue
-from shared.audit import Admin
-from tests.processes import freeze, living_with, rowcall, start, wait_until
-from tests.shop import Shop
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from tests.support.processes import freeze, living_with, rowcall, start, wait_until
+from tests.support.shop import Shop
 
 Row = dict[str, Any]
 
@@ -48,7 +49,7 @@ def worker(own_shop: Shop) -> Iterator[subprocess.Popen[str]]:
 
 
 def attempts(shop: Shop, run_id: int) -> list[Row]:
-    return shop.sql("SELECT * FROM job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no", run_id=run_id)
+    return shop.sql("SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no", run_id=run_id)
 
 
 def child_of(shop: Shop, run_id: int) -> int:
@@ -79,8 +80,12 @@ def processes(shop: Shop) -> dict[int, str]:
 
 def nursery_of(shop: Shop, child: int) -> int:
     """The process that made the child."""
-    [nursery] = [pid for pid, command in processes(shop).items() if "worker.nursery" in command and pid != child]
-    return nursery
+    [fork_server] = [
+        pid
+        for pid, command in processes(shop).items()
+        if "rowcall_worker.isolation.fork_server" in command and pid != child
+    ]
+    return fork_server
 
 
 def test_an_isolated_handlers_answer_is_the_runs_result(shop: Shop) -> None:
@@ -126,7 +131,7 @@ def test_a_child_that_dies_by_a_signal_costs_an_attempt_and_harms_nobody_else(sh
     assert shop.row(beside)["status"] == "running"
     assert shop.row(beside)["attempts"] == 1
     with database.transaction(shop.url) as connection:
-        queue.ask_to_cancel(connection, beside, Admin("a test"))
+        queue.ask_to_cancel(connection, beside, Operator("a test"))
 
 
 def test_where_a_fatal_signal_struck_is_kept_as_the_stack(shop: Shop) -> None:
@@ -166,14 +171,14 @@ def test_what_a_child_says_of_its_progress_can_be_seen_while_it_works(shop: Shop
     assert shop.row(run_id)["progress"] == {"share": 0.5, "note": str(child)}
     assert not gone(child)
     with database.transaction(shop.url) as connection:
-        queue.ask_to_cancel(connection, run_id, Admin("a test"))
+        queue.ask_to_cancel(connection, run_id, Operator("a test"))
 
 
 def test_an_admin_who_asks_to_cancel_is_obeyed_inside_the_child(shop: Shop) -> None:
     run_id = shop.ask("shop_isolated", ends="work")
     child = child_of(shop, run_id)
     with database.transaction(shop.url) as connection:
-        queue.ask_to_cancel(connection, run_id, Admin("a test"))
+        queue.ask_to_cancel(connection, run_id, Operator("a test"))
     shop.wait(run_id, "cancelled")
     assert gone(child)
 
@@ -182,7 +187,7 @@ def test_a_child_that_was_cancelled_by_force_is_killed(shop: Shop) -> None:
     run_id = shop.ask("shop_isolated", ends="hang")
     child = child_of(shop, run_id)
     with database.transaction(shop.url) as connection:
-        queue.force_cancel(connection, run_id, 1, Admin("a test"))
+        queue.force_cancel(connection, run_id, 1, Operator("a test"))
     wait_until(lambda: gone(child), "the child is gone")
     assert [attempt["outcome"] for attempt in attempts(shop, run_id)] == ["force cancel"]
 
@@ -190,7 +195,7 @@ def test_a_child_that_was_cancelled_by_force_is_killed(shop: Shop) -> None:
 def test_a_child_whose_lease_is_lost_is_killed_and_nothing_is_written(shop: Shop) -> None:
     run_id = shop.ask("shop_isolated", ends="hang")
     child = child_of(shop, run_id)
-    shop.sql("UPDATE job_runs SET lease_no = 2, locked_by = 'another' WHERE id = %(run_id)s", run_id=run_id)
+    shop.sql("UPDATE rowcall.job_runs SET lease_no = 2, locked_by = 'another' WHERE id = %(run_id)s", run_id=run_id)
     another = shop.row(run_id)
     wait_until(lambda: gone(child), "the child is gone")
     # By then the worker has dropped the old lease's outcome as well.
@@ -202,13 +207,13 @@ def test_a_child_whose_lease_is_lost_is_killed_and_nothing_is_written(shop: Shop
 def test_work_in_the_runs_own_transaction_is_committed_with_its_success(shop: Shop) -> None:
     run = shop.wait(shop.ask("shop_isolated_book", order_id=7), "succeeded")
     assert run["result"] == {"booked": 7}
-    assert shop.sql("SELECT name FROM cache_entries WHERE name = 'booked:7'")
+    assert shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:7'")
 
 
 def test_work_in_a_transaction_that_the_child_does_not_live_to_commit_is_rolled_back(shop: Shop) -> None:
     run = shop.wait(shop.ask("shop_isolated_book", order_id=8, ends="killed"), "failed")
     assert run["error_type"] == "SIGKILL"
-    assert not shop.sql("SELECT name FROM cache_entries WHERE name = 'booked:8'")
+    assert not shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:8'")
 
 
 def test_what_a_child_has_started_ends_with_it(shop: Shop) -> None:
@@ -233,7 +238,7 @@ def test_a_signal_to_all_processes_ends_no_child_before_the_worker_does(shop: Sh
         os.kill(pid, signal.SIGINT)
         os.kill(pid, signal.SIGTERM)
     with database.transaction(shop.url) as connection:
-        queue.ask_to_cancel(connection, run_id, Admin("a test"))
+        queue.ask_to_cancel(connection, run_id, Operator("a test"))
     assert shop.wait(run_id, "cancelled")["attempts"] == 1
     assert gone(child)
 

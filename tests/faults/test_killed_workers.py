@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.gate import Gate, gate
-from tests.processes import freeze, rowcall, running, start
-from tests.shop import Shop, kill
+from tests.support.gate import Gate, gate
+from tests.support.processes import freeze, rowcall, running, start
+from tests.support.shop import Shop, kill
 
 
 @pytest.fixture
@@ -84,7 +84,8 @@ def before_success(shop: Shop, runs: Mapping[str, int]) -> dict[str, list[str]]:
         ), name
         found[name] = unsuccessful
     [shipped] = shop.sql(
-        "SELECT (SELECT count(*) FROM shipments) = (SELECT count(*) FROM job_runs WHERE job_type = 'shop_ship') AS once"
+        "SELECT (SELECT count(*) FROM shipments) ="
+        " (SELECT count(*) FROM rowcall.job_runs WHERE job_type = 'shop_ship') AS once"
     )
     assert shipped["once"]
     return found
@@ -176,12 +177,12 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_nothing_is_lost_or_double
         shop.wait_for_the_server()
         shop.leases_run_out()
     take_over(shop)
-    assert shop.sql("SELECT DISTINCT status, attempts = lease_no AS counted FROM job_runs") == [
+    assert shop.sql("SELECT DISTINCT status, attempts = lease_no AS counted FROM rowcall.job_runs") == [
         {"status": "succeeded", "counted": True}
     ]
     assert shop.sql("SELECT order_id FROM shipments ORDER BY order_id") == [{"order_id": n} for n in range(orders)]
-    [lost] = shop.sql("SELECT sum(attempts - 1) AS attempts FROM job_runs")
-    [kept] = shop.sql("SELECT count(*) AS attempts FROM job_attempts WHERE outcome = 'expire'")
+    [lost] = shop.sql("SELECT sum(attempts - 1) AS attempts FROM rowcall.job_runs")
+    [kept] = shop.sql("SELECT count(*) AS attempts FROM rowcall.job_attempts WHERE outcome = 'expire'")
     assert lost == kept
 
 
@@ -209,6 +210,6 @@ def test_a_run_that_kills_every_worker_is_dead_after_its_attempts_and_the_others
     run = shop.row(deadly)
     assert (run["status"], run["attempts"], run["lease_no"], run["error_type"]) == ("dead", 3, 3, "LeaseExpired")
     assert shop.unsuccessful(deadly) == ["expire"] * 3
-    assert shop.sql("SELECT DISTINCT status FROM job_runs WHERE id = ANY(%(others)s)", others=others) == [
+    assert shop.sql("SELECT DISTINCT status FROM rowcall.job_runs WHERE id = ANY(%(others)s)", others=others) == [
         {"status": "succeeded"}
     ]

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from shared import database, queue
-from shared.audit import Admin
-from tests.gate import gate
-from tests.processes import freeze, read_until, rowcall, running, wait_until
-from tests.shop import Shop
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from tests.support.gate import gate
+from tests.support.processes import freeze, read_until, rowcall, running, wait_until
+from tests.support.shop import Shop
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_worker_that_was_frozen_between_claim_and_handler_does_not_begin_what_
             freeze(frozen)
             barred.open()
             wait_until(
-                lambda: shop.sql("SELECT id FROM job_runs WHERE locked_until < now()"),
+                lambda: shop.sql("SELECT id FROM rowcall.job_runs WHERE locked_until < now()"),
                 "the frozen worker's lease is over",
             )
             shop.open_door(run_id, lease_no=2)
@@ -102,8 +103,8 @@ def test_a_failure_from_before_cancel_and_retry_ends_nothing_of_the_runs_new_lif
     shop.wait_for_knock(run_id)
     before = shop.row(run_id)
     with database.transaction(shop.url) as connection:
-        queue.force_cancel(connection, run_id, 1, Admin("a test"))
-        queue.retry(connection, run_id, Admin("a test"))
+        queue.force_cancel(connection, run_id, 1, Operator("a test"))
+        queue.retry(connection, run_id, Operator("a test"))
     shop.wait_for_knock(run_id, lease_no=2)
     now = shop.row(run_id)
     # Everything but the number of the lease is as it was.
@@ -121,7 +122,9 @@ def test_a_lease_is_kept_for_as_long_as_the_handler_works(shop: Shop, worker: su
     run_id = shop.ask("shop_slow")
     first = shop.wait(run_id, "running")["locked_until"]
     wait_until(lambda: shop.row(run_id)["locked_until"] > first, "the lease was renewed")
-    wait_until(lambda: shop.sql("SELECT id FROM workers WHERE heartbeat_at > started_at"), "the worker was heard of")
+    wait_until(
+        lambda: shop.sql("SELECT id FROM rowcall.workers WHERE heartbeat_at > started_at"), "the worker was heard of"
+    )
 
 
 def test_an_admin_who_asks_to_cancel_is_obeyed_at_the_handlers_next_check(
@@ -130,7 +133,7 @@ def test_an_admin_who_asks_to_cancel_is_obeyed_at_the_handlers_next_check(
     run_id = shop.ask("shop_slow")
     shop.wait(run_id, "running")
     with database.transaction(shop.url) as connection:
-        queue.ask_to_cancel(connection, run_id, Admin("a test"))
+        queue.ask_to_cancel(connection, run_id, Operator("a test"))
     run = shop.wait(run_id, "cancelled")
     assert run["locked_by"] is None
 
@@ -157,7 +160,7 @@ def test_work_in_the_runs_own_transaction_is_committed_with_its_success(
 ) -> None:
     run = shop.wait(shop.ask("shop_book", order_id=7), "succeeded")
     assert run["result"] == {"booked": 7}
-    assert shop.sql("SELECT name FROM cache_entries WHERE name = 'booked:7'")
+    assert shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:7'")
 
 
 @pytest.mark.parametrize(("ends", "status"), [("badly", "failed"), ("late", "running")])
@@ -171,4 +174,4 @@ def test_work_in_the_runs_own_transaction_is_rolled_back_with_it(
         read_until(worker, "lease lost")
     run = shop.row(run_id)
     assert (run["attempts"], run["lease_no"]) == (1, 1)
-    assert not shop.sql("SELECT name FROM cache_entries WHERE name = 'booked:8'")
+    assert not shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:8'")

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from shared import database
-from shared.database import PgConnection
-from shared.queue.claim import CLAIM, Wanted
-from shared.queue.finish import BY_INDEX
-from shared.queue.prune import BEGINNING, PAGE, Retention
-from shared.status import FINAL
-from tests.gate import Gate, gate
-from tests.plans import looked_at, plan
-from tests.processes import rowcall, running, start, wait_until
-from tests.shop import Shop, kill
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.queue.claim import CLAIM, ClaimRequest
+from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.retention.prune import BEGINNING, PAGE, Retention
+from rowcall.status import FINAL
+from tests.support.gate import Gate, gate
+from tests.support.plans import looked_at, plan
+from tests.support.processes import rowcall, running, start, wait_until
+from tests.support.shop import Shop, kill
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def planning(shop: Shop) -> Iterator[PgConnection]:
 # Of ten runs six succeeded, two are dead and two were cancelled; every third has a key.
 OLD = """
 SET LOCAL session_replication_role = replica;
-INSERT INTO job_runs (
+INSERT INTO rowcall.job_runs (
     job_type, payload, result, status, attempts, lease_no, created_at, finished_at, updated_at, idempotency_key
 )
 SELECT 'shop_pack', '{"order_id": 1}', '{}',
@@ -62,7 +62,8 @@ def prune(shop: Shop, **policy: Any) -> int:
     """A run of prune_runs with this policy."""
     whole = {"keep_days": dict.fromkeys(FINAL, 100), "types": {}, "archive": False, "keep_occurrences_days": 90}
     [asked] = shop.sql(
-        "INSERT INTO job_runs (job_type, payload, queue) VALUES ('prune_runs', %(policy)s, 'maintenance') RETURNING id",
+        "INSERT INTO rowcall.job_runs (job_type, payload, queue)"
+        " VALUES ('prune_runs', %(policy)s, 'maintenance') RETURNING id",
         policy=json.dumps({**whole, **policy}),
     )
     run_id: int = asked["id"]
@@ -71,7 +72,7 @@ def prune(shop: Shop, **policy: Any) -> int:
 
 def claim_plan(planning: PgConnection) -> list[tuple[str, str | None]]:
     """The nodes of the claim's plan, and the index that each of them uses."""
-    nodes = plan(planning, BY_INDEX + CLAIM, Wanted({"noop": 60.0}, 100, ["default"]).parameters("planned"))
+    nodes = plan(planning, BY_INDEX + CLAIM, ClaimRequest({"noop": 60.0}, 100, ["default"]).parameters("planned"))
     return [(node["Node Type"], node.get("Index Name")) for node in nodes]
 
 
@@ -87,12 +88,12 @@ WAVE = 500
 PAGE_SIZE = 5000
 
 KEYS = """
-SELECT status, count(*) AS runs, count(pruned_at) AS bare FROM job_runs
+SELECT status, count(*) AS runs, count(pruned_at) AS bare FROM rowcall.job_runs
 WHERE idempotency_key IS NOT NULL GROUP BY 1 ORDER BY 1
 """
 
 OTHERS = """
-SELECT job_type, status, attempts, lease_no, count(*) FROM job_runs
+SELECT job_type, status, attempts, lease_no, count(*) FROM rowcall.job_runs
 WHERE idempotency_key IS NULL AND job_type <> 'prune_runs' GROUP BY 1, 2, 3, 4 ORDER BY 1
 """
 
@@ -103,7 +104,7 @@ def test_a_million_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost
 ) -> None:
     shop.sql(OLD, runs=MILLION)
     shop.ask_many("shop_pack", [{}], run_at="2100-01-01", created_at="2001-01-01")
-    shop.sql("INSERT INTO job_runs (job_type, status, finished_at) VALUES ('shop_clock', 'dead', now())")
+    shop.sql("INSERT INTO rowcall.job_runs (job_type, status, finished_at) VALUES ('shop_clock', 'dead', now())")
     keys = shop.sql(KEYS)
     fresh, plans, looked = shop.ask_many("noop", [{}] * WAVE), [claim_plan(planning)], []
     run_id = prune(shop, batch=PAGE_SIZE)
@@ -114,7 +115,7 @@ def test_a_million_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost
             plans.append(claim_plan(planning))
             looked.append(counted(pruning))
             shop.wait(fresh[-1], "succeeded")
-        drained = "SELECT FROM job_runs WHERE id = ANY(%(fresh)s) AND status <> 'succeeded' LIMIT 1"
+        drained = "SELECT FROM rowcall.job_runs WHERE id = ANY(%(fresh)s) AND status <> 'succeeded' LIMIT 1"
         wait_until(lambda: not shop.sql(drained, fresh=fresh), "all fresh runs have succeeded")
     plans.append(claim_plan(planning))
     assert any(0 < looked_at < MILLION for looked_at in looked), "there were fresh runs while old ones went"
@@ -149,9 +150,9 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_what_is_gone_is_in_the_ar
     shop: Shop, barred: Gate, tmp_path: Path, carried_out: bool
 ) -> None:
     shop.sql(OLD, runs=RUNS)
-    old = {row["id"] for row in shop.sql("SELECT id FROM job_runs")}
+    old = {row["id"] for row in shop.sql("SELECT id FROM rowcall.job_runs")}
     run_id = prune(shop, archive=True, batch=20)
-    shop.sql("UPDATE job_runs SET max_attempts = 100 WHERE job_type = 'prune_runs'")
+    shop.sql("UPDATE rowcall.job_runs SET max_attempts = 100 WHERE job_type = 'prune_runs'")
     for number in WRITES:
         barred.hold_write(number)
         worker = start(shop.environment, "worker", "once")
@@ -163,7 +164,7 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_what_is_gone_is_in_the_ar
             barred.turn_away()
         shop.wait_for_the_server()
         shop.leases_run_out()
-        whole = {row["id"] for row in shop.sql("SELECT id FROM job_runs WHERE pruned_at IS NULL")}
+        whole = {row["id"] for row in shop.sql("SELECT id FROM rowcall.job_runs WHERE pruned_at IS NULL")}
         assert old - whole <= set(archived(tmp_path / "archive"))
     assert rowcall(shop.environment, "worker", "once").returncode == 0
     result = shop.row(run_id)["result"]

@@ -13,15 +13,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from shared import database, definitions
-from shared.database import PgConnection, Row
-from shared.definitions import Content
-from shared.job_types import catalogue
-from tests.definitions.keeping import ADMIN, asleep_since, kept, move, next_of, occurred, runs_of
-from tests.gate import Gate, gate
-from tests.processes import rowcall, running, start, wait_until
-from tests.schedule.oracle import Oracle
-from tests.shop import Shop, kill
+from rowcall import definitions
+from rowcall.base import database
+from rowcall.base.database import PgConnection, Row
+from rowcall.definitions import Content
+from rowcall.job_types import catalogue
+from tests.core.schedule.oracle import Oracle
+from tests.definitions.keeping import OPERATOR, asleep_since, kept, move, next_of, occurred, runs_of
+from tests.support.gate import Gate, gate
+from tests.support.processes import rowcall, running, start, wait_until
+from tests.support.shop import Shop, kill
 
 # Both clock changes of each zone lie in any such time.
 DAYS = 380
@@ -56,7 +57,7 @@ def barred(shop: Shop) -> Iterator[Gate]:
 
 
 def decided(connection: PgConnection) -> int:
-    count: int = database.fetch_value(connection, "SELECT count(*) FROM schedule_occurrences")
+    count: int = database.fetch_value(connection, "SELECT count(*) FROM rowcall.schedule_occurrences")
     return count
 
 
@@ -184,4 +185,4 @@ def edit(url: str, row: Row, schedule: str) -> Row:
 def put(connection: PgConnection, row: Row, schedule: str) -> Row:
     content = definitions.told(Content.of(row)) | {"schedule": schedule}
     wanted = definitions.checked(row["name"], content, catalogue())
-    return definitions.put(connection, row["name"], wanted, catalogue(), "api", ADMIN).row
+    return definitions.put(connection, row["name"], wanted, catalogue(), "api", OPERATOR).row

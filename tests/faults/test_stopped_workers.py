@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import read_until, rowcall, start, wait_until
-from tests.shop import Shop
+from tests.support.processes import read_until, rowcall, start, wait_until
+from tests.support.shop import Shop
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_stopping_one_worker_after_another_in_the_middle_of_much_work_costs_no_a
         said, _ = worker.communicate()
         assert worker.returncode == 0, said
     assert rowcall(shop.environment, "worker", "once").returncode == 0
-    assert shop.sql("SELECT status, attempts, count(*) FROM job_runs GROUP BY 1, 2") == [
+    assert shop.sql("SELECT status, attempts, count(*) FROM rowcall.job_runs GROUP BY 1, 2") == [
         {"status": "succeeded", "attempts": 1, "count": SHIPMENTS + QUICK}
     ]
     assert shop.sql("SELECT order_id FROM shipments ORDER BY order_id") == [{"order_id": n} for n in range(SHIPMENTS)]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from shared import database
-from shared.database import Row
+from rowcall.base import database
+from rowcall.base.database import Row
 from tests.definitions.keeping import asleep_since, kept
-from tests.processes import APPS, rowcall, running, wait_until
-from tests.shop import Shop
+from tests.support.processes import APPS, rowcall, running, wait_until
+from tests.support.shop import Shop
 
 pytestmark = pytest.mark.program("faketime")
 
@@ -78,7 +78,7 @@ def test_a_worker_with_a_wrong_clock_ticks_by_the_right_one(shop: Shop, wrong: d
     assert "succeeded 3" in rowcall(wrong, "worker", "once").stdout
     [read] = shop.sql(
         "SELECT count(*) AS told, max(nominal_at) <= now() AND max(nominal_at) > now() - interval '2 minutes' AS fits"
-        " FROM schedule_occurrences WHERE outcome = 'enqueued'"
+        " FROM rowcall.schedule_occurrences WHERE outcome = 'enqueued'"
     )
     assert (read["told"], read["fits"]) == (3, True)
 
@@ -97,7 +97,8 @@ def test_workers_with_right_and_wrong_clocks_respect_each_others_leases(
             assert minutes_ahead(shop.wait(shop.ask("shop_clock"), "succeeded")) == pytest.approx(minutes, abs=10)
             assert rowcall(shop.environment, "worker", "once").stdout.startswith("claimed 0")
             assert shop.sql(
-                "SELECT DISTINCT locked_until BETWEEN now() AND now() + interval '2 minutes' AS fit FROM job_runs"
+                "SELECT DISTINCT locked_until BETWEEN now() AND now() + interval '2 minutes' AS fit"
+                " FROM rowcall.job_runs"
                 " WHERE status = 'running'"
             ) == [{"fit": True}]
             # Both files are in one folder, and both leases are a run's first.

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from shared.embedded import open_server
+from rowcall.local_postgres import open_server
 from tests.conftest import SOURCE, UNSAFE_AND_FAST
-from tests.mutants.copies import NONSENSE, Copies, Verdict
+from tests.mutants.copies import NONSENSE, AttemptError, Copies
 from tests.mutants.listed import MUTANTS, QUEUE
 from tests.mutants.mutant import Mutant
 
@@ -65,7 +65,7 @@ def tests_for(mutant: Mutant | None, model_only: bool) -> tuple[str, ...]:
     return (*sorted(SENTENCES, key=lambda name: Path(name).stem != f"test_{own}"), MODEL)
 
 
-def shown(mutant: Mutant, verdict: Verdict) -> bool:
+def shown(mutant: Mutant, verdict: AttemptError) -> bool:
     """Print one line; whether the mutant was caught, and was worth catching."""
     if verdict.test is None:
         who = "SURVIVED"
@@ -73,9 +73,8 @@ def shown(mutant: Mutant, verdict: Verdict) -> bool:
         who = f"NONSENSE: {verdict.reason}"
     else:
         who = verdict.test.removeprefix(FOLDER)
-    click.echo(
-        f"{mutant.file.removeprefix(QUEUE).removeprefix('shared/'):11} {mutant.name:58} {verdict.seconds:5.1f} s  {who}"
-    )
+    file = mutant.file.removeprefix(QUEUE).removeprefix("shared/rowcall/")
+    click.echo(f"{file:11} {mutant.name:58} {verdict.seconds:5.1f} s  {who}")
     return verdict.test is not None and not NONSENSE.search(verdict.reason)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.mutants.mutant import ROOT, Mutant
 
-COPIED = ("api", "worker", "shared", "migrations", "tests", "pyproject.toml")
+COPIED = ("api", "worker", "shared", "migrations", "example", "tests", "pyproject.toml")
 
 PYTEST = (
     *("-m", "pytest", "--exitfirst", "--tb=no", "-rfE", "--assert=plain"),
@@ -33,7 +33,7 @@ LIMIT_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AttemptError:
     """The test that failed, with the first words of its reason, or None where all passed; and how long that took."""
 
     test: str | None
@@ -56,7 +56,7 @@ class Copies:
             compileall.compile_dir(copy, quiet=2)
             self._free.put(copy)
 
-    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> Verdict:
+    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> AttemptError:
         """Run the tests, up to the first that fails, with this mutant in place."""
         copy = self._free.get()
         try:
@@ -65,7 +65,7 @@ class Copies:
         finally:
             self._free.put(copy)
 
-    def _verdict(self, copy: Path, tests: Sequence[str]) -> Verdict:
+    def _verdict(self, copy: Path, tests: Sequence[str]) -> AttemptError:
         began = time.monotonic()
         ended = subprocess.run(
             [sys.executable, *PYTEST, f"--home={self._server}", *tests],
@@ -81,7 +81,7 @@ class Copies:
         if ended.returncode not in {0, 1} or (ended.returncode == 1 and failed is None):
             raise RuntimeError(f"pytest ended with {ended.returncode}:\n{ended.stdout}\n{ended.stderr}")
         test, reason = failed.groups(default="") if failed else (None, "")
-        return Verdict(test, reason, time.monotonic() - began)
+        return AttemptError(test, reason, time.monotonic() - began)
 
 
 @contextlib.contextmanager

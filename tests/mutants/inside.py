@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import shared
+import rowcall
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to judge a mutant by what is installed."""
-    for module in (shared.__file__, __file__):
+    for module in (rowcall.__file__, __file__):
         if module is None or not Path(module).is_relative_to(config.rootpath):
             raise pytest.UsageError(f"{module} is not in the copy {config.rootpath}: no mutant would be tested")

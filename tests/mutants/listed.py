@@ -14,10 +14,10 @@ Left out is what no test can tell from the original:
 
 from __future__ import annotations
 
-from shared.status import Event
+from rowcall.status import Event
 from tests.mutants.mutant import Mutant
 
-QUEUE = "shared/queue/"
+QUEUE = "shared/rowcall/queue/"
 
 
 def at(file: str, place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
@@ -210,7 +210,7 @@ FINISH = [
     ),
     *at(
         "finish.py",
-        "HAND_BACK",
+        "UNCLAIM",
         ("hand back under a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
         ("hand back by another worker", " AND run.locked_by = %(worker)s", ""),
         ("hand back keeps the attempt", "attempts = run.attempts - 1, ", ""),
@@ -253,7 +253,7 @@ FINISH = [
     ),
 ]
 
-ADMIN = [
+OPERATOR = [
     *at(
         "cancel.py",
         "CANCEL",
@@ -324,7 +324,7 @@ ADMIN = [
     *at(
         "clone.py",
         "clone",
-        ("a clone is not audited", 'record(connection, admin.who, "clone"', '(connection, admin.who, "clone"'),
+        ("a clone is not audited", 'record(connection, operator.who, "clone"', '(connection, operator.who, "clone"'),
         ("a clone is made of what was not seen", "check_seen(lock_run(connection, run_id), seen)", "pass"),
         ("a clone that is refused is kept", "with all_or_nothing(connection):", "if True:"),
         ("a clone of another run is the same content", 'f"clone of {run_id}"', '"clone"'),
@@ -333,9 +333,13 @@ ADMIN = [
     *at(
         "operate.py",
         "change",
-        ("an admin's change is not audited", "record(connection, admin.who, event", "(connection, admin.who, event"),
+        (
+            "an operator's change is not audited",
+            "record(connection, operator.who, event",
+            "(connection, operator.who, event",
+        ),
         ("what was not seen is changed", "check_seen(before, seen)", "pass"),
-        ("an admin's change wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+        ("an operator's change wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
     ),
 ]
 
@@ -402,16 +406,20 @@ ENQUEUE = [
 ]
 
 PRUNE = [
-    *at("prune.py", "SEEN", ("what changed since it was seen is taken", "extract(epoch FROM run.updated_at)", "''")),
     *at(
-        "prune.py",
+        "retention/prune.py",
+        "SEEN",
+        ("what changed since it was seen is taken", "extract(epoch FROM run.updated_at)", "''"),
+    ),
+    *at(
+        "retention/prune.py",
         "DAYS",
         ("a type's own days do not count", "%(types)s::jsonb -> page.job_type ->> page.status, ", ""),
         ("one type's days count for all", "%(types)s::jsonb -> page.job_type", "%(types)s::jsonb -> 'gone_since'"),
         ("one status's days count for all", "%(days)s::jsonb ->> page.status", "%(days)s::jsonb ->> 'succeeded'"),
     ),
     *at(
-        "prune.py",
+        "retention/prune.py",
         "PAGE",
         ("of runs asked for at once only one page is met", "(run.created_at, run.id) >", "(run.created_at, 0) >"),
         ("a walk begins in the middle", "ORDER BY run.created_at, run.id LIMIT", "ORDER BY run.id LIMIT"),
@@ -422,7 +430,7 @@ PRUNE = [
         ("what is pruned is pruned again", " AND bare = %(bare)s", ""),
     ),
     *at(
-        "prune.py",
+        "retention/prune.py",
         "AS_SEEN",
         (
             "runs beside those that are due go",
@@ -432,7 +440,7 @@ PRUNE = [
         ("it does not matter how a run was seen", " AND {SEEN} = ANY(%(seen)s::text[])", ""),
     ),
     *at(
-        "prune.py",
+        "retention/prune.py",
         "TAKE",
         ("live runs are taken", " AND run.finished_at IS NOT NULL", ""),
         ("pruning waits for who holds a run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
@@ -450,20 +458,20 @@ PRUNE = [
         ("attempts of other runs go", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE true"),
     ),
     *at(
-        "prune.py",
+        "retention/prune.py",
         "WHOLE",
         ("attempts of other runs are archived", "WHERE ended.run_id = run.id", "WHERE true"),
         ("other runs are archived", "WHERE {AS_SEEN}", ""),
     ),
     *at(
-        "prune.py",
+        "retention/prune.py",
         "_OLD",
         ("other definitions' occurrences count", "WHERE definition_id = definition.id AND", "WHERE"),
         ("new occurrences go", "least(now() - %(days)s * interval '24 hours', (", "least(now(), ("),
         ("the last occurrence goes too", "nominal_at < least(", "nominal_at <= least("),
     ),
     *at(
-        "prune.py",
+        "retention/prune.py",
         "POLICY",
         ("any definition is the policy", "name = %(job_type)s AND ", ""),
         ("a definition of another type is the policy", " AND job_type = %(job_type)s", ""),
@@ -474,7 +482,9 @@ PRUNE = [
 
 def ticking(place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
     """Mutants of one place of the tick."""
-    return [Mutant(name, "shared/definitions/tick.py", place, stands, instead) for name, stands, instead in changes]
+    return [
+        Mutant(name, "shared/rowcall/definitions/tick.py", place, stands, instead) for name, stands, instead in changes
+    ]
 
 
 TICK = [
@@ -558,4 +568,4 @@ DOOR = at(
     ("times of any year are taken", "if moment.year not in YEARS:", "if False:"),
 )
 
-MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *ADMIN, *ENQUEUE, *TICK, *PRUNE, *BULK, *DOOR)
+MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *OPERATOR, *ENQUEUE, *TICK, *PRUNE, *BULK, *DOOR)

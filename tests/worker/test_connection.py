@@ -8,7 +8,7 @@ import psycopg2
 import pytest
 from structlog.testing import capture_logs
 
-from worker.connection import Link, Outage
+from rowcall_worker.runtime.connection import Link, Outage
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from migrations.migrate import migrate
-from shared import database, queue
-from shared.embedded import open_server
+from rowcall import queue
+from rowcall.base import database
+from rowcall.local_postgres import open_server
+from rowcall_migrations.migrate import migrate
 from tests.conftest import UNSAFE_AND_FAST
-from tests.processes import rowcall
-from tests.shop import Shop
+from tests.support.processes import rowcall
+from tests.support.shop import Shop
 
 RUNS = 10_000
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shared import database, queue
-from shared.status import Status
-from tests.housekeeping import ended, left
-from tests.making import row_of
-from tests.processes import rowcall
+from rowcall import queue
+from rowcall.base import database
+from rowcall.status import Status
+from tests.support.housekeeping import ended, left
+from tests.support.making import row_of
+from tests.support.processes import rowcall
 
 
 def test_a_worker_prunes_into_the_archive_and_expires(fresh_url: str, environment: dict[str, str]) -> None:

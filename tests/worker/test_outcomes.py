@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from shared import queue
-from shared.database import PgConnection
-from shared.errors import CancelRequested
-from shared.job_types import load_catalogue
-from shared.queue import Claimed
-from shared.status import Status
-from tests.making import WORKER, row_of, run_in
-from worker.hands import HeldRun
-from worker.outcomes import finish_unsuccessful
-from worker.verdict import verdict_on
+from rowcall import queue
+from rowcall.base.database import PgConnection
+from rowcall.base.errors import CancelRequested
+from rowcall.job_types import load_catalogue
+from rowcall.queue import Claimed
+from rowcall.status import Status
+from rowcall_worker.attempt.result import error_of
+from rowcall_worker.runtime.completer import finish_unsuccessful
+from rowcall_worker.runtime.in_flight import InFlightRun
+from tests.support.making import WORKER, row_of, run_in
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_handler_that_stops_as_if_cancelled_has_failed_unless_somebody_asked_f
 ) -> None:
     run = run_in(connection, Status.RUNNING, **columns)
     claimed = Claimed(run["id"], run["lease_no"], "noop", {}, run["attempts"], run["max_attempts"], None)
-    verdict = verdict_on(CancelRequested(run["id"]))
-    status = finish_unsuccessful(connection, WORKER, load_catalogue(None), HeldRun(claimed, deadline=0), verdict)
+    verdict = error_of(CancelRequested(run["id"]))
+    status = finish_unsuccessful(connection, WORKER, load_catalogue(None), InFlightRun(claimed, deadline=0), verdict)
     assert (status, row_of(connection, run["id"])["status"]) == (becomes, becomes)
     assert [attempt["outcome"] for attempt in queue.attempts_of(connection, run["id"])] == [outcome]

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from ruamel.yaml import YAML
 
-from tests.processes import LIMIT_SECONDS
-from worker.waking import Waking, cron_job, crontab, systemd_units
+from rowcall_worker.install.units import Waking, cron_job, crontab, systemd_units
+from tests.support.processes import LIMIT_SECONDS
 
 VALUES = {
     f"ROWCALL_{number}": value
@@ -70,7 +70,7 @@ CRONS: dict[str, Callable[[str], str]] = {
 def test_a_crontab_gives_back_every_value_with_every_cron(
     tmp_path: Path, cron: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.waking.CRON_COMMAND_BYTES", 100_000)
+    monkeypatch.setattr("rowcall_worker.install.units.CRON_COMMAND_BYTES", 100_000)
     folder = tmp_path / "my 100% \\ app's"
     folder.mkdir()
     given = waking(folder, VALUES)

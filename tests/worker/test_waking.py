@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from migrations.migrate import migrate
-from shared import database, queue
-from shared.embedded import open_server
-from shared.lineage import own_command
-from shared.settings import all_settings
-from shared.status import Status
+from rowcall import queue
+from rowcall.base import database
+from rowcall.base.child_processes import own_command
+from rowcall.base.settings import all_settings
+from rowcall.local_postgres import open_server
+from rowcall.status import Status
+from rowcall_migrations.migrate import migrate
 from tests.conftest import UNSAFE_AND_FAST
-from tests.making import row_of, run_in
-from tests.processes import APPS, LIMIT_SECONDS, ROOT, living_with, wait_until
+from tests.support.making import row_of, run_in
+from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, living_with, wait_until
 
 KINDS = ("crontab", "systemd", "k8s")
 
@@ -120,7 +121,7 @@ def test_the_line_for_cron_does_what_is_due_with_nothing_in_its_environment(
     wake(text)
     with database.transaction(environment["DATABASE_URL"]) as connection:
         run = row_of(connection, run_id)
-        [worker] = database.fetch_all(connection, "SELECT * FROM workers ORDER BY started_at DESC LIMIT 1")
+        [worker] = database.fetch_all(connection, "SELECT * FROM rowcall.workers ORDER BY started_at DESC LIMIT 1")
     assert (run["status"], run["result"]) == ("succeeded", {"packed": 7, "attempt": 1})
     assert (worker["concurrency"], worker["queues"]) == (3, ["packing", "50% 'off'"])
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from shared import database, queue
-from shared.status import Status
-from tests.making import row_of, run_in
-from tests.processes import APPS, ROOT, read_until, rowcall, start, wait_until
+from rowcall import queue
+from rowcall.base import database
+from rowcall.status import Status
+from tests.support.making import row_of, run_in
+from tests.support.processes import APPS, ROOT, read_until, rowcall, start, wait_until
 
 PACK = "shop_pack"
 
@@ -99,7 +100,7 @@ def test_ten_at_once_do_each_run_once(shop: dict[str, str]) -> None:
         worker.communicate()
     with database.transaction(shop["DATABASE_URL"]) as connection:
         ended = database.fetch_all(
-            connection, "SELECT status, attempts, lease_no, count(*) FROM job_runs GROUP BY 1, 2, 3"
+            connection, "SELECT status, attempts, lease_no, count(*) FROM rowcall.job_runs GROUP BY 1, 2, 3"
         )
     assert ended == [{"status": "succeeded", "attempts": 1, "lease_no": 1, "count": 300}]
 
@@ -245,7 +246,7 @@ def test_several_processes_work_as_one_and_end_as_one(shop: dict[str, str]) -> N
     worker = start(shop, "worker", "run", "--processes", "2")
     try:
         with database.transaction(shop["DATABASE_URL"]) as connection:
-            serving = "SELECT count(*) FROM workers WHERE stopped_at IS NULL"
+            serving = "SELECT count(*) FROM rowcall.workers WHERE stopped_at IS NULL"
             connection.autocommit = True
             wait_until(lambda: database.fetch_value(connection, serving) == 2, "two workers serve")
         run_id = ask(shop, {"order_id": 1})
@@ -260,7 +261,7 @@ def test_several_processes_work_as_one_and_end_as_one(shop: dict[str, str]) -> N
 
 def test_when_one_of_several_processes_dies_all_end_with_an_error(shop: dict[str, str]) -> None:
     worker = start(shop, "worker", "run", "--processes", "2")
-    alive = "SELECT pid FROM workers WHERE stopped_at IS NULL"
+    alive = "SELECT pid FROM rowcall.workers WHERE stopped_at IS NULL"
     with database.transaction(shop["DATABASE_URL"]) as connection:
         connection.autocommit = True
         wait_until(lambda: len(database.fetch_all(connection, alive)) == 2, "two workers serve")
@@ -277,8 +278,10 @@ def test_a_worker_whose_tables_change_under_it_ends_with_an_error_instead_of_sta
     worker = start(shop, "worker", "run", "--grace", "0")
     with database.transaction(shop["DATABASE_URL"]) as connection:
         connection.autocommit = True
-        wait_until(lambda: database.fetch_value(connection, "SELECT count(*) FROM workers"), "the worker serves")
-        database.fetch_all(connection, "ALTER TABLE job_runs RENAME COLUMN lease_no TO lease_number")
+        wait_until(
+            lambda: database.fetch_value(connection, "SELECT count(*) FROM rowcall.workers"), "the worker serves"
+        )
+        database.fetch_all(connection, "ALTER TABLE rowcall.job_runs RENAME COLUMN lease_no TO lease_number")
     said, _ = worker.communicate()
     assert worker.returncode == 1
     assert 'column "lease_no" does not exist' in said

@@ -1,0 +1,45 @@
+"""The Flask application: what a request meets on its way in, and which blueprints answer it."""
+
+from __future__ import annotations
+
+import flask
+
+from rowcall.base import logs, settings
+from rowcall.base.database import engine
+from rowcall.job_types import catalogue
+from rowcall.schema import check_revision
+from rowcall_api.http import database, guard, openapi, rate_limit, request_log
+from rowcall_api.http.paths import RowId
+from rowcall_api.routes import bulk, definitions, docs, effects, explain, metrics, ops, runs, stats, steering
+from rowcall_example.routes import cleanups, invoices, reports
+
+# A payload may be 64 KiB; the rest is room for the fields around it.
+BODY_BYTES = 256 * 1024
+
+
+def create_app(database_url: str) -> flask.Flask:
+    """The application on this database, which must have this code's schema."""
+    chosen = settings.read()
+    logs.configure(chosen)
+    catalogue()  # a wrong declaration must stop the start, not the first request
+    app = flask.Flask("rowcall", static_folder=None)
+    app.config.update(openapi.CONFIG, MAX_CONTENT_LENGTH=BODY_BYTES)
+    app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
+    pool = engine(database_url, pool_size=chosen.api_threads)
+    with database.reachable(pool) as connection:
+        check_revision(connection)
+    # gunicorn forks after this, and a connection must not be shared with the children.
+    pool.dispose()
+    database.attach(app, pool)
+    request_log.register(app)
+    rate_limit.register(app, chosen)
+    guard.register(app)
+    app.url_map.converters["int"] = RowId
+    # A path is what it is: no other one leads to the same route, and none is sent elsewhere.
+    app.url_map.merge_slashes = False
+    described = openapi.Interface(app)
+    for resource in (runs, steering, bulk, explain, definitions, effects, reports, cleanups, invoices, stats):
+        described.register_blueprint(resource.blueprint)
+    for page in (docs, metrics, ops):
+        app.register_blueprint(page.blueprint)
+    return app

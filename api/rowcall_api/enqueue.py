@@ -1,0 +1,63 @@
+"""Runs asked for by HTTP: enqueued once under their key, and answered alike by every route that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import flask
+
+from rowcall.base.database import Connection, Row
+from rowcall.base.logs import LogEvent, log
+from rowcall.queue import enqueue, get_run
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.runs import RunSchema
+
+Answer = tuple[Row, int, dict[str, str]]
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
+    """Describe a route whose view returns what `answer` gives."""
+
+    def decorate(view: View) -> View:
+        replayed: View = blueprint.alt_response(
+            200,
+            schema=RunSchema,
+            description="The key was seen before with this content: the same run.",
+            headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
+        )(view)
+        described: View = blueprint.response(
+            202, RunSchema, description="The run, which is committed.", headers={"Location": "Location"}
+        )(replayed)
+        return described
+
+    return decorate
+
+
+def enqueue_and_answer(
+    job_type: str,
+    payload: Mapping[str, Any],
+    key: str | None,
+    must_exist: Callable[[Connection], object] | None = None,
+    **options: Any,
+) -> Answer:
+    """The run that this request has now, committed: 202 where it is new, 200 where an earlier request had made it.
+
+    `must_exist` looks in the same transaction for what a new run is about, and refuses it by raising.  A replay is
+    answered without that look: what was accepted stays accepted.
+    """
+    with transaction() as connection:
+        outcome = enqueue(connection, job_type, payload, key=key, created_by=flask.g.caller.name, **options)
+        if must_exist and not outcome.replayed:
+            must_exist(connection)
+        run = get_run(connection, outcome.run_id)
+    return answer(run, outcome.replayed)
+
+
+def answer(run: Row, replayed: bool) -> Answer:
+    """What is told of a run that was asked for, and is committed."""
+    log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
+    found = {"Location": f"/v1/runs/{run['id']}"}
+    return (run, 200, {**found, "Idempotent-Replayed": "true"}) if replayed else (run, 202, found)

@@ -1,0 +1,49 @@
+"""The application's pool, and transactions on it, opened by whoever needs one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import flask
+import sqlalchemy
+
+from rowcall.base.database import limit_waiting, waited_too_long
+from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.redaction import redacted
+
+# How long a request may wait for what another transaction holds: the same key, or the same run.  A few that wait for
+# good would otherwise keep all threads.  Shorter than a server that stops gives its requests.
+PATIENCE_SECONDS = 8.0
+
+
+def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
+    """Give the application its pool."""
+    app.extensions["database"] = pool
+
+
+@contextmanager
+def transaction() -> Iterator[sqlalchemy.Connection]:
+    """A transaction on the application's pool: committed at the end of the block, rolled back on an error."""
+    with reachable(flask.current_app.extensions["database"]) as connection:
+        yield connection
+
+
+@contextmanager
+def reachable(pool: sqlalchemy.Engine) -> Iterator[sqlalchemy.Connection]:
+    """A transaction on the pool; a database that is gone is told as DatabaseUnreachable."""
+    try:
+        with pool.begin() as connection:
+            limit_waiting(connection, PATIENCE_SECONDS)
+            yield connection
+    except sqlalchemy.exc.TimeoutError:
+        raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None
+    except sqlalchemy.exc.DBAPIError as error:
+        if not error.connection_invalidated and not isinstance(error, sqlalchemy.exc.OperationalError):
+            raise
+        if waited_too_long(error):
+            raise DatabaseUnreachable(
+                f"another transaction has held what this needs for {PATIENCE_SECONDS:g} seconds: try again in a moment"
+            ) from None
+        reason = redacted(" ".join(str(error.orig).split()))
+        raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

@@ -1,0 +1,148 @@
+"""Errors as RFC 9457 problem documents: a stable type, a status, and a sentence; never a trace."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import flask
+import marshmallow
+from gunicorn.http.errors import ParseException
+from marshmallow import fields
+from werkzeug.exceptions import BadRequest, HTTPException
+
+from rowcall.base import errors
+from rowcall.base.logs import LogEvent, log
+
+RETRY_AFTER_SECONDS = 2
+
+# A sentence may repeat what was sent, and that may be long.
+DETAIL_CHARACTERS = 1000
+
+# Error -> the last part of its problem's type, and the status it is answered with.
+PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
+    errors.RunInvalid: ("run-invalid", 422),
+    errors.JobTypeUnknown: ("job-type-unknown", 422),
+    errors.DefinitionInvalid: ("definition-invalid", 422),
+    errors.DefinitionNotFound: ("not-found", 404),
+    errors.ScheduleInvalid: ("time-invalid", 422),
+    errors.FilterInvalid: ("filter-invalid", 422),
+    errors.SearchTooSlow: ("search-too-slow", 503),
+    errors.KeyConflict: ("idempotency-key-reused", 422),
+    errors.KeyGone: ("idempotency-key-gone", 503),
+    errors.RunNotFound: ("not-found", 404),
+    errors.EffectNotFound: ("not-found", 404),
+    errors.EffectNotOpen: ("effect-not-open", 409),
+    errors.UserNotFound: ("user-not-found", 422),
+    errors.InvoiceNotFound: ("not-found", 404),
+    errors.TransitionRefused: ("transition-refused", 409),
+    errors.RunPruned: ("run-pruned", 409),
+    errors.RunChanged: ("run-changed", 412),
+    errors.DatabaseUnreachable: ("database-unreachable", 503),
+    errors.SchemaMismatch: ("schema-mismatch", 503),
+}
+
+
+class ProblemSchema(marshmallow.Schema):
+    """What every error answer looks like."""
+
+    type = fields.String(required=True, metadata={"description": "Stable; what a program decides by."})
+    title = fields.String(required=True)
+    status = fields.Integer(required=True)
+    detail = fields.String(metadata={"description": "What was wrong here, and what to do."})
+    errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
+    current_status = fields.String(metadata={"description": "Where that stands which does not admit it."})
+    allowed_events = fields.List(fields.String(), metadata={"description": "What is possible instead."})
+    current_etag = fields.String(metadata={"description": "Of what is not any more as it was seen."})
+
+
+def problem(kind: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
+    """One problem document."""
+    return flask.Response(_document(kind, title, status, detail, **more), status, mimetype="application/problem+json")
+
+
+def problem_text(status: int, title: str, detail: str) -> bytes:
+    """The same for what is refused before there is a request."""
+    return _document(_slug(title), title, status, detail).encode()
+
+
+def _document(kind: str, title: str, status: int, detail: str, **more: Any) -> str:
+    told = detail if len(detail) <= DETAIL_CHARACTERS else f"{detail[: DETAIL_CHARACTERS - 1]}…"
+    return json.dumps({"type": f"urn:rowcall:problem:{kind}", "title": title, "status": status, "detail": told, **more})
+
+
+def register(app: flask.Flask) -> None:
+    """Answer every error of this application as a problem."""
+    app.register_error_handler(HTTPException, http_problem)
+    app.register_error_handler(errors.RowcallError, rowcall_problem)
+    app.register_error_handler(ParseException, unreadable)
+    app.register_error_handler(Exception, broken)
+
+
+def http_problem(error: HTTPException) -> flask.Response:
+    """What Flask, Werkzeug or flask-smorest refused."""
+    status = error.code or 500
+    more = getattr(error, "data", None) or {}
+    wrong = more.get("errors") or _by_field(more.get("messages"))
+    detail = "the request's fields are not as the documentation says" if wrong else str(error.description)
+    response = problem(_slug(error.name), error.name, status, detail, **({"errors": wrong} if wrong else {}))
+    for name, value in error.get_headers(flask.request.environ):
+        if name.lower() not in {"content-type", "content-length"}:
+            response.headers[name] = value
+    return response
+
+
+def _by_field(messages: Any) -> dict[str, Any]:
+    """What webargs found wrong, without the place (json, query, headers) that the field came in."""
+    found: dict[str, Any] = {}
+    for fields_or_all in (messages or {}).values():
+        found |= fields_or_all if isinstance(fields_or_all, dict) else {"_schema": fields_or_all}
+    return found
+
+
+def unreadable(_: ParseException) -> flask.Response:
+    """A body that gunicorn met in pieces that are none."""
+    return http_problem(BadRequest("the body ended early, or its chunks are not as HTTP asks"))
+
+
+def rowcall_problem(error: errors.RowcallError) -> flask.Response:
+    """What Rowcall itself refused; an error without an entry in PROBLEMS is a fault of ours."""
+    if type(error) not in PROBLEMS:
+        return broken(error)
+    kind, status = PROBLEMS[type(error)]
+    response = problem(kind, kind.replace("-", " "), status, str(error), **_more(error))
+    if status == 503:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if isinstance(error, errors.RunChanged):
+        response.set_etag(error.version)
+    log().info(LogEvent.API_REFUSED, problem=kind, status=status)
+    return response
+
+
+def _more(error: errors.RowcallError) -> dict[str, Any]:
+    """What a program needs besides the sentence."""
+    if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
+        return {"errors": error.fields}
+    if isinstance(error, errors.ScheduleInvalid) and error.field:
+        return {"errors": {error.field: str(error)}}
+    if isinstance(error, errors.UserNotFound):
+        return {"errors": {"user_id": str(error)}}
+    if isinstance(error, errors.TransitionRefused):
+        return {"current_status": error.status, "allowed_events": list(error.allowed)}
+    if isinstance(error, errors.RunChanged):
+        return {"current_etag": f'"{error.version}"'}
+    if isinstance(error, errors.EffectNotOpen):
+        return {"current_status": error.state, "allowed_events": []}
+    return {}
+
+
+def broken(error: Exception) -> flask.Response:
+    """A fault of ours: the log has the trace, the answer has the request id to find it by."""
+    log().error(LogEvent.API_BROKE, exc_info=error)
+    return problem(
+        "internal-error", "internal error", 500, f"this is our fault; our log has it under {flask.g.get('request_id')}"
+    )
+
+
+def _slug(title: str) -> str:
+    return title.lower().replace(" ", "-").replace("'", "")

@@ -1,0 +1,249 @@
+"""The interface's description, /openapi.json: what holds for every operation is said here, once.
+
+The rest comes from the routes: their names, docstrings, schemas and scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import flask
+from apispec import BasePlugin
+from flask_smorest import Api
+from werkzeug.routing import Rule
+
+from rowcall_api.http import auth, errors
+
+PROBLEM = "application/problem+json"
+
+DESCRIPTION = """
+Ask for runs, see what became of them, and steer them.
+
+Every call needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` makes one.
+Times are ISO 8601 with offset. Every refusal is a problem document (RFC 9457) whose `type` never changes its meaning.
+What makes something can be repeated safely: with the same `Idempotency-Key` it is done once, and answered alike.
+"""
+
+CONFIG: dict[str, Any] = {
+    "API_TITLE": "Rowcall",
+    "API_VERSION": version("rowcall"),
+    "OPENAPI_VERSION": "3.1.0",
+    "OPENAPI_URL_PREFIX": "/",
+    "OPENAPI_JSON_PATH": "openapi.json",
+    "API_SPEC_OPTIONS": {
+        "info": {
+            "summary": "Scheduled background jobs on nothing but PostgreSQL",
+            "description": DESCRIPTION.strip(),
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        },
+        # Wherever this document was loaded from.
+        "servers": [{"url": "/"}],
+        "components": {
+            "securitySchemes": {
+                "key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A key such as rc_1a2b3c4d_..., with scopes.",
+                }
+            }
+        },
+    },
+}
+
+# Headers of answers; the routes name those of theirs, as in `headers={"Location": "Location"}`.
+HEADERS: dict[str, dict[str, Any]] = {
+    "X-Request-Id": {
+        "description": "What the log calls this request; a plain one that was sent is taken over.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Location": {
+        "description": "Where what was made is found.",
+        "required": True,
+        "schema": {"type": "string", "format": "uri-reference"},
+    },
+    "Idempotent-Replayed": {
+        "description": "This was done before, under the same key, and nothing was added.",
+        "required": True,
+        "schema": {"type": "string", "const": "true"},
+    },
+    "ETag": {
+        "description": "Another one after every event; a heartbeat and a word of progress leave it as it is.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds after which to try again.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "WWW-Authenticate": {"required": True, "schema": {"type": "string"}},
+    "RateLimit-Policy": {
+        "description": "How many requests (q) this key may make in how many seconds (w).",
+        "schema": {"type": "string"},
+    },
+    "RateLimit": {
+        "description": "How many requests are left (r), and in how many seconds there will be more (t).",
+        "schema": {"type": "string"},
+    },
+}
+
+# Of every answer.
+ALWAYS = ("X-Request-Id", "RateLimit-Policy", "RateLimit")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation as its route tells of it: a path, a method, the scope it needs, and its part of the document."""
+
+    path: str
+    method: str
+    scope: str
+    doc: dict[str, Any]
+
+    @property
+    def has_body(self) -> bool:
+        """Whether it is sent a document."""
+        return "requestBody" in self.doc
+
+    @property
+    def has_condition(self) -> bool:
+        """Whether it is sent what the caller knows of the thing."""
+        return any(parameter["name"] == "If-Match" for parameter in self.doc.get("parameters", ()))
+
+    @property
+    def steers(self) -> bool:
+        """Whether what it is about can be in a state that does not admit it."""
+        named = "{" in self.path and not self.path.startswith("/v1/definitions")
+        return self.method == "post" and self.scope == "operate" and named
+
+
+@dataclass(frozen=True)
+class Common:
+    """A problem that many operations answer with: what it means, which do, and the headers it brings."""
+
+    status: int
+    name: str
+    means: str
+    answered_by: Callable[[Operation], bool] = lambda _: True
+    headers: tuple[str, ...] = ()
+
+
+COMMON = (
+    Common(400, "BadRequest", "The body is no JSON.", lambda operation: operation.has_body),
+    Common(
+        401,
+        "Unauthorized",
+        "No key was sent, or one that is unknown, expired or revoked.",
+        headers=("WWW-Authenticate",),
+    ),
+    Common(403, "Forbidden", "The key has not the scope that this needs."),
+    # PUT makes what is not there; but of some names nothing can be.
+    Common(404, "NotFound", "There is nothing of this name, or can be.", lambda operation: "{" in operation.path),
+    Common(406, "NotAcceptable", "`Accept` leaves out JSON, and there is nothing else."),
+    Common(
+        409,
+        "Conflict",
+        "Not in the state it is in: `current_status` tells which, `allowed_events` what is possible.",
+        lambda operation: operation.steers,
+    ),
+    Common(
+        412,
+        "PreconditionFailed",
+        "It has changed since the ETag of `If-Match` was given.",
+        lambda operation: operation.has_condition,
+        headers=("ETag",),
+    ),
+    Common(413, "TooLarge", "The body is too large, though it was not asked for."),
+    Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
+    Common(422, "Invalid", "A field is wrong: `errors` names it, and tells why."),
+    Common(429, "TooMany", "Too many requests under this key.", headers=("Retry-After",)),
+    Common(
+        503,
+        "Unavailable",
+        "The database cannot be reached, or is not this version's. Nothing is lost: repeat the request.",
+        headers=("Retry-After",),
+    ),
+)
+
+
+class Operations(BasePlugin):
+    """apispec's way to complete what each route says of itself."""
+
+    def __init__(self, app: flask.Flask) -> None:
+        self._app = app
+
+    def operation_helper(
+        self, path: str | None = None, operations: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """apispec's hook, called for each route with the methods that it answers."""
+        rule: Rule = kwargs["rule"]
+        scope = getattr(self._app.view_functions[rule.endpoint], auth.MARK, "")
+        assert scope, f"{rule} lets everybody in: put @needs below what describes it"
+        for method, doc in (operations or {}).items():
+            _complete(Operation(path or "", method, scope, doc), rule.endpoint.rpartition(".")[2])
+
+
+def _complete(operation: Operation, name: str) -> None:
+    doc = operation.doc
+    doc["operationId"] = name
+    needs = f"Needs a key with the scope `{operation.scope}`."
+    doc["description"] = "\n\n".join(text for text in (doc.get("description"), needs) if text)
+    doc["security"] = [{"key": [operation.scope]}]
+    answers: dict[Any, Any] = doc["responses"]
+    for answer in answers.values():
+        if isinstance(answer, dict):
+            answer["headers"] = {**answer.get("headers", {}), **{name: name for name in ALWAYS}}
+    for common in COMMON:
+        # flask-smorest names the 422 of a wrong argument by itself.
+        if common.answered_by(operation) and not isinstance(answers.get(common.status), dict):
+            answers[common.status] = common.name
+    doc["responses"] = dict(sorted(answers.items()))
+    for parameter in doc.get("parameters", ()):
+        _never_null(parameter["schema"])
+
+
+def _never_null(schema: dict[str, Any]) -> None:
+    """A parameter that is left out is None to us; in a URL or a header nothing can be null."""
+    if isinstance(schema.get("type"), list):
+        [schema["type"]] = [kind for kind in schema["type"] if kind != "null"]
+    if "enum" in schema:
+        schema["enum"] = [value for value in schema["enum"] if value is not None]
+    if "default" in schema and schema["default"] is None:
+        del schema["default"]
+
+
+class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
+    """flask-smorest's Api, answering errors as problem documents, and describing them so."""
+
+    ERROR_SCHEMA = errors.ProblemSchema
+    # Each status that an operation answers is named; there is no "anything else".
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def __init__(self, app: flask.Flask) -> None:
+        super().__init__(app, spec_kwargs={"extra_plugins": [Operations(app)]})
+
+    def _register_error_handlers(self) -> None:
+        """flask-smorest's hook for an application's own form of errors."""
+        errors.register(self._app)
+
+    def _register_responses(self) -> None:
+        """flask-smorest's hook for the answers that operations share."""
+        for name, header in HEADERS.items():
+            self.spec.components.header(name, header, lazy=True)
+        for common in COMMON:
+            self.spec.components.response(common.name, _described(common), lazy=True)
+
+    def _register_pagination_header(self) -> None:
+        """flask-smorest's hook for its own pages; ours go by a cursor in the answer."""
+
+
+def _described(common: Common) -> Mapping[str, Any]:
+    return {
+        "description": common.means,
+        "content": {PROBLEM: {"schema": errors.ProblemSchema}},
+        "headers": {name: name for name in (*common.headers, *ALWAYS)},
+    }

@@ -1,0 +1,18 @@
+"""What a path may name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from werkzeug.routing import IntegerConverter, Map
+
+from rowcall.base.database import LARGEST_ID
+
+
+class RowId(IntegerConverter):
+    """The id of a row, written in one way; what could be no row's leads nowhere, and never reaches the database."""
+
+    regex = "[1-9][0-9]{0,18}"
+
+    def __init__(self, url_map: Map, **bounds: Any) -> None:
+        super().__init__(url_map, **{"min": 1, "max": LARGEST_ID, **bounds})

@@ -1,0 +1,54 @@
+"""/v1/effects: what runs did to the world, and the operator's word where nobody knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall import effects
+from rowcall.base.database import Row
+from rowcall_api.http.auth import needs, operator
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, ResolveSchema, cursor_behind
+
+blueprint = BodyBlueprint(
+    "effects",
+    __name__,
+    url_prefix="/v1/effects",
+    description="What runs did to the world: mails, reports, payments, webhooks, files.",
+)
+
+
+@blueprint.get("")
+@blueprint.arguments(EffectsQuery, location="query")
+@blueprint.response(200, EffectListSchema)
+@needs("read")
+def list_effects(query: dict[str, Any]) -> dict[str, Any]:
+    """The newest effects.
+
+    `state=unknown` are those that wait for an operator's word.
+    """
+    with transaction() as connection:
+        page = effects.page_of_effects(
+            connection,
+            query["kind"],
+            query["state"],
+            query["limit"],
+            run_id=query["run_id"],
+            behind=query["cursor"],
+        )
+    return {"items": page.effects, "next": cursor_behind(page.behind)}
+
+
+@blueprint.post("/<any({}):kind>/<int:effect_id>/resolve".format(", ".join(effects.KINDS)))
+@blueprint.arguments(ResolveSchema)
+@blueprint.response(200, EffectSchema)
+@needs("operate")
+def resolve_effect(word: dict[str, Any], kind: str, effect_id: int) -> Row:
+    """Say of an effect that nobody knows about whether it happened.
+
+    Look it up where it would have happened first. What did not happen is done by the next attempt of its run, which
+    has to be retried for it where it is dead.
+    """
+    with transaction() as connection:
+        return effects.resolve(connection, kind, effect_id, word["happened"], operator(), word["reference"])

@@ -1,0 +1,24 @@
+"""/v1/runs/{id}/explain: why a run has not run."""
+
+from __future__ import annotations
+
+from rowcall import queue
+from rowcall.base import settings
+from rowcall.job_types import catalogue
+from rowcall.queue import workers
+from rowcall_api.http.auth import needs
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.explain import ExplainedSchema
+
+blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", description="Why a run has not run.")
+
+
+@blueprint.get("/<int:run_id>/explain")
+@blueprint.response(200, ExplainedSchema)
+@needs("read")
+def explain_run(run_id: int) -> queue.Explained:
+    """Each condition of the claim, evaluated on the run as it stands, and the commands that would change it."""
+    silence = workers.silence(settings.read().heartbeat)
+    with transaction() as connection:
+        return queue.explain(connection, run_id, catalogue().limits, silence)

@@ -1,0 +1,37 @@
+"""For the machines around Rowcall: is the process alive, and can it serve?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flask
+
+from rowcall.definitions import last_tick
+from rowcall.schema import check_revision
+from rowcall_api.http.database import transaction
+
+blueprint = flask.Blueprint("ops", __name__)
+
+
+@blueprint.get("/healthz")
+def alive() -> dict[str, str]:
+    """The process answers; nothing else is asked, so that a database outage restarts no healthy process."""
+    return {"status": "alive"}
+
+
+@blueprint.get("/readyz")
+def ready() -> dict[str, Any]:
+    """The database is there and has this code's schema; otherwise a problem says what is wrong.
+
+    Schedules that nobody ticks are no reason to take the API out of service, but one to look: degraded, since when.
+    """
+    with transaction() as connection:
+        check_revision(connection)
+        last = last_tick(connection)
+    if not last["silent"]:
+        return {"status": "ready"}
+    return {
+        "status": "degraded",
+        "since": last["ticked_at"].isoformat(),
+        "reason": "no worker has ticked the schedules since then: look at cron, or at `rowcall worker run`",
+    }

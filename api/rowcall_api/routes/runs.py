@@ -1,0 +1,102 @@
+"""/v1/runs: ask for a run, and see what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flask
+from werkzeug.http import parse_etags
+
+from rowcall import queue
+from rowcall.base.database import Row
+from rowcall.effects import effects_of
+from rowcall.queue import Filter, get_run
+from rowcall.queue.views import cursors
+from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
+from rowcall_api.http.auth import needs
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.filters import RunsQuery
+from rowcall_api.schemas.runs import (
+    AttemptListSchema,
+    AttemptsQuery,
+    EnqueueHeaders,
+    EnqueueSchema,
+    RunEffectListSchema,
+    RunListSchema,
+    RunSchema,
+    SeenHeaders,
+    tagged,
+)
+
+blueprint = BodyBlueprint(
+    "runs", __name__, url_prefix="/v1/runs", description="Things that run once, and their status."
+)
+
+
+@blueprint.post("")
+@blueprint.arguments(EnqueueSchema)
+@blueprint.arguments(EnqueueHeaders, location="headers")
+@answers_with_a_run(blueprint)
+@needs("enqueue")
+def enqueue_run(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
+    """Ask for a run.  It is committed when this answers."""
+    return enqueue_and_answer(wanted.pop("job_type"), wanted.pop("payload"), headers["idempotency_key"], **wanted)
+
+
+@blueprint.get("")
+@blueprint.arguments(RunsQuery, location="query")
+@blueprint.response(200, RunListSchema)
+@needs("read")
+def list_runs(query: dict[str, Any]) -> dict[str, Any]:
+    """The newest runs that match, by (created_at, id).
+
+    Filters without an index of their own (all but `status=failed,dead`, `error_type`, `definition` and `key`) are
+    looked for among 20,000 runs a page.
+    """
+    limit, cursor, count = (query.pop(name) for name in ("limit", "cursor", "count"))
+    wanted = Filter(**query)
+    with transaction() as connection:
+        page = queue.list_runs(connection, wanted, limit, cursor)
+        counted = {"count": queue.count_runs(connection, wanted)} if count else {}
+    return {"items": page.runs, "next": page.next, **counted}
+
+
+@blueprint.get("/<int:run_id>")
+@blueprint.arguments(SeenHeaders, location="headers")
+@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@blueprint.alt_response(304, description="It is as it was under this ETag.", headers={"ETag": "ETag"})
+@needs("read")
+def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
+    """One run."""
+    with transaction() as connection:
+        run = get_run(connection, run_id)
+    if parse_etags(headers["if_none_match"]).contains_weak(queue.version_of(run)):
+        return flask.Response(), 304, tagged(run)
+    return run, 200, tagged(run)
+
+
+@blueprint.get("/<int:run_id>/attempts")
+@blueprint.arguments(AttemptsQuery, location="query")
+@blueprint.response(200, AttemptListSchema)
+@needs("read")
+def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+    """The attempts of a run that did not end in success."""
+    scope = f"attempts {run_id}"
+    after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
+    with transaction() as connection:
+        get_run(connection, run_id)
+        rows = queue.attempts_of(connection, run_id, after, query["limit"] + 1)
+    items = rows[: query["limit"]]
+    more = len(rows) > len(items)
+    return {"items": items, "next": cursors.written(scope, items[-1]["lease_no"], 0) if more else None}
+
+
+@blueprint.get("/<int:run_id>/effects")
+@blueprint.response(200, RunEffectListSchema)
+@needs("read")
+def list_run_effects(run_id: int) -> dict[str, Any]:
+    """What a run did to the world, or tried."""
+    with transaction() as connection:
+        get_run(connection, run_id)
+        return {"items": effects_of(connection, run_id), "next": None}

@@ -1,0 +1,73 @@
+"""/v1/runs/{id}/retry and the like: what an operator does to a run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Container
+from typing import Any
+
+from werkzeug.http import parse_etags
+
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base.database import Connection, Row
+from rowcall_api.enqueue import Answer, answer, answers_with_a_run
+from rowcall_api.http.auth import needs, operator
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.runs import CancelSchema, CloneHeaders, CloneSchema, RunSchema, SteerHeaders, tagged
+
+blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", description="What an operator does to runs.")
+
+
+@blueprint.post("/<int:run_id>/retry")
+@blueprint.arguments(SteerHeaders, location="headers")
+@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@needs("operate")
+def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
+    """Give a dead or cancelled run a new life, with all its attempts."""
+    return _steered(queue.retry, run_id, headers)
+
+
+@blueprint.post("/<int:run_id>/cancel")
+@blueprint.arguments(CancelSchema, required=False)
+@blueprint.arguments(SteerHeaders, location="headers")
+@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@needs("operate")
+def cancel_run(how: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
+    """Cancel a waiting run; ask the worker of a running one to stop, or end it by force."""
+    return _steered(functools.partial(queue.cancel_any, force=how["force"]), run_id, headers)
+
+
+@blueprint.post("/<int:run_id>/run-now")
+@blueprint.arguments(SteerHeaders, location="headers")
+@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@needs("operate")
+def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
+    """Make a waiting run due at once; its attempts stay counted."""
+    return _steered(queue.run_now, run_id, headers)
+
+
+@blueprint.post("/<int:run_id>/clone")
+@blueprint.arguments(CloneSchema, required=False)
+@blueprint.arguments(CloneHeaders, location="headers")
+@answers_with_a_run(blueprint)
+@needs("operate")
+def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> Answer:
+    """Enqueue the same content again, as a new run, with what is to be other."""
+    with transaction() as connection:
+        outcome = queue.clone(connection, run_id, operator(), _seen(headers), key=headers["idempotency_key"], **changes)
+        run = queue.get_run(connection, outcome.run_id)
+    return answer(run, outcome.replayed)
+
+
+def _steered(
+    event: Callable[[Connection, int, Operator, Container[str] | None], Row], run_id: int, headers: dict[str, Any]
+) -> tuple[Row, int, dict[str, str]]:
+    with transaction() as connection:
+        run = event(connection, run_id, operator(), _seen(headers))
+    return run, 200, tagged(run)
+
+
+def _seen(headers: dict[str, Any]) -> Container[str] | None:
+    return None if headers["if_match"] is None else parse_etags(headers["if_match"])

@@ -1,0 +1,134 @@
+"""What a definition looks like on its way out, and what may be asked of its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, missing, validate
+from marshmallow.types import StrSequenceOrSet, UnknownOption
+
+from rowcall.definitions import ContentSchema, Duration
+from rowcall.schedule import Outcome, Overlap
+from rowcall_api.schemas.fields import Moment
+
+
+class StateSchema(Schema):
+    """How a definition is now, besides its content."""
+
+    name = fields.String(dump_only=True)
+    revision = fields.Integer(dump_only=True, metadata={"description": "Grows with every change of the content."})
+    managed_by = fields.String(
+        dump_only=True,
+        validate=validate.OneOf(("api", "code", "file")),
+        metadata={"description": "Where its content comes from."},
+    )
+    next_run_at = fields.AwareDateTime(
+        dump_only=True, allow_none=True, metadata={"description": "The next nominal time to decide."}
+    )
+    paused_at = fields.AwareDateTime(dump_only=True, allow_none=True)
+    created_at = fields.AwareDateTime(dump_only=True)
+    updated_at = fields.AwareDateTime(dump_only=True)
+
+
+STATE = StateSchema().fields.keys() - {"name"}
+
+
+class DefinitionSchema(ContentSchema, StateSchema):
+    """A definition, as it is now."""
+
+    max_lateness = Duration(allow_none=True, metadata={"type": "number", "description": "Seconds."})
+    jitter = Duration(metadata={"type": "number", "description": "Seconds."})
+    overlap = fields.Enum(Overlap, by_value=True)
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """marshmallow's hook: an answer leaves nothing out, and has no defaults."""
+        field_obj.required = True
+        field_obj.load_default = missing
+
+
+class WantedDefinitionSchema(ContentSchema, StateSchema):
+    """A definition, as it should be."""
+
+    def load(
+        self,
+        data: Any,
+        *,
+        many: bool | None = None,
+        partial: bool | StrSequenceOrSet | None = None,
+        unknown: UnknownOption | None = None,
+    ) -> dict[str, Any]:
+        """webargs' hook: the fields as they were sent, for all that is wrong with them is told in one answer."""
+        if not isinstance(data, Mapping):
+            raise ValidationError({"_schema": ["must be an object with fields such as job_type"]})
+        return {name: value for name, value in data.items() if name not in STATE}
+
+
+class OccurrenceSchema(Schema):
+    """One nominal time, and what became of it."""
+
+    nominal_at = fields.AwareDateTime()
+    outcome = fields.String(validate=validate.OneOf([*Outcome]))
+    reason = fields.String(allow_none=True)
+    run_id = fields.Integer(allow_none=True)
+    revision = fields.Integer()
+    created_at = fields.AwareDateTime()
+
+
+class PreviewQuery(Schema):
+    """From when, and how far."""
+
+    start = fields.String(
+        data_key="from",
+        attribute="from",
+        load_default="now",
+        metadata={"description": "ISO 8601, or words such as tomorrow 09:00."},
+    )
+    until = fields.String(metadata={"description": "What would run up to then."})
+    asleep = fields.String(metadata={"description": "As if nothing was awake between `from` and then."})
+    count = fields.Integer(load_default=10, validate=validate.Range(1, 1000))
+
+
+class ShownSchema(Schema):
+    """One nominal time to come, and what would become of it."""
+
+    name = fields.String()
+    nominal_at = fields.AwareDateTime()
+    wall = fields.String(metadata={"description": "By the clock on the wall, in the definition's zone."})
+    outcome = fields.String(validate=validate.OneOf([*Outcome]))
+    run_at = fields.AwareDateTime(allow_none=True)
+    note = fields.String(allow_none=True)
+
+
+class EnqueuedSchema(Schema):
+    """The run there is now."""
+
+    run_id = fields.Integer()
+    replayed = fields.Boolean(metadata={"description": "Its key had a run already: nothing was added."})
+
+
+class OccurrencesQuery(Schema):
+    """How many, and from where on."""
+
+    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    cursor = Moment(load_default=None, metadata={"description": "The `next` of the page before."})
+
+
+class DefinitionListSchema(Schema):
+    """All definitions."""
+
+    items = fields.List(fields.Nested(DefinitionSchema), required=True)
+    next = fields.String(required=True, allow_none=True, metadata={"description": "Always null: there is one page."})
+
+
+class OccurrenceListSchema(Schema):
+    """A page of occurrences, the latest first."""
+
+    items = fields.List(fields.Nested(OccurrenceSchema), required=True)
+    next = fields.String(required=True, allow_none=True, metadata={"description": "The cursor of the next page."})
+
+
+class PreviewSchema(Schema):
+    """Nominal times to come, the first one first."""
+
+    items = fields.List(fields.Nested(ShownSchema), required=True)

@@ -1,0 +1,104 @@
+"""What an effect looks like on its way out, which are asked for, and what an operator says of one."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from rowcall.base.database import LARGEST_ID
+from rowcall.effects import KINDS, STATES
+from rowcall.effects.kinds import REFERENCE_CHARACTERS
+from rowcall_api.schemas.fields import Words, YesOrNo
+
+# One id for each kind, in their order.
+PLACES = struct.Struct(f">{len(KINDS)}q")
+
+
+class Cursor(fields.String):
+    """Where a page of effects ended: kind -> id, as text that the next request hands back."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            places = dict(zip(KINDS, PLACES.unpack(base64.urlsafe_b64decode(text)), strict=True))
+        except (ValueError, struct.error):
+            places = {}
+        # The decoder passes over what is not of its alphabet.
+        if cursor_behind(places) != text or min(places.values()) < 1:
+            raise ValidationError("is no cursor: send what `next` of the page before said, as it is")
+        return places
+
+
+def cursor_behind(places: Mapping[str, int] | None) -> str | None:
+    """The cursor of the page that goes on from there."""
+    return base64.urlsafe_b64encode(PLACES.pack(*places.values())).decode() if places else None
+
+
+class EffectsQuery(Schema):
+    """Which effects, how many, and from where on."""
+
+    kind = fields.String(load_default=None, validate=validate.OneOf([*KINDS]))
+    state = Words(
+        fields.String(validate=validate.OneOf(STATES)),
+        load_default=(),
+        metadata={"description": "One of these; repeat it, or write commas."},
+    )
+    run_id = fields.Integer(
+        load_default=None,
+        validate=validate.Range(1, LARGEST_ID),
+        metadata={"description": "Only what this run began last."},
+    )
+    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    cursor = Cursor(
+        load_default=None, metadata={"description": "The `next` of the page before, with the same filters."}
+    )
+
+
+class EffectSchema(Schema):
+    """Something that was done to the world, or tried."""
+
+    kind = fields.String(validate=validate.OneOf([*KINDS]))
+    id = fields.Integer(metadata={"description": "Of its own among those of its kind."})
+    key = fields.String(metadata={"description": "What makes it one and no other."})
+    state = fields.String(validate=validate.OneOf(STATES))
+    run_id = fields.Integer(metadata={"description": "The run that began it last."})
+    lease_no = fields.Integer(metadata={"description": "The run's attempt that did."})
+    generation = fields.Integer(metadata={"description": "Grows when it is begun anew after a refusal for good."})
+    reference = fields.String(allow_none=True, metadata={"description": "What the provider calls it."})
+    refusal = fields.String(allow_none=True, metadata={"description": "Why it was not done, or is not known."})
+    intent_at = fields.AwareDateTime()
+    applied_at = fields.AwareDateTime(allow_none=True)
+
+
+class EffectListSchema(Schema):
+    """A page, the newest first."""
+
+    items = fields.List(fields.Nested(EffectSchema))
+    next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})
+
+
+class ResolveSchema(Schema):
+    """What an operator found out of an effect that nobody knew about."""
+
+    happened = YesOrNo(
+        required=True, metadata={"description": "If not, the next attempt of its run does it again: look it up first."}
+    )
+    reference = fields.String(
+        load_default=None,
+        allow_none=True,
+        validate=validate.Length(1, REFERENCE_CHARACTERS),
+        metadata={"description": "What the provider calls it, where it happened."},
+    )
+
+    @validates_schema
+    def check_reference(self, data: Mapping[str, Any], **_: Any) -> None:
+        """A reference is of something that happened, and can be written down."""
+        reference = data["reference"]
+        if reference is not None and not data["happened"]:
+            raise ValidationError("goes with `happened`: true", "reference")
+        if reference is not None and not reference.isprintable():
+            raise ValidationError("must be printable characters", "reference")

@@ -1,0 +1,83 @@
+"""Fields that several resources take, each read in one way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from rowcall.job_types.declaration import KEY_CHARACTERS
+from rowcall.queue.timestamps import unusable
+
+# RFC 3339; Python reads other forms of ISO 8601 too, which others would not.
+MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})")
+
+# The same years, for OpenAPI.
+PATTERN = "^([2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
+
+EXAMPLE = "2030-03-31T09:00:00+02:00"
+
+# The names of job types and queues are at most this long.
+NAME_CHARACTERS = 63
+
+
+class Moment(fields.AwareDateTime):
+    """A time with its offset, in the years that can be kept."""
+
+    def __init__(self, metadata: Mapping[str, Any] | None = None, **more: Any) -> None:
+        super().__init__(metadata={"pattern": PATTERN, "example": EXAMPLE, **(metadata or {})}, **more)
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> datetime:
+        if not isinstance(value, str) or not MOMENT.fullmatch(value.upper()):
+            raise ValidationError(f"must be a time with its offset, such as {EXAMPLE}")
+        try:
+            moment = datetime.fromisoformat(value.upper())
+        except ValueError as error:
+            raise ValidationError(f"is no time that there is: {error}; such as {EXAMPLE}") from None
+        why = unusable(moment)
+        if why:
+            raise ValidationError(why)
+        return moment
+
+
+class YesOrNo(fields.Boolean):
+    """JSON's own true and false, and nothing that merely looks like them."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
+class Words(fields.List[Any]):
+    """In a query: repeated, or one text with commas."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        return super()._deserialize([word for text in value for word in text.split(",")], attr, data, **kwargs)
+
+
+def name(**more: Any) -> fields.String:
+    """The name of a job type or of a queue."""
+    return fields.String(validate=validate.Length(1, NAME_CHARACTERS), **more)
+
+
+def key_header() -> fields.String:
+    """The header under which a request may be repeated safely.
+
+    It has no comma, because HTTP joins with one what is sent twice; nor anything that a header cannot carry unchanged.
+    """
+    return fields.String(
+        data_key="Idempotency-Key",
+        load_default=None,
+        validate=[
+            validate.Length(1, KEY_CHARACTERS),
+            validate.Regexp(
+                r"^[!-+\--~]([ -+\--~]*[!-+\--~])?$",
+                error="must be one key of printable ASCII characters, with no comma and no blank at its ends",
+            ),
+        ],
+        metadata={"description": "Repeat the request with the same key, and nothing is done twice.", "example": "k-1"},
+    )

@@ -1,0 +1,107 @@
+"""Invoices: which are to be reminded of on a day, whose they are, and how one becomes paid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+from rowcall.base.database import Connection, fetch_all, fetch_one
+from rowcall.base.errors import InvoiceNotFound
+from rowcall_example.business.users import User
+
+
+class ReminderKind(StrEnum):
+    """What a reminder tells."""
+
+    UPCOMING = "upcoming"
+    DUE = "due"
+    OVERDUE = "overdue"
+
+
+# How many days after an invoice's due_on its reminders go out.
+REMINDER_DAYS = {ReminderKind.UPCOMING: -3, ReminderKind.DUE: 0, ReminderKind.OVERDUE: 7}
+
+# One probe of invoices_due for each kind.  An invoice has one due_on, so it is met once a day at most, and pages can
+# go by its id; materialized, because a planner that saw the ORDER BY would walk through the ids of all invoices.
+DUE_INVOICES = f"""
+WITH reminder (kind, days) AS (
+    VALUES {", ".join(f"('{kind}', {days})" for kind, days in REMINDER_DAYS.items())}
+), due AS MATERIALIZED (
+    SELECT invoices.id, reminder.kind FROM reminder
+    JOIN example.invoices ON invoices.due_on = %(day)s::date - reminder.days AND invoices.status = 'open'
+)
+SELECT id AS invoice_id, kind FROM due WHERE id > %(after_id)s ORDER BY id LIMIT %(limit)s
+"""
+
+# By the primary keys.
+GET_INVOICE = """
+SELECT invoices.id, number, amount_minor, currency, status, due_on, paid_at, invoices.created_at,
+    user_id, email, name, time_zone
+FROM example.invoices JOIN example.users ON users.id = invoices.user_id
+WHERE invoices.id = %(invoice_id)s
+"""
+
+MARK_PAID = """
+UPDATE example.invoices SET status = 'paid', paid_at = now()
+WHERE id = %(invoice_id)s AND status = 'open' AND amount_minor = %(amount_minor)s AND currency = %(currency)s
+RETURNING id
+"""
+
+
+@dataclass(frozen=True)
+class Reminder:
+    """An invoice to be reminded of, and how."""
+
+    invoice_id: int
+    kind: ReminderKind
+
+
+@dataclass(frozen=True)
+class Invoice:
+    """An invoice, and whose it is."""
+
+    id: int
+    number: str
+    amount_minor: int
+    currency: str
+    status: str
+    due_on: date
+    paid_at: datetime | None
+    created_at: datetime
+    user: User
+
+
+class Marked(StrEnum):
+    """What came of marking an invoice as paid."""
+
+    PAID = "paid"
+    ALREADY_PAID = "already paid"
+    VOID = "void"
+    OTHER_AMOUNT = "other amount"
+
+
+def due_invoices(connection: Connection, day: date, after_id: int, limit: int) -> list[Reminder]:
+    """The open invoices that are to be reminded of on this day (UTC), by id, a page at a time: those after after_id."""
+    rows = fetch_all(connection, DUE_INVOICES, {"day": day, "after_id": after_id, "limit": limit})
+    return [Reminder(row["invoice_id"], ReminderKind(row["kind"])) for row in rows]
+
+
+def invoice_with_user(connection: Connection, invoice_id: int) -> Invoice:
+    """The invoice and its user, or InvoiceNotFound."""
+    row = fetch_one(connection, GET_INVOICE, {"invoice_id": invoice_id})
+    if row is None:
+        raise InvoiceNotFound(invoice_id)
+    user = User(row.pop("user_id"), row.pop("email"), row.pop("name"), row.pop("time_zone"))
+    return Invoice(user=user, **row)
+
+
+def mark_paid(connection: Connection, invoice_id: int, amount_minor: int, currency: str) -> Marked:
+    """Mark it as paid if it is open and this is what it asks for; otherwise change nothing and say why."""
+    paid = fetch_one(
+        connection, MARK_PAID, {"invoice_id": invoice_id, "amount_minor": amount_minor, "currency": currency}
+    )
+    if paid:
+        return Marked.PAID
+    status = invoice_with_user(connection, invoice_id).status
+    return {"paid": Marked.ALREADY_PAID, "void": Marked.VOID, "open": Marked.OTHER_AMOUNT}[status]

@@ -1,0 +1,121 @@
+"""A day's sales (UTC): by hour, and by customer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from rowcall.base.database import Connection, Row, fetch_all
+from rowcall_example.business.days import utc_day
+
+# Whoever comes after these is counted, but not named.
+NAMED_CUSTOMERS = 500
+
+# Both statements take the day's range of orders_day, and nothing else of the table.
+HOURS = """
+SELECT extract(hour FROM ordered_at AT TIME ZONE 'UTC')::integer AS hour, currency,
+    count(*) AS orders, sum(amount_minor) AS amount_minor
+FROM example.orders WHERE ordered_at >= %(start)s AND ordered_at < %(end)s
+GROUP BY 1, 2
+ORDER BY 1, 2
+"""
+
+CUSTOMERS = """
+WITH bought AS (
+    SELECT user_id, currency, count(*) AS orders, sum(amount_minor) AS amount_minor
+    FROM example.orders WHERE ordered_at >= %(start)s AND ordered_at < %(end)s
+    GROUP BY user_id, currency
+), ranked AS (
+    SELECT bought.*, count(*) OVER (PARTITION BY currency) AS customers,
+        row_number() OVER (PARTITION BY currency ORDER BY amount_minor DESC, user_id) AS place
+    FROM bought
+)
+SELECT user_id, users.name, users.email, currency, orders, amount_minor, customers
+FROM ranked JOIN example.users ON users.id = ranked.user_id
+WHERE place <= %(most)s
+ORDER BY currency, place
+"""
+
+
+@dataclass(frozen=True)
+class HourSales:
+    """What was ordered within one hour of the day, in one currency."""
+
+    hour: int
+    currency: str
+    orders: int
+    amount_minor: int
+
+
+@dataclass(frozen=True)
+class CustomerSales:
+    """What one customer ordered on the day, in one currency."""
+
+    user_id: int
+    name: str
+    email: str
+    currency: str
+    orders: int
+    amount_minor: int
+
+
+@dataclass(frozen=True)
+class CurrencySales:
+    """The whole day in one currency; the best customers first, and how many there were in all."""
+
+    currency: str
+    hours: tuple[HourSales, ...]
+    best: tuple[CustomerSales, ...]
+    customers: int
+
+    @property
+    def orders(self) -> int:
+        """All orders."""
+        return sum(hour.orders for hour in self.hours)
+
+    @property
+    def amount_minor(self) -> int:
+        """What they come to."""
+        return sum(hour.amount_minor for hour in self.hours)
+
+
+@dataclass(frozen=True)
+class DaySales:
+    """A day's sales, one part for each currency in which something was ordered."""
+
+    day: date
+    currencies: tuple[CurrencySales, ...]
+
+    @property
+    def orders(self) -> int:
+        """Orders of all currencies."""
+        return sum(sales.orders for sales in self.currencies)
+
+
+def sales_of_day(connection: Connection, day: date) -> DaySales:
+    """What was ordered on this day (UTC)."""
+    start, end = utc_day(day)
+    asked = {"start": start, "end": end, "most": NAMED_CUSTOMERS}
+    hours = [_as_whole_numbers(row) for row in fetch_all(connection, HOURS, asked)]
+    customers = [_as_whole_numbers(row) for row in fetch_all(connection, CUSTOMERS, asked)]
+    return DaySales(day, tuple(_of_currency(currency, hours, customers) for currency in _currencies(hours)))
+
+
+def _of_currency(currency: str, hours: Iterable[Row], customers: Iterable[Row]) -> CurrencySales:
+    mine = [row for row in customers if row["currency"] == currency]
+    return CurrencySales(
+        currency,
+        hours=tuple(HourSales(**row) for row in hours if row["currency"] == currency),
+        best=tuple(CustomerSales(**{name: row[name] for name in row if name != "customers"}) for row in mine),
+        customers=mine[0]["customers"],
+    )
+
+
+def _currencies(hours: Iterable[Row]) -> list[str]:
+    return sorted({row["currency"] for row in hours})
+
+
+def _as_whole_numbers(row: Row) -> Row:
+    """PostgreSQL adds bigints up as numeric, so that no sum can overflow."""
+    return {**row, "amount_minor": int(row["amount_minor"])}

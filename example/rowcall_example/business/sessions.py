@@ -1,0 +1,40 @@
+"""Sessions that have expired, and how they are cleaned away."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rowcall.base.database import Connection, fetch_value
+
+# From the head of sessions_expiry, in batches; rows that another cleanup has locked are left to it.
+DELETE_EXPIRED = """
+WITH gone AS (
+    DELETE FROM example.sessions WHERE ctid = ANY (ARRAY (
+        SELECT ctid FROM example.sessions WHERE expires_at < %(before)s
+        ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING id
+)
+SELECT count(*) FROM gone
+"""
+
+COUNT_EXPIRED = """
+SELECT count(*) FROM (
+    SELECT FROM example.sessions WHERE expires_at < %(before)s ORDER BY expires_at LIMIT %(most)s
+) AS expired
+"""
+
+
+def delete_expired_sessions(connection: Connection, before: datetime, limit: int) -> int:
+    """Delete a batch of those that expired before this moment: how many went; fewer than limit when none are left.
+
+    The weekly report counts sessions that are still here, so `before` decides what it can count.
+    """
+    deleted: int = fetch_value(connection, DELETE_EXPIRED, {"before": before, "limit": limit})
+    return deleted
+
+
+def count_expired_sessions(connection: Connection, before: datetime, most: int) -> int:
+    """How many there are to delete, counted no further than `most`."""
+    counted: int = fetch_value(connection, COUNT_EXPIRED, {"before": before, "most": most})
+    return counted

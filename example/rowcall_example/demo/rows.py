@@ -1,0 +1,156 @@
+"""What the demo's users are and did: plain rows, the same for the same user and day.
+
+Chance comes from the user's number and the day alone.  Times are without a zone, because they are the user's own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+from rowcall.base.database import Row
+from rowcall_example.business.money import decimals_of
+
+DAYS = 21
+
+# A domain that is reserved for examples: no mail ever gets there, and these rows are nobody's.
+DOMAIN = "example.com"
+
+
+@dataclass(frozen=True)
+class Company:
+    """What a user of the demo is called, where it lives, and in what it pays, mostly in the first of these."""
+
+    name: str
+    time_zone: str
+    currencies: tuple[str, ...]
+
+
+COMPANIES = (
+    Company("Northwind Office", "Europe/Berlin", ("EUR",)),
+    Company("Harbour Bakery", "Europe/London", ("GBP", "EUR")),
+    Company("Old Mill Bookshop", "America/New_York", ("USD",)),
+    Company("東京文具店", "Asia/Tokyo", ("JPY", "USD")),
+    Company("Café Überraschung", "Europe/Vienna", ("EUR",)),
+    Company("Łódź Print Works", "Europe/Warsaw", ("EUR", "USD")),
+    Company("Oasis Date Traders", "Asia/Kuwait", ("KWD", "USD")),
+    Company("High Pass Tea House", "Asia/Kathmandu", ("USD",)),
+    Company("Southern Bicycles", "Australia/Sydney", ("USD",)),
+    Company("Padaria Central", "America/Sao_Paulo", ("USD", "EUR")),
+    Company("Dağ Ceramics", "Europe/Istanbul", ("EUR", "USD")),
+    Company("Lakeside Front Desk", "Africa/Nairobi", ("USD",)),
+    Company("Island Ferry Desk", "Pacific/Auckland", ("USD",)),
+    Company("Prairie Seed Store", "America/Chicago", ("USD",)),
+    Company("Mountain Hut Supplies", "Europe/Zurich", ("CHF", "EUR")),
+    Company("Dockside Crane Rentals", "Asia/Singapore", ("USD", "JPY")),
+    Company("Green Line Couriers", "Asia/Kolkata", ("USD", "GBP")),
+    Company("Blue Door Studio", "Europe/Lisbon", ("EUR",)),
+    Company("Night Shift Radio", "UTC", ("USD",)),
+    Company("Corner Lamp Repairs", "America/Vancouver", ("USD",)),
+)
+
+# What is worth about a euro, where that is far from one.
+WORTH = {"JPY": 160}
+
+# Monday to Sunday: how much of a working day's business is done.
+WEEKDAYS = (1.0, 1.0, 1.1, 1.0, 1.2, 0.6, 0.3)
+
+# The last of the companies has done nothing in the last whole week, so that there is a quiet one to be told of.
+QUIET_EVERY = len(COMPANIES)
+
+# Days from today to an invoice's due_on, and its status; each user has the first two and two of the others.
+PAID = ((-25, "paid"), (-11, "paid"))
+OTHERS = ((3, "open"), (0, "open"), (-7, "open"), (14, "open"), (-30, "void"))
+
+# Name, and days from today to its expiry.
+CACHED = (
+    ("dashboard:open_invoices", 1),
+    ("dashboard:sales_today", -1),
+    ("page:home", -3),
+    ("page:prices", -10),
+    ("page:contact", 30),
+)
+
+
+def chance_of(number: int, today: date) -> random.Random:
+    """What is thrown for this user's rows, in the order in which they are made."""
+    return random.Random(f"{today} {number}")  # noqa: S311  # nothing is kept secret with it, and it must be repeatable
+
+
+def email_of(number: int) -> str:
+    """By which a user of the demo is known."""
+    return f"customer-{number:02}@{DOMAIN}"
+
+
+def _company(number: int) -> Company:
+    return COMPANIES[(number - 1) % len(COMPANIES)]
+
+
+def user(number: int, _today: date, _chance: random.Random) -> Iterator[Row]:
+    """The user itself."""
+    company, office = _company(number), 1 + (number - 1) // len(COMPANIES)
+    name = company.name if office == 1 else f"{company.name}, Office {office}"
+    yield {"email": email_of(number), "name": name, "time_zone": company.time_zone}
+
+
+def orders(number: int, today: date, chance: random.Random) -> Iterator[Row]:
+    """Some each day, by the weekday, most of them around the early afternoon."""
+    usual = 1 + chance.random() * 4
+    for day in _busy_days(number, today):
+        for _ in range(round(usual * WEEKDAYS[day.weekday()] * (0.4 + chance.random() * 1.2))):
+            company = _company(number)
+            currency = company.currencies[0 if chance.random() < 0.8 else -1]
+            yield {
+                "email": email_of(number),
+                "amount_minor": _amount(currency, 4, 180, chance),
+                "currency": currency,
+                "at": _working_hour(day, chance),
+            }
+
+
+def sessions(number: int, today: date, chance: random.Random) -> Iterator[Row]:
+    """On most days one or two that are over; every other user has one that goes on through today."""
+    for day in _busy_days(number, today):
+        for _ in range(round(chance.random() * 2 * WEEKDAYS[day.weekday()])):
+            minutes = 3 + int(chance.random() ** 2 * 110)
+            yield {"email": email_of(number), "at": _working_hour(day, chance), "minutes": minutes}
+    if number % 2:
+        day = today - timedelta(days=2)
+        yield {"email": email_of(number), "at": _working_hour(day, chance), "minutes": 5 * 24 * 60}
+
+
+def invoices(number: int, today: date, chance: random.Random) -> Iterator[Row]:
+    """Two that are paid, and two of the other kinds in turn."""
+    others = (OTHERS[number % len(OTHERS)], OTHERS[(number + 2) % len(OTHERS)])
+    for place, (days, status) in enumerate((*PAID, *others), start=1):
+        currency = _company(number).currencies[0]
+        yield {
+            "email": email_of(number),
+            "number": f"DEMO-{number:03}-{place}",
+            "amount_minor": _amount(currency, 40, 1900, chance),
+            "currency": currency,
+            "status": status,
+            "due_on": str(today + timedelta(days=days)),
+        }
+
+
+def _busy_days(number: int, today: date) -> list[date]:
+    last_whole_week = today - timedelta(days=today.weekday() + 7)
+    end = last_whole_week if number % QUIET_EVERY == 0 else today
+    return [day for days in range(DAYS, 0, -1) if (day := today - timedelta(days=days)) < end]
+
+
+def _working_hour(day: date, chance: random.Random) -> str:
+    """A moment between 7 and 21 o'clock, where the user is; the middle is the likeliest."""
+    seconds = 7 * 3600 + int((chance.random() + chance.random()) / 2 * 14 * 3600)
+    return (datetime.combine(day, time()) + timedelta(seconds=seconds)).isoformat()
+
+
+def _amount(currency: str, least: int, most: int, chance: random.Random) -> int:
+    """Between so many euros' worth; small sums are likelier, and prices end in half or whole units."""
+    units = least + chance.random() ** 2 * (most - least)
+    halves = round(units * WORTH.get(currency, 1) * 2)
+    amount_minor: int = halves * 10 ** decimals_of(currency) // 2
+    return amount_minor

@@ -1,0 +1,117 @@
+"""The demo: a small SaaS to look at, with what its users did in the three weeks before a day.
+
+The same day gives the same rows, whenever and wherever it is asked for.  Nothing in it happened on that day or later;
+only what is due, and what expires, lies there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from random import Random
+
+from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+from rowcall.base.errors import DemoRefused
+from rowcall_example.demo.rows import CACHED, DOMAIN, chance_of, email_of, invoices, orders, sessions, user
+from rowcall_example.tables import create_tables
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """How many rows were added for which day."""
+
+    today: date
+    users: int = 0
+    orders: int = 0
+    invoices: int = 0
+    sessions: int = 0
+    cache_entries: int = 0
+
+
+# Two who seed at once would find the same users missing.
+LOCK_USERS = "LOCK TABLE example.users IN SHARE ROW EXCLUSIVE MODE"
+
+TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
+
+THERE = "SELECT email FROM example.users WHERE email = ANY (%(emails)s)"
+
+OTHER_USERS = f"SELECT EXISTS (SELECT FROM example.users WHERE email NOT LIKE '%%@{DOMAIN}')"
+
+# The times of orders and sessions are the users' own; what would lie on today or later by UTC's day is left out.
+ADD_USERS = """
+INSERT INTO example.users (email, name, time_zone, created_at)
+SELECT email, name, time_zone, %(today)s::timestamp AT TIME ZONE 'UTC' - interval '90 days'
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (email text, name text, time_zone text)
+"""
+
+ADD_ORDERS = """
+INSERT INTO example.orders (user_id, amount_minor, currency, ordered_at)
+SELECT users.id, amount_minor, currency, at AT TIME ZONE users.time_zone
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (email text, amount_minor bigint, currency text, at timestamp)
+JOIN example.users USING (email)
+WHERE at AT TIME ZONE users.time_zone < %(today)s::timestamp AT TIME ZONE 'UTC'
+ORDER BY at AT TIME ZONE users.time_zone, users.id
+"""
+
+ADD_SESSIONS = """
+INSERT INTO example.sessions (user_id, started_at, expires_at)
+SELECT users.id, at AT TIME ZONE users.time_zone, at AT TIME ZONE users.time_zone + minutes * interval '1 minute'
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (email text, at timestamp, minutes integer)
+JOIN example.users USING (email)
+WHERE at AT TIME ZONE users.time_zone < %(today)s::timestamp AT TIME ZONE 'UTC'
+ORDER BY at AT TIME ZONE users.time_zone, users.id
+"""
+
+ADD_INVOICES = """
+INSERT INTO example.invoices (user_id, number, amount_minor, currency, status, due_on, created_at, paid_at)
+SELECT users.id, number, amount_minor, currency, status, due_on,
+    due_on::timestamp AT TIME ZONE 'UTC' - interval '40 days',
+    CASE WHEN status = 'paid' THEN due_on::timestamp AT TIME ZONE 'UTC' - interval '30 hours' END
+FROM jsonb_to_recordset(%(rows)s::jsonb)
+    AS row (email text, number text, amount_minor bigint, currency text, status text, due_on date)
+JOIN example.users USING (email)
+ORDER BY number
+"""
+
+ADD_CACHE_ENTRIES = """
+INSERT INTO example.cache_entries (name, value, refreshed_at, expires_at)
+SELECT name, '{"demo": true}', %(today)s::timestamp AT TIME ZONE 'UTC' - interval '15 days',
+    (%(today)s + days)::timestamp AT TIME ZONE 'UTC'
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (name text, days integer)
+ON CONFLICT (name) DO NOTHING
+"""
+
+
+def seed(connection: Connection, users: int, today: date | None = None) -> Seeded:
+    """Add those of the demo's first users that are not there yet, with all they did; a user that is there stays as is.
+
+    Refused where other users are: the demo's invoices and orders would count among theirs.
+    """
+    create_tables(connection)
+    fetch_all(connection, LOCK_USERS)
+    day: date = today or fetch_value(connection, TODAY)
+    emails = {number: email_of(number) for number in range(1, users + 1)}
+    there = {row["email"] for row in fetch_all(connection, THERE, {"emails": list(emails.values())})}
+    missing = [number for number, email in emails.items() if email not in there]
+    if not missing:
+        return Seeded(day)
+    if fetch_value(connection, OTHER_USERS):
+        raise DemoRefused(DOMAIN)
+    chances = {number: chance_of(number, day) for number in missing}
+
+    def rows_of(kind: Callable[[int, date, Random], Iterator[Row]]) -> list[Row]:
+        return [row for number in missing for row in kind(number, day, chances[number])]
+
+    def add(statement: str, rows: list[Row]) -> int:
+        return len(fetch_all(connection, f"{statement} RETURNING 1", {"rows": json.dumps(rows), "today": day}))
+
+    return Seeded(
+        day,
+        users=add(ADD_USERS, rows_of(user)),
+        orders=add(ADD_ORDERS, rows_of(orders)),
+        invoices=add(ADD_INVOICES, rows_of(invoices)),
+        sessions=add(ADD_SESSIONS, rows_of(sessions)),
+        cache_entries=add(ADD_CACHE_ENTRIES, [{"name": name, "days": days} for name, days in CACHED]),
+    )

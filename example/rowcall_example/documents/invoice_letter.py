@@ -1,0 +1,71 @@
+"""A reminder of an invoice, in the tone that its kind asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+
+from rowcall_example.business import Invoice, ReminderKind
+from rowcall_example.business.money import money_text
+from rowcall_example.documents.colours import ACCENT, ALARM, NOTICE
+from rowcall_example.documents.letter import Letter
+from rowcall_example.documents.rendering import rendered
+from rowcall_example.documents.wording import day_text, one_line
+
+
+@dataclass(frozen=True)
+class Tone:
+    """How a reminder is worded; {number}, {amount} and {day} are filled in."""
+
+    subject: str
+    heading: str
+    message: str
+    colour: str
+
+
+TONES = {
+    ReminderKind.UPCOMING: Tone(
+        "Invoice {number} will be due on {day}",
+        "A payment is coming up",
+        "This is a friendly note ahead of time: invoice {number} over {amount} will be due on {day}.",
+        ACCENT,
+    ),
+    ReminderKind.DUE: Tone(
+        "Invoice {number} is due: {amount} by {day}",
+        "Your invoice is due",
+        "Invoice {number} over {amount} is due on {day}. Please arrange the payment by then.",
+        NOTICE,
+    ),
+    ReminderKind.OVERDUE: Tone(
+        "Invoice {number} is overdue since {day}",
+        "Your invoice is overdue",
+        "Invoice {number} over {amount} was due on {day}, and we have not seen the payment yet."
+        " Please arrange it as soon as you can.",
+        ALARM,
+    ),
+}
+
+
+def compose(invoice: Invoice, kind: ReminderKind) -> Letter:
+    """The letter."""
+    tone, number = TONES[kind], one_line(invoice.number)
+    told = {
+        "number": number,
+        "amount": money_text(invoice.amount_minor, invoice.currency),
+        "day": day_text(invoice.due_on),
+    }
+    text, html = rendered(
+        "invoice",
+        user=invoice.user,
+        heading=tone.heading,
+        message=tone.message.format(**told),
+        colour=tone.colour,
+        facts={
+            "Invoice": number,
+            "Amount": told["amount"],
+            "Issued": day_text(invoice.created_at.astimezone(UTC).date()),
+            "Due": f"{invoice.due_on:%A}, {told['day']}",
+        },
+        **told,
+    )
+    return Letter(tone.subject.format(**told), text, html)

@@ -1,0 +1,52 @@
+"""A day's sales as CSV (RFC 4180), for spreadsheets and programs alike.
+
+One table, whose rows tell what they are: the total of a currency, an hour, or a customer.  It is UTF-8 with a byte
+order mark: without one Excel reads it in the machine's old code page, and programs skip it by the name of utf-8-sig.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator
+
+from rowcall_example.business import CurrencySales, DaySales
+from rowcall_example.business.money import decimal_text
+
+COLUMNS = ("row", "date", "currency", "hour_utc", "customer_id", "customer", "email", "orders", "amount")
+
+# A spreadsheet takes a cell that begins with one of these for a formula, and carries it out;
+# the last four are the wide forms of the first.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def compose(sales: DaySales) -> bytes:
+    """The file."""
+    written = io.StringIO(newline="")
+    writer = csv.writer(written, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for part in sales.currencies:
+        writer.writerows((kind, sales.day, part.currency, *cells) for kind, *cells in _rows(part))
+    return codecs.BOM_UTF8 + written.getvalue().encode()
+
+
+def _rows(part: CurrencySales) -> Iterator[tuple[object, ...]]:
+    yield "total", "", "", "", "", part.orders, decimal_text(part.amount_minor, part.currency)
+    for hour in part.hours:
+        yield "hour", hour.hour, "", "", "", hour.orders, decimal_text(hour.amount_minor, part.currency)
+    for customer in part.best:
+        yield (
+            "customer",
+            "",
+            customer.user_id,
+            harmless(customer.name),
+            harmless(customer.email),
+            customer.orders,
+            decimal_text(customer.amount_minor, part.currency),
+        )
+
+
+def harmless(text: str) -> str:
+    """Text that somebody typed, marked as text where a spreadsheet would see a formula."""
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA_STARTS) else text

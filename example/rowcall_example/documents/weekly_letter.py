@@ -1,0 +1,45 @@
+"""The weekly report as a letter: the figures in the mail, charts in its HTML, and a PDF to keep."""
+
+from __future__ import annotations
+
+from rowcall_example.business import WeeklyFigures
+from rowcall_example.documents import picture, weekly, weekly_pdf
+from rowcall_example.documents.letter import Letter, Part
+from rowcall_example.documents.rendering import rendered
+from rowcall_example.documents.wording import counted, days_text
+
+# Shown wider than it is drawn, so that its labels are as large as the mail's small print.
+CHART_WIDTH = 392.0
+
+
+def compose(figures: WeeklyFigures) -> Letter:
+    """The letter; of a quiet week it tells only that it was quiet, for figures below zero would be a reproach."""
+    days = days_text(figures.first, figures.last)
+    charts = [] if figures.week.empty else list(weekly.charts(figures, CHART_WIDTH))
+    text, html = rendered(
+        "weekly",
+        figures=figures,
+        days=days,
+        summary=weekly.summary(figures),
+        counts=list(weekly.counts(figures)),
+        amounts=list(weekly.amounts(figures)),
+        rows=list(weekly.day_rows(figures)),
+        charts=charts,
+        content_ids={chart.name: content_id(chart.name) for chart in charts},
+    )
+    told = "a quiet week" if figures.week.empty else counted(figures.week.orders, "order")
+    return Letter(
+        subject=f"Your week {days}: {told}",
+        text=text,
+        html=html,
+        pictures=tuple(
+            Part(f"{chart.name}.png", "image/png", picture.png(chart.drawing), content_id(chart.name))
+            for chart in charts
+        ),
+        attachments=(Part(f"weekly-report-{figures.first}.pdf", "application/pdf", weekly_pdf.compose(figures)),),
+    )
+
+
+def content_id(name: str) -> str:
+    """How the HTML names a picture; the part's Content-ID stands in angle brackets."""
+    return f"{name}@weekly-report"

@@ -1,0 +1,45 @@
+"""cleanup_nightly: what has expired is deleted, in batches that lock little and each count once."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from rowcall_example.business.cache import count_old_cache_entries, delete_old_cache_entries
+from rowcall_example.business.days import utc_day
+from rowcall_example.business.sessions import count_expired_sessions, delete_expired_sessions
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+# A batch is one transaction; a crash costs no more than the last one, and nobody waits long for its locks.
+BATCH = 1000
+
+# Progress is a share of what was there; counting a larger heap exactly would cost more than it tells.
+COUNTED_MOST = 1_000_000
+
+# The weekly report compares a user's week with the one before it: their sessions are still counted then.
+SESSIONS_KEPT = timedelta(days=15)
+
+# What is deleted: its name, how long it is kept after it has expired, how it is counted, and how it is deleted.
+STEPS = (
+    ("sessions", SESSIONS_KEPT, count_expired_sessions, delete_expired_sessions),
+    ("cache_entries", timedelta(0), count_old_cache_entries, delete_old_cache_entries),
+)
+
+
+@handles("cleanup_nightly")
+def cleanup_nightly(run: Run) -> dict[str, int]:
+    """Delete what nobody needs any more at the day's end (UTC); the figures count over all attempts."""
+    _, ends = utc_day(date.fromisoformat(run.payload["day"]))
+    deleted: dict[str, int] = {name: 0 for name, *_ in STEPS} | (run.saved() or {})
+    with run.step() as connection:
+        left = sum(count(connection, ends - kept, COUNTED_MOST) for _, kept, count, _ in STEPS)
+    whole = max(sum(deleted.values()) + left, 1)
+    for name, kept, _, delete in STEPS:
+        batch = BATCH
+        while batch == BATCH:
+            with run.step() as connection:
+                batch = delete(connection, ends - kept, BATCH)
+                deleted[name] += batch
+                run.save(connection, deleted)
+            run.progress(sum(deleted.values()) / whole, f"deleting {name.replace('_', ' ')}")
+    return deleted

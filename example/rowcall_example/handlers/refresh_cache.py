@@ -1,0 +1,18 @@
+"""refresh_cache: a named value is computed anew and kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall_example.business.cache import refresh
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+
+@handles("refresh_cache")
+def refresh_cache(run: Run) -> None:
+    """Compute it and keep it, in the transaction that ends the run."""
+    result: dict[str, Any] = {}
+    with run.transaction(result) as connection:
+        entry = refresh(connection, run.payload["name"])
+        result |= {"name": entry.name, "expires_at": entry.expires_at.isoformat()}

@@ -1,0 +1,29 @@
+"""send_invoice_email: one reminder of one invoice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall_example.business.invoices import ReminderKind, invoice_with_user
+from rowcall_example.documents import write_invoice_letter
+from rowcall_example.posting import post
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+
+@handles("send_invoice_email")
+def send_invoice_email(run: Run) -> dict[str, Any]:
+    """Remind, unless it was paid or made void since the reminder was asked for."""
+    invoice_id, kind = run.payload["invoice_id"], ReminderKind(run.payload["kind"])
+    with run.step() as connection:
+        invoice = invoice_with_user(connection, invoice_id)
+    if invoice.status != "open":
+        return {"sent": None, "reason": f"invoice {invoice.number} is {invoice.status}"}
+    effect = post(
+        run,
+        write_invoice_letter(invoice, kind),
+        invoice.user,
+        key=f"invoice_email:{invoice_id}:{kind}",
+        content={"template": "invoice", "invoice_id": invoice_id, "kind": kind},
+    )
+    return {"sent": effect.reference, "recipient": invoice.user.email}

@@ -1,0 +1,28 @@
+"""send_invoice_reminders: one mail for each invoice whose reminder falls on the day."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from rowcall.queue import enqueue_many
+from rowcall_example.business.invoices import due_invoices
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+# More than any small SaaS sends in a day; what is beyond it is enqueued by the next page, in the same transaction.
+PAGE = 10_000
+
+
+@handles("send_invoice_reminders")
+def send_invoice_reminders(run: Run) -> None:
+    """Enqueue the mails together with the run's success; the key of each keeps a second run from adding any."""
+    day = date.fromisoformat(run.payload["day"])
+    result = {"due": 0, "added": 0}
+    with run.transaction(result) as connection:
+        after = 0
+        while page := due_invoices(connection, day, after, PAGE):
+            mails = [{"invoice_id": reminder.invoice_id, "kind": reminder.kind} for reminder in page]
+            outcomes = enqueue_many(connection, "send_invoice_email", mails, created_by=f"run:{run.id}")
+            result["due"] += len(outcomes)
+            result["added"] += sum(not outcome.replayed for outcome in outcomes)
+            after = page[-1].invoice_id

@@ -1,0 +1,28 @@
+"""send_weekly_report: a user's week as a mail with figures, a chart and a PDF, once a week."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from rowcall_example.business.weekly import weekly_figures
+from rowcall_example.documents import write_weekly_letter
+from rowcall_example.posting import post
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+
+@handles("send_weekly_report")
+def send_weekly_report(run: Run) -> None:
+    """Send the mail, then write down with the run's success that this user has this week's report."""
+    user_id, week = run.payload["user_id"], run.payload["date_range"]
+    with run.step() as connection:
+        figures = weekly_figures(connection, user_id, date.fromisoformat(week["from"]), date.fromisoformat(week["to"]))
+    run.progress(0.3, "writing")
+    letter = write_weekly_letter(figures)
+    run.progress(0.6, "sending")
+    about = {"template": "weekly_report", "user_id": user_id, "week": week["from"]}
+    effect = post(run, letter, figures.user, key=f"weekly_report:{user_id}:{week['from']}", content=about)
+    result = {"sent": effect.reference, "recipient": figures.user.email}
+    with run.transaction(result) as connection:
+        key = {"user_id": user_id, "week_start_date": week["from"]}
+        run.record(connection, "sent_reports", key=key, content=about, reference=f"sent_emails {effect.id}")

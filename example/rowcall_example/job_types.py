@@ -1,0 +1,173 @@
+"""What the small SaaS does: what each job is given, its key, and how it is run and tried again.
+
+Days and weeks are dates in a payload; which zone they are days of, the business functions say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from rowcall.base.database import LARGEST_ID
+from rowcall.base.endpoints import event_id
+from rowcall.job_types.backoff import exponential, fixed
+from rowcall.job_types.declaration import KEY_CHARACTERS, JobType
+
+WEEK_DAYS = 7
+
+# An event's id is the rest of its run's key.
+WEBHOOK = "webhook:"
+
+# Mail servers, shops and banks that are down are often so for minutes; the last tries come hours later.
+PATIENT = exponential(base=10, cap=3600)
+
+# 2000 to 9998, for the description of what is sent.
+YEARS = "^([2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
+
+
+def _id() -> fields.Integer:
+    return fields.Integer(required=True, strict=True, validate=validate.Range(1, LARGEST_ID))
+
+
+def _day(**options: Any) -> fields.Date:
+    return fields.Date(required=True, validate=_check_years, metadata={"pattern": YEARS}, **options)
+
+
+def _check_years(day: date) -> None:
+    """A day has one before it and one after it, in every zone."""
+    if not 2000 <= day.year <= 9998:
+        raise ValidationError("must be a day of the years 2000 to 9998")
+
+
+class DateRange(Schema):
+    """From one day to another, both included."""
+
+    first = _day(data_key="from")
+    last = _day(data_key="to")
+
+    @validates_schema
+    def check_week(self, data: Mapping[str, Any], **_: Any) -> None:
+        """A week has seven days, on whichever it begins."""
+        if data["last"] - data["first"] != timedelta(days=WEEK_DAYS - 1):
+            raise ValidationError("must be a week: `to` is six days after `from`, and both are included", "to")
+
+
+class WeeklyReport(Schema):
+    """Whose week, and which."""
+
+    user_id = _id()
+    date_range = fields.Nested(DateRange, required=True)
+
+
+class Day(Schema):
+    """Which day."""
+
+    day = _day()
+
+
+class SalesDate(Schema):
+    """Which day's sales."""
+
+    date = _day()
+
+
+class Invoice(Schema):
+    """Which invoice."""
+
+    invoice_id = _id()
+
+
+class InvoiceMail(Invoice):
+    """Which invoice, and what to say of it."""
+
+    kind = fields.String(required=True, validate=validate.OneOf(("upcoming", "due", "overdue")))
+
+
+class CacheName(Schema):
+    """Which cache entry."""
+
+    name = fields.String(required=True, validate=validate.Length(1, 200))
+
+
+def _check_event_id(text: str) -> None:
+    try:
+        event_id(text, KEY_CHARACTERS - len(WEBHOOK))
+    except ValueError as error:
+        raise ValidationError(
+            f"must be {error}; with `{WEBHOOK}` before it, it is the run's key, of {KEY_CHARACTERS} at most"
+        ) from None
+
+
+class Event(Schema):
+    """What happened, and who is told."""
+
+    event_id = fields.String(required=True, validate=_check_event_id)
+    url = fields.String(required=True, validate=validate.Length(1, 2000))
+    body = fields.Dict(keys=fields.String(), required=True)
+
+
+SEND_WEEKLY_REPORT = JobType(
+    "send_weekly_report",
+    schema=WeeklyReport,
+    key=lambda payload: f"weekly_report:{payload['user_id']}:{payload['date_range']['from']}",
+    queue="mail",
+    time_limit=300,
+    backoff=PATIENT,
+)
+
+CLEANUP_NIGHTLY = JobType(
+    "cleanup_nightly",
+    schema=Day,
+    key=lambda payload: f"cleanup:{payload['day']}",
+    queue="maintenance",
+    backoff=fixed(60),
+)
+
+SEND_INVOICE_REMINDERS = JobType(
+    "send_invoice_reminders",
+    schema=Day,
+    key=lambda payload: f"invoice_reminders:{payload['day']}",
+    time_limit=300,
+)
+
+SEND_INVOICE_EMAIL = JobType(
+    "send_invoice_email",
+    schema=InvoiceMail,
+    key=lambda payload: f"invoice_email:{payload['invoice_id']}:{payload['kind']}",
+    queue="mail",
+    time_limit=300,
+    backoff=PATIENT,
+)
+
+CHARGE_INVOICE = JobType(
+    "charge_invoice",
+    schema=Invoice,
+    key=lambda payload: f"invoice_charge:{payload['invoice_id']}",
+    queue="payments",
+    time_limit=300,
+    backoff=PATIENT,
+)
+
+BUILD_SALES_REPORT = JobType(
+    "build_sales_report",
+    schema=SalesDate,
+    key=lambda payload: f"sales_report:{payload['date']}",
+    queue="reports",
+    time_limit=600,
+)
+
+# Without a key: whoever asks twice wants it fresh twice.
+REFRESH_CACHE = JobType("refresh_cache", schema=CacheName, time_limit=120, max_attempts=3)
+
+DELIVER_WEBHOOK = JobType(
+    "deliver_webhook",
+    schema=Event,
+    key=lambda payload: f"{WEBHOOK}{payload['event_id']}",
+    queue="webhooks",
+    max_attempts=15,
+    time_limit=120,
+    backoff=PATIENT,
+)

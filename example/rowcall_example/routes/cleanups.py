@@ -1,0 +1,26 @@
+"""/v1/cleanups: ask for a day's cleanup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
+from rowcall_api.http.auth import needs
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.schemas.runs import EnqueueHeaders
+from rowcall_example.job_types import CLEANUP_NIGHTLY
+
+blueprint = BodyBlueprint("cleanups", __name__, url_prefix="/v1/cleanups", description="Deleting what nobody needs.")
+
+
+@blueprint.post("")
+@blueprint.arguments(CLEANUP_NIGHTLY.schema)
+@blueprint.arguments(EnqueueHeaders, location="headers")
+@answers_with_a_run(blueprint)
+@needs("enqueue")
+def clean_up(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
+    """Delete the sessions and cache entries that nobody needs any more at a day's end (UTC).
+
+    Without an `Idempotency-Key` the day is the key.
+    """
+    return enqueue_and_answer(CLEANUP_NIGHTLY.name, CLEANUP_NIGHTLY.schema().dump(wanted), headers["idempotency_key"])

@@ -1,0 +1,56 @@
+"""The audit log: who changed what, from what to what.  Rows are only ever added."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rowcall.base.database import Connection, fetch_all
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Who steers, for the audit log; request_id ties the change to a request's log lines."""
+
+    who: str
+    request_id: str | None = None
+
+
+RECORD = """
+INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+VALUES (%(who)s, %(action)s, %(subject)s, %(subject_id)s, %(before)s::jsonb, %(after)s::jsonb, %(request_id)s)
+"""
+
+
+def record(
+    connection: Connection,
+    who: str,
+    action: str,
+    subject: str,
+    subject_id: int | None,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+    request_id: str | None = None,
+) -> None:
+    """Add one row, in the transaction of the change it tells of."""
+    fetch_all(
+        connection,
+        RECORD,
+        {
+            "who": who,
+            "action": action,
+            "subject": subject,
+            "subject_id": subject_id,
+            "before": _text(before),
+            "after": _text(after),
+            "request_id": request_id,
+        },
+    )
+
+
+def _text(state: Mapping[str, Any] | None) -> str | None:
+    """As jsonb takes it, with times in ISO 8601."""
+    return None if state is None else json.dumps(state, default=datetime.isoformat)

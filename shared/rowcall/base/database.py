@@ -1,0 +1,181 @@
+"""Connections, and one way to run SQL on any of the kinds a caller may hold.
+
+Queue functions take the caller's connection (psycopg2's, or SQLAlchemy's connection or session), run their SQL in
+the caller's transaction, and never commit.
+
+SQLAlchemy is loaded by those who use it: a worker that cron wakes every minute would spend half of its start on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import psycopg2
+import psycopg2.errors
+import psycopg2.extensions
+import psycopg2.extras
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+
+from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.redaction import redacted
+
+if TYPE_CHECKING:
+    import sqlalchemy
+    import sqlalchemy.orm
+
+PgConnection: TypeAlias = psycopg2.extensions.connection
+Connection: TypeAlias = "PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session"
+Row: TypeAlias = dict[str, Any]
+
+# A bigint; what is beyond it can be no row's id, and must not reach the database as one.
+LARGEST_ID = 2**63 - 1
+
+CONNECT_TIMEOUT_SECONDS = 5
+
+# A server that vanished without a word is found out within half a minute, instead of hours: by asking it where one
+# waits for its answer (seconds), and by what it leaves unacknowledged (milliseconds).
+SILENCE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
+
+# Not statement_timeout: that would also cut short the wait for a standby, and call committed what is not there yet.
+PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s"
+
+
+def connect(url: str, application_name: str = "rowcall") -> PgConnection:
+    """A psycopg2 connection, in a transaction from its first statement on."""
+    try:
+        connection: PgConnection = psycopg2.connect(
+            url, application_name=application_name, connect_timeout=CONNECT_TIMEOUT_SECONDS
+        )
+    except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
+        raise DatabaseUnreachable(
+            f"no connection to {redacted(url)}: {_reason(error)};"
+            " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
+        ) from None
+    return connection
+
+
+@contextmanager
+def transaction(url: str) -> Iterator[PgConnection]:
+    """A connection of its own for one transaction: committed at the end, rolled back on an error, then closed."""
+    connection = connect(url)
+    try:
+        with committed(connection):
+            yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def committed(connection: PgConnection) -> Iterator[None]:
+    """Commit at the end of the block, roll back on an error.
+
+    The connection's own `with` would also roll back one that is broken, fail at that, and hide what had broken it.
+    """
+    try:
+        yield
+    except BaseException:
+        if not connection.closed:
+            connection.rollback()
+        raise
+    connection.commit()
+
+
+def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
+    """SQLAlchemy's pool for the API; a connection that died in the pool is replaced before it is used."""
+    import sqlalchemy
+
+    # The bare scheme would mean psycopg 3, which is not installed.
+    return sqlalchemy.create_engine(
+        url.replace("postgresql://", "postgresql+psycopg2://", 1),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS, **SILENCE},
+    )
+
+
+def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
+    """Run one statement and return its rows; a statement that returns none gives an empty list."""
+    if isinstance(connection, PgConnection):
+        with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
+            cursor.execute(sql, parameters)
+            return [dict(row) for row in cursor.fetchall()] if cursor.description else []
+    # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
+    result = _bound(connection).exec_driver_sql(sql, dict(parameters or {}))
+    return [dict(row) for row in result.mappings()] if result.returns_rows else []
+
+
+@contextmanager
+def all_or_nothing(connection: Connection) -> Iterator[None]:
+    """Several statements within the caller's transaction, or in one of their own where the caller commits each."""
+    driver = connection if isinstance(connection, PgConnection) else _bound(connection).connection.driver_connection
+    assert isinstance(driver, PgConnection)
+    alone = driver.autocommit and driver.info.transaction_status == TRANSACTION_STATUS_IDLE
+    fetch_all(connection, "BEGIN" if alone else "SAVEPOINT all_or_nothing")
+    try:
+        yield
+    except BaseException:
+        if not driver.closed:
+            fetch_all(connection, "ROLLBACK" if alone else "ROLLBACK TO SAVEPOINT all_or_nothing")
+        raise
+    fetch_all(connection, "COMMIT" if alone else "RELEASE SAVEPOINT all_or_nothing")
+
+
+def limit_waiting(connection: Connection, seconds: float) -> None:
+    """Let statements of this transaction fail that wait longer for what another one holds."""
+    fetch_all(connection, PATIENCE, {"milliseconds": round(seconds * 1000)})
+
+
+def waited_too_long(error: Exception) -> bool:
+    """Whether this is how such a wait ends, for psycopg2 or for SQLAlchemy, whose errors carry the driver's."""
+    return isinstance(getattr(error, "orig", error), psycopg2.errors.LockNotAvailable)
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """Turn the end of a statement at its statement_timeout into a TimeoutError."""
+    try:
+        yield
+    except Exception as error:
+        # SQLAlchemy wraps the driver's error.
+        if isinstance(getattr(error, "orig", error), psycopg2.errors.QueryCanceled):
+            raise TimeoutError(str(error)) from None
+        raise
+
+
+def _bound(connection: sqlalchemy.Connection | sqlalchemy.orm.Session) -> sqlalchemy.Connection:
+    from sqlalchemy.orm import Session
+
+    return connection.connection() if isinstance(connection, Session) else connection
+
+
+def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """The same for the hot path: plain tuples, on psycopg2's own connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()
+
+
+def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Row | None:
+    """The first row of a statement, if there is one."""
+    rows = fetch_all(connection, sql, parameters)
+    return rows[0] if rows else None
+
+
+def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    """The first column of the first row, if there is one."""
+    row = fetch_one(connection, sql, parameters)
+    return next(iter(row.values())) if row else None
+
+
+def drivers_error(error: Exception) -> Exception:
+    """What psycopg2 raised, also where SQLAlchemy has put it into an error of its own."""
+    cause: Exception | None = getattr(error, "orig", None)
+    return cause or error
+
+
+def _reason(error: Exception) -> str:
+    """The driver's reason on one line, without what repeats the address."""
+    return " ".join(str(error).split()).rstrip(".")

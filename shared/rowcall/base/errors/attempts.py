@@ -1,0 +1,118 @@
+"""What ends an attempt: what its worker finds out, and what its handler raises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rowcall.base.errors.process import RowcallError
+
+
+class LeaseLost(RowcallError):
+    """This worker's right to the run is over; whatever it does now must not count."""
+
+    def __init__(self, run_id: int, lease_no: int) -> None:
+        self.run_id = run_id
+        self.lease_no = lease_no
+        super().__init__(f"lease {lease_no} of run {run_id} is over: another worker or an operator has the run now")
+
+
+class CancelRequested(RowcallError):
+    """An operator asked for this run to be cancelled; raised by `run.check()`, and best let through."""
+
+    def __init__(self, run_id: int) -> None:
+        super().__init__(f"run {run_id} was asked to be cancelled")
+
+
+class TimeLimitExceeded(RowcallError):
+    """The handler took longer than its job type allows."""
+
+    def __init__(self, job_type: str, seconds: float) -> None:
+        super().__init__(
+            f"the handler of {job_type} took longer than its limit of {seconds:g} seconds; raise the type's"
+            " time_limit, or let the handler do less at a time"
+        )
+
+
+class MemoryCapExceeded(RowcallError):
+    """The handler needed more memory than its job type allows."""
+
+    def __init__(self, job_type: str, mebibytes: int) -> None:
+        super().__init__(
+            f"the handler of {job_type} needed more memory than its cap of {mebibytes} MiB; raise the type's"
+            " memory_cap, or let the handler hold less at a time"
+        )
+
+
+class ChildDied(RowcallError):
+    """The child process of an isolated run ended without an answer; `kind` is the name of the signal, or Exit."""
+
+    def __init__(self, run_id: int, code: int, signal_name: str = "") -> None:
+        self.kind = signal_name or "Exit"
+        child = f"the child process of run {run_id}"
+        if not signal_name:
+            super().__init__(f"{child} ended with exit code {code} and no answer: a handler must return or raise")
+        elif signal_name == "SIGKILL":
+            super().__init__(f"{child} was ended by SIGKILL; no worker sent it, so the machine may be short of memory")
+        else:
+            super().__init__(f"{child} was ended by {signal_name}; what is known of that stands with the attempt")
+
+
+class NoChild(RowcallError):
+    """There is no child process for an isolated run, or nothing is known of it any more."""
+
+    def __init__(self, run_id: int, reason: str) -> None:
+        super().__init__(f"run {run_id} has no child process: {reason}")
+
+
+class Retry(RowcallError):
+    """Raised by a handler: this attempt failed, try again after so many seconds (default: the type's backoff)."""
+
+    def __init__(self, reason: str = "the handler asked to be tried again", after: float | None = None) -> None:
+        self.after = None if after is None else float(after)
+        super().__init__(reason)
+
+
+class Permanent(RowcallError):
+    """Raised by a handler: trying again cannot help, so the run is given up at once."""
+
+
+class UserNotFound(Permanent):
+    """No user has this id."""
+
+    def __init__(self, user_id: int) -> None:
+        super().__init__(f"there is no user {user_id}; correct user_id")
+
+
+class TimeZoneUnknown(Permanent):
+    """A user's time zone is none that PostgreSQL knows."""
+
+    def __init__(self, user_id: int, time_zone: str) -> None:
+        super().__init__(
+            f"user {user_id} has the time zone {time_zone!r}, which PostgreSQL does not know; set users.time_zone to a"
+            " name of pg_timezone_names, such as Europe/Berlin, and retry the run"
+        )
+
+
+class InvoiceNotFound(Permanent):
+    """No invoice has this id."""
+
+    def __init__(self, invoice_id: int) -> None:
+        super().__init__(f"there is no invoice {invoice_id}; correct invoice_id")
+
+
+class CacheNameUnknown(Permanent):
+    """A value was asked for that nothing computes."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"nothing computes a cache entry {name!r}; known: {', '.join(known)}")
+
+
+class Snooze(RowcallError):
+    """Raised by a handler: not now; the run waits until then, and its attempt is not held against it."""
+
+    def __init__(self, until: datetime, reason: str = "the handler asked to wait") -> None:
+        if until.tzinfo is None:
+            raise ValueError(f"Snooze(until={until!r}) needs a time with an offset, such as datetime.now(UTC)")
+        self.until = until
+        super().__init__(reason)

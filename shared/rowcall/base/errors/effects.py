@@ -1,0 +1,33 @@
+"""What the ledger of effects refuses, and what nobody can know."""
+
+from __future__ import annotations
+
+from rowcall.base.errors.attempts import Permanent
+from rowcall.base.errors.process import RowcallError
+
+
+class EffectInvalid(RowcallError):
+    """An effect was asked for, or is to be resolved, in a way that cannot be."""
+
+
+class EffectNotFound(EffectInvalid):
+    """No effect of this kind has this id."""
+
+    def __init__(self, kind: str, effect_id: int) -> None:
+        super().__init__(f"there is no effect {effect_id} of {kind}; `rowcall effects list` shows those that are")
+
+
+class EffectNotOpen(EffectInvalid):
+    """An effect is to be resolved of which nobody needs to be asked, or not now; `state` is the one it is in."""
+
+    def __init__(self, state: str, sentence: str) -> None:
+        self.state = state
+        super().__init__(sentence)
+
+
+class EffectConflict(Permanent):
+    """An effect's key was used again for other content."""
+
+
+class AmbiguousEffect(Permanent):
+    """An effect may have happened, nobody knows, and it must not be tried again; an operator resolves it."""

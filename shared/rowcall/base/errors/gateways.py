@@ -1,0 +1,68 @@
+"""What a gateway says of the outside: each tells whether the other side may have acted."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rowcall.base.errors.attempts import Permanent, Retry
+from rowcall.base.errors.process import RowcallError
+
+
+class GatewayError(RowcallError):
+    """What was asked of the outside was not done, or nobody knows whether it was.
+
+    `acted` tells which, of this one request: after "no" it is certain that nothing happened, so that the request may
+    simply be made again; after "maybe" it may have been carried out.  It cannot speak of earlier requests under the
+    same key: what one "maybe" has left open, a later "no" does not close.  Every class below is also a Retry or a
+    Permanent, so a handler lets them through as they are.
+    """
+
+    acted: Literal["no", "maybe"] = "no"
+    after: float | None = None
+
+    @property
+    def permanent(self) -> bool:
+        """Whether trying again cannot help."""
+        return isinstance(self, Permanent)
+
+
+class Unavailable(GatewayError, Retry):
+    """Not now: the other side was not reached, or said so itself.  Nothing happened."""
+
+
+class OutcomeUnknown(GatewayError, Retry):
+    """The request was sent and no answer tells what became of it.  It may have been carried out."""
+
+    acted = "maybe"
+
+
+class Refused(GatewayError, Permanent):
+    """The other side will not do it, now or later.  Nothing happened."""
+
+
+class Unusable(Refused):
+    """What a gateway was given breaks a rule, and nothing of it left this machine."""
+
+
+class NotConfigured(Refused):
+    """A gateway was used whose settings are not set."""
+
+
+class Blocked(Refused):
+    """A webhook's address is one that nobody outside may make this machine speak to."""
+
+
+class Declined(Refused):
+    """The payment was declined; no money moved."""
+
+
+class WrongCharge(GatewayError, Permanent):
+    """Money moved, and not as it was asked.  Somebody must look at it."""
+
+    acted = "maybe"
+
+
+class KeyReused(GatewayError, Permanent):
+    """The provider knows the idempotency key from a request with other content, which may have been carried out."""
+
+    acted = "maybe"

@@ -1,0 +1,47 @@
+"""What keeps a program from starting or going on: settings, the database, declarations."""
+
+from __future__ import annotations
+
+
+class RowcallError(Exception):
+    """What a person is shown as one sentence, never as a traceback."""
+
+    exit_code = 1
+
+
+class SettingsError(RowcallError):
+    """One or more environment variables hold a value that Rowcall cannot use."""
+
+    exit_code = 2
+
+
+class DatabaseUnreachable(RowcallError):
+    """No connection could be made, or the connection that was there is gone."""
+
+    exit_code = 3
+
+
+class LocalPostgresError(DatabaseUnreachable):
+    """The embedded PostgreSQL could not be found, made, started or stopped."""
+
+
+class PortInUse(RowcallError):
+    """A port that was asked for by number is taken."""
+
+
+class SchemaMismatch(RowcallError):
+    """The database's schema is not the one this code was written for."""
+
+
+class DeclarationError(RowcallError):
+    """A job type or a handler is declared wrongly; found when the program starts."""
+
+
+class DemoRefused(RowcallError):
+    """The demo was to be added to a database that is in use."""
+
+    def __init__(self, domain: str) -> None:
+        super().__init__(
+            f"this database has users that are not the demo's (theirs end in @{domain}), and the demo's orders and"
+            " invoices would count among theirs: set DATABASE_URL to a database without them"
+        )

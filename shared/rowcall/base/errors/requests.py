@@ -1,0 +1,152 @@
+"""What is asked for and cannot be: a run, a definition, a list, a change of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from rowcall.base.errors.process import RowcallError
+
+
+class JobTypeUnknown(RowcallError):
+    """A run was asked for whose job type is in no catalogue."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(f"there is no job type {name!r}; known here: {', '.join(self.known)}")
+
+
+class RunInvalid(RowcallError):
+    """A request for a run has fields that cannot be used; `fields` tells for each what is wrong."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self.fields = dict(fields)
+        super().__init__("; ".join(f"{name}: {_sentence(wrong)}" for name, wrong in self.fields.items()))
+
+
+class FilterInvalid(RowcallError):
+    """A filter, or what goes with it, cannot be used; `fields` tells for each what is wrong."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self.fields = dict(fields)
+        super().__init__("; ".join(f"{name}: {_sentence(wrong)}" for name, wrong in self.fields.items()))
+
+
+class SearchTooSlow(RowcallError):
+    """Runs were looked for, and the search was stopped before it was done."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the search took longer than {seconds:g} seconds and was stopped: narrow it, for example with"
+            " created_after, or with status=failed,dead, a definition or a key, which have indexes of their own"
+        )
+
+
+class ScheduleInvalid(RowcallError):
+    """A schedule, or what goes with it, cannot be used; `field` names the part that is wrong, where it is one part."""
+
+    def __init__(self, field: str | None, sentence: str) -> None:
+        self.field = field
+        super().__init__(sentence)
+
+
+class DefinitionInvalid(RowcallError):
+    """A definition has fields that cannot be used; `fields` tells for each what is wrong."""
+
+    def __init__(self, name: str, fields: Mapping[str, object]) -> None:
+        self.name = name
+        self.fields = dict(fields)
+        self.sentences = [f"definition {name!r}, {field}: {_sentence(wrong)}" for field, wrong in self.fields.items()]
+        super().__init__("; ".join(self.sentences))
+
+
+class DefinitionFileInvalid(RowcallError):
+    """A file of definitions cannot be read, or some of what it holds cannot be used."""
+
+
+class DefinitionNotFound(RowcallError):
+    """No definition has this name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        # No name is longer than that.
+        super().__init__(f"there is no definition {name[:100]!r}; `rowcall definitions list` shows those that are")
+
+
+class KeyConflict(RowcallError):
+    """An idempotency key was sent again with other content."""
+
+    def __init__(self, key: str, run_id: int) -> None:
+        self.key = key
+        self.run_id = run_id
+        super().__init__(
+            f"the idempotency key {key!r} belongs to run {run_id}, which was asked for with other content;"
+            " send the same content, or another key"
+        )
+
+
+class KeyGone(RowcallError):
+    """An idempotency key's run was pruned between the look for it and the answer, again and again."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the run of the idempotency key {key!r} goes at this very moment: ask again")
+
+
+class RunNotFound(RowcallError):
+    """No run has this id."""
+
+    def __init__(self, run_id: int) -> None:
+        self.run_id = run_id
+        super().__init__(f"there is no run {run_id}; `rowcall runs list` shows those that are")
+
+
+class TransitionRefused(RowcallError):
+    """A run's status does not allow what was asked; `allowed` names the events it does allow."""
+
+    def __init__(
+        self, run_id: int, event: str, status: str, allowed: Sequence[str], reason: str = "", instead: str = "nothing"
+    ) -> None:
+        self.run_id = run_id
+        self.event = event
+        self.status = status
+        self.allowed = tuple(allowed)
+        because = f" ({reason})" if reason else ""
+        super().__init__(
+            f"run {run_id} is {status}{because}: {event} is not possible now;"
+            f" possible: {', '.join(self.allowed) or instead}"
+        )
+
+
+class RunPruned(TransitionRefused):
+    """A run was to be done again of which only the bare row is left."""
+
+    def __init__(self, run_id: int, event: str, status: str, pruned_at: datetime) -> None:
+        super().__init__(
+            run_id,
+            event,
+            status,
+            allowed=(),
+            reason=f"its payload was pruned on {pruned_at:%Y-%m-%d}",
+            instead="to enqueue its payload anew, without a key or under another one",
+        )
+
+
+class RunChanged(RowcallError):
+    """A run is not any more as the caller saw it; `version` is what it is now."""
+
+    def __init__(self, run_id: int, version: str) -> None:
+        self.run_id = run_id
+        self.version = version
+        super().__init__(
+            f"run {run_id} has changed since you saw it, and is {version} now: look at it again, and decide anew"
+        )
+
+
+def _sentence(wrong: object) -> str:
+    """What is wrong with a field, as words: marshmallow nests lists and mappings."""
+    if isinstance(wrong, Mapping):
+        return ", ".join(f"{name}: {_sentence(inner)}" for name, inner in wrong.items())
+    if isinstance(wrong, (list, tuple)):
+        return " ".join(_sentence(inner) for inner in wrong)
+    return str(wrong)

@@ -1,0 +1,194 @@
+"""Files: whole or not there, below one folder, whatever a path says and wherever a link points.
+
+A path is walked name by name from a handle on the root, and no name may be a symbolic link, so nothing that changes
+meanwhile can lead out of it.  A file is written beside its place under a hidden name and a lock, brought to the disk,
+and moved.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rowcall.base.errors import OutcomeUnknown, Unavailable, Unusable
+
+# No name begins with a dot: neither `..`, nor what we or others hide, nor a temporary file of ours.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,99}")
+LONGEST_PATH_CHARACTERS = 400
+
+# `.invoice.pdf.part`: what a killed writer leaves behind is known by its name, and by its lock that is free.
+TEMPORARY = re.compile(r"\..+\.part")
+
+A_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+IN_THE_WAY = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that is on the disk."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+class Files:
+    """The files below one folder, which is made when it is needed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._swept: set[str] = set()
+
+    def write(self, path: str, content: bytes | Iterable[bytes]) -> Written:
+        """Write a file, or write it anew; whoever reads it meanwhile reads the old one or the new one.
+
+        Raises Unusable for a path that cannot be one, and Unavailable when there is no room for it now.
+        """
+        *folders, name = _names(path)
+        pieces = (content,) if isinstance(content, bytes) else content
+        digest, size = hashlib.sha256(), 0
+        with self._told(path), self._folder(folders, make=True) as folder:
+            self._sweep("/".join(folders), folder)
+            with _temporary(folder, f".{name}.part") as file:
+                for piece in pieces:
+                    file.write(piece)
+                    digest.update(piece)
+                    size += len(piece)
+                file.flush()
+                os.fsync(file.fileno())
+                os.rename(f".{name}.part", name, src_dir_fd=folder, dst_dir_fd=folder)
+            try:
+                os.fsync(folder)
+            except OSError as error:
+                raise OutcomeUnknown(f"{path!r} is written, and may not outlive a power cut: {error}") from error
+        return Written(path, digest.hexdigest(), size)
+
+    def open(self, path: str) -> BinaryIO:
+        """A file to read, from its beginning."""
+        *folders, name = _names(path)
+        with self._told(path):
+            try:
+                with self._folder(folders, make=False) as folder:
+                    # Opening a pipe that somebody put here must not wait for its other end.
+                    handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | NO_LINK, dir_fd=folder)
+            except FileNotFoundError:
+                raise Unusable(f"there is no file {path!r}") from None
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise Unusable(f"{path!r} is no file")
+        return os.fdopen(handle, "rb")
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; whether there was one."""
+        *folders, name = _names(path)
+        with self._told(path):
+            try:
+                with self._folder(folders, make=False) as folder:
+                    os.unlink(name, dir_fd=folder)
+                    os.fsync(folder)
+            except FileNotFoundError:
+                return False
+        return True
+
+    @contextmanager
+    def _folder(self, names: Sequence[str], make: bool) -> Iterator[int]:
+        """A handle on a folder below the root."""
+        if make:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The root itself may be a link: where it leads is the operator's decision.
+        handle = os.open(self._root, A_FOLDER)
+        try:
+            for name in names:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=handle)
+                        os.fsync(handle)
+                inner = os.open(name, A_FOLDER | NO_LINK, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _sweep(self, name: str, folder: int) -> None:
+        """Remove what killed writers have left in a folder, when this process writes into it for the first time."""
+        if name in self._swept:
+            return
+        self._swept.add(name)
+        for entry in os.listdir(folder):
+            if TEMPORARY.fullmatch(entry):
+                with suppress(OSError), _locked(folder, entry):
+                    os.unlink(entry, dir_fd=folder)
+
+    @contextmanager
+    def _told(self, path: str) -> Iterator[None]:
+        """The system's errors as ours."""
+        try:
+            yield
+        except BlockingIOError:
+            raise Unavailable(f"{path!r} is being written by another process") from None
+        except OSError as error:
+            if error.errno in IN_THE_WAY:
+                raise Unusable(f"on the way to {path!r} there is a link, or a file where a folder should be") from error
+            why = "there is no room" if error.errno in FULL else "the folder cannot be used"
+            raise Unavailable(f"{path!r}: {why} in {self._root} ({error.strerror})") from error
+
+
+def _names(path: str) -> list[str]:
+    """The names that a path is made of, when all of them are harmless."""
+    names = path.split("/")
+    if len(path) > LONGEST_PATH_CHARACTERS or not all(NAME.fullmatch(name) for name in names):
+        raise Unusable(
+            f"the path {path[:LONGEST_PATH_CHARACTERS]!r} must be names with / between, in all at most"
+            f" {LONGEST_PATH_CHARACTERS} characters; a name has 1 to 100 of A-Z a-z 0-9 _ . , = @ + - and begins with a"
+            " letter, a digit or _"
+        )
+    return names
+
+
+@contextmanager
+def _temporary(folder: int, name: str) -> Iterator[BinaryIO]:
+    """A file to write, empty and ours alone; gone if the block fails."""
+    with _locked(folder, name, os.O_CREAT) as handle:
+        os.ftruncate(handle, 0)
+        try:
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                yield file
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+            raise
+
+
+@contextmanager
+def _locked(folder: int, name: str, create: int = 0) -> Iterator[int]:
+    """A handle on the file of this name, under a lock that ends with us; BlockingIOError while its writer lives."""
+    while True:
+        handle = os.open(name, os.O_RDWR | create | NO_LINK, 0o600, dir_fd=folder)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Between our open and our lock its writer may have moved it to its place.
+            if _is_named(handle, folder, name):
+                yield handle
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_named(handle: int, folder: int, name: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=folder, follow_symlinks=False))
+    except FileNotFoundError:
+        return False

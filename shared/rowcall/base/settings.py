@@ -1,0 +1,283 @@
+"""Everything that can be set, read once from the environment into one frozen object.
+
+Run as a module it prints docs/settings.md, so the table of settings is never kept by hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rowcall.base.endpoints import HttpUrl, Mailbox, SmtpServer, provider_url, signing_secrets, token
+from rowcall.base.errors import SettingsError
+from rowcall.base.parsing import Parser, Setting, database_url, folder, module_name, number, one_of, switch
+
+
+def _setting(variable: str, parse: Parser, default: Any, meaning: str, unit: str = "", secret: bool = False) -> Any:
+    spec = Setting(variable, parse, default, meaning, unit, secret)
+    return dataclasses.field(default=default, repr=not secret, metadata={"setting": spec})
+
+
+PORT = number(int, 0, 65535)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What this process was told; every field says where it came from in `doctor`."""
+
+    database_url: str | None = _setting(
+        "DATABASE_URL",
+        database_url,
+        None,
+        "The PostgreSQL to use; without it the embedded server is started.",
+        secret=True,
+    )
+    home: Path = _setting(
+        "ROWCALL_HOME",
+        folder,
+        Path(".rowcall"),
+        "Folder of the embedded server's data and of what `rowcall up` writes.",
+    )
+    postgres: str = _setting(
+        "ROWCALL_POSTGRES",
+        one_of("auto", "machine", "wheel"),
+        "auto",
+        "Programs of the embedded server: those of this machine, those of the wheel, or the first that there is.",
+    )
+    postgres_port: int = _setting(
+        "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the embedded server on loopback; 0 takes a free one."
+    )
+    app: str | None = _setting(
+        "ROWCALL_APP",
+        module_name,
+        None,
+        "Package of your own jobs: its job_types (and in workers its handlers) are imported.",
+    )
+    api_host: str = _setting("ROWCALL_API_HOST", str.strip, "127.0.0.1", "Address the API listens on.")
+    api_port: int = _setting("ROWCALL_API_PORT", PORT, 8000, "Port the API listens on; 0 takes a free one.")
+    api_workers: int = _setting("ROWCALL_API_WORKERS", number(int, 1, 64), 2, "Processes that answer requests.")
+    api_threads: int = _setting("ROWCALL_API_THREADS", number(int, 1, 64), 4, "Threads in each of those processes.")
+    rate_limit: float = _setting(
+        "ROWCALL_RATE_LIMIT",
+        number(float, 0, 100_000),
+        50.0,
+        "Requests a second that one API key may make in the long run; each of the API's processes holds its share."
+        " 0 for no limit.",
+    )
+    rate_burst: int = _setting(
+        "ROWCALL_RATE_BURST",
+        number(int, 1, 100_000),
+        100,
+        "Requests that one API key may make at once, after a pause; shared out alike.",
+    )
+    metrics_public: bool = _setting(
+        "ROWCALL_METRICS_PUBLIC",
+        switch,
+        False,
+        "`on` lets anybody read /metrics, for a scraper without a key; else it needs one with the scope read.",
+    )
+    lease: float = _setting(
+        "ROWCALL_LEASE",
+        number(float, 1, 86400),
+        120.0,
+        "How long a worker may hold a run without a heartbeat.",
+        unit="seconds",
+    )
+    heartbeat: float = _setting(
+        "ROWCALL_HEARTBEAT",
+        number(float, 0.1, 28800),
+        30.0,
+        "How often a worker renews its leases; at most a third of the lease.",
+        unit="seconds",
+    )
+    concurrency: int = _setting(
+        "ROWCALL_CONCURRENCY", number(int, 1, 1000), 10, "Runs that one worker process handles at a time."
+    )
+    poll: float = _setting(
+        "ROWCALL_POLL",
+        number(float, 0.01, 3600),
+        1.0,
+        "How often an idle worker looks for due runs when nothing wakes it.",
+        unit="seconds",
+    )
+    grace: float = _setting(
+        "ROWCALL_GRACE",
+        number(float, 0, 3600),
+        25.0,
+        "How long running handlers may go on after a worker was told to stop.",
+        unit="seconds",
+    )
+    tick_bound: int = _setting(
+        "ROWCALL_TICK_BOUND",
+        number(int, 1, 100_000),
+        500,
+        "How many nominal times of one definition a tick decides at the most; the next tick goes on from there.",
+    )
+    lock_timeout: float = _setting(
+        "ROWCALL_LOCK_TIMEOUT",
+        number(float, 0.1, 3600),
+        3.0,
+        "How long a migration waits for a busy table before it gives way and tries again.",
+        unit="seconds",
+    )
+    smtp: SmtpServer | None = _setting(
+        "ROWCALL_SMTP_URL",
+        SmtpServer.parse,
+        None,
+        "Mail server: `smtp://user:password@host:587` (STARTTLS; `?starttls=never` for none) or"
+        " `smtps://user:password@host:465`. Without it mails become files in `mail` of ROWCALL_HOME.",
+        secret=True,
+    )
+    mail_from: Mailbox | None = _setting(
+        "ROWCALL_MAIL_FROM", Mailbox.parse, None, "Sender of all mails: `Name <address>`, or the address alone."
+    )
+    mail_timeout: float = _setting(
+        "ROWCALL_MAIL_TIMEOUT",
+        number(float, 1, 3600),
+        120.0,
+        "How long sending one mail may take; cutting it short leaves unknown outcomes.",
+        unit="seconds",
+    )
+    webhook_secrets: tuple[bytes, ...] = _setting(
+        "ROWCALL_WEBHOOK_SECRET",
+        signing_secrets,
+        (),
+        "What webhooks are signed with (Standard Webhooks): `whsec_` and base64. While it is changed, the new and the"
+        " old one with a space between.",
+        secret=True,
+    )
+    webhook_allow_loopback: bool = _setting(
+        "ROWCALL_WEBHOOK_ALLOW_LOOPBACK",
+        switch,
+        False,
+        "`on` lets webhooks go to this machine itself, also by http: for development and tests.",
+    )
+    webhook_timeout: float = _setting(
+        "ROWCALL_WEBHOOK_TIMEOUT",
+        number(float, 1, 3600),
+        30.0,
+        "How long delivering one webhook may take.",
+        unit="seconds",
+    )
+    payment_url: HttpUrl | None = _setting(
+        "ROWCALL_PAYMENT_URL",
+        provider_url,
+        None,
+        "Payment provider with an API like Stripe's, such as `https://api.stripe.com`.",
+    )
+    payment_key: str | None = _setting(
+        "ROWCALL_PAYMENT_KEY", token, None, "Secret key for the payment provider.", secret=True
+    )
+    payment_timeout: float = _setting(
+        "ROWCALL_PAYMENT_TIMEOUT",
+        number(float, 1, 3600),
+        80.0,
+        "How long one request to the payment provider may take.",
+        unit="seconds",
+    )
+    payment_key_horizon: float = _setting(
+        "ROWCALL_PAYMENT_KEY_HORIZON",
+        number(float, 0, 2592000),
+        82800.0,
+        "How long a charge may be repeated under its key: less than the provider remembers keys (Stripe: 24 hours).",
+        unit="seconds",
+    )
+    files: Path | None = _setting(
+        "ROWCALL_FILES", folder, None, "Folder of generated files; without it, `files` in ROWCALL_HOME."
+    )
+    archive: Path | None = _setting(
+        "ROWCALL_ARCHIVE", folder, None, "Folder of the archive of pruned runs; without it, `archive` in ROWCALL_HOME."
+    )
+    log_format: str = _setting(
+        "ROWCALL_LOG_FORMAT",
+        one_of("auto", "json", "text"),
+        "auto",
+        "How log lines are written: auto is text on a terminal and JSON elsewhere.",
+    )
+    log_level: str = _setting(
+        "ROWCALL_LOG_LEVEL", one_of("debug", "info", "warning", "error"), "info", "The least that is logged."
+    )
+
+    @property
+    def mail_folder(self) -> Path:
+        """Where mails go without a mail server."""
+        return self.home / "mail"
+
+    @property
+    def file_folder(self) -> Path:
+        """Where generated files go."""
+        return self.files or self.home / "files"
+
+    @property
+    def archive_folder(self) -> Path:
+        """Where runs go that are pruned, if they are to be kept."""
+        return self.archive or self.home / "archive"
+
+    def __post_init__(self) -> None:
+        if self.heartbeat * 3 > self.lease:
+            raise SettingsError(
+                f"ROWCALL_HEARTBEAT is {self.heartbeat:g} seconds and must be at most a third of ROWCALL_LEASE"
+                f" ({self.lease:g} seconds): set it to {self.lease / 3:g} or less"
+            )
+        for variable, is_set, other, needed in (
+            ("ROWCALL_SMTP_URL", self.smtp, "ROWCALL_MAIL_FROM", self.mail_from),
+            ("ROWCALL_PAYMENT_URL", self.payment_url, "ROWCALL_PAYMENT_KEY", self.payment_key),
+            ("ROWCALL_PAYMENT_KEY", self.payment_key, "ROWCALL_PAYMENT_URL", self.payment_url),
+        ):
+            if is_set and not needed:
+                raise SettingsError(f"{variable} is set, and {other} is not: set it too")
+
+
+def all_settings() -> dict[str, Setting]:
+    """Field name -> what can be set, in the order of their declaration."""
+    return {field.name: field.metadata["setting"] for field in dataclasses.fields(Settings)}
+
+
+def read(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Settings of this environment.  All wrong values are told at once; an empty value counts as not set."""
+    values: dict[str, Any] = {}
+    wrong: list[str] = []
+    for name, setting in all_settings().items():
+        text = environment.get(setting.variable, "")
+        if not text.strip():
+            continue
+        try:
+            values[name] = setting.parse(text)
+        except ValueError as error:
+            was = "set to something else" if setting.secret else repr(text)
+            wrong.append(f"{setting.variable} is {was} and must be {error}")
+    if wrong:
+        raise SettingsError("; ".join(wrong))
+    return Settings(**values)
+
+
+def source(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Where a field's value came from."""
+    return "environment" if environment.get(all_settings()[name].variable, "").strip() else "default"
+
+
+def as_markdown() -> str:
+    """The table of docs/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "Produced by `make docs` from `shared/rowcall/base/settings.py`. All are environment variables; an empty one",
+        "counts as not set. `rowcall doctor` shows the values in force and where each came from.",
+        "",
+        "| variable | default | meaning |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| `{setting.variable}` | {setting.shown(setting.default)} | {setting.meaning} |"
+        for setting in all_settings().values()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown())

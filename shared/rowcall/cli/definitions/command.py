@@ -1,0 +1,161 @@
+"""`rowcall definitions`: see and steer what should exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rowcall import definitions
+from rowcall.base.database import Row
+from rowcall.cli.definitions.preview import preview_command
+from rowcall.cli.output import json_option, show_fields, show_json, show_table, shown
+from rowcall.cli.session import command_transaction, operator
+from rowcall.definitions import Difference
+from rowcall.job_types import catalogue
+
+LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at", "revision", "managed_by")
+OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
+STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
+
+UNDECIDED = "none of its nominal times has come yet"
+BY_HAND = "it has no schedule: `rowcall definitions run-now` runs it"
+
+
+@click.group("definitions")
+def definitions_command() -> None:
+    """See and steer what should exist: which job type, at which times."""
+
+
+definitions_command.add_command(preview_command)
+
+
+@definitions_command.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """All definitions, and when each is due next."""
+    with command_transaction() as connection:
+        rows = definitions.list_definitions(connection)
+    if as_json:
+        show_json([_told(row) for row in rows])
+    else:
+        local = [{**row, **_local(row)} for row in rows]
+        show_table(local, LISTED, empty="there are no definitions; `rowcall definitions apply FILE` makes some")
+
+
+@definitions_command.command("show")
+@click.argument("name")
+@click.option(
+    "--occurrences", type=click.IntRange(0, 1000), default=10, show_default=True, help="How many, latest first."
+)
+@json_option
+def show_command(name: str, occurrences: int, as_json: bool) -> None:
+    """Definition NAME, and what became of its latest nominal times."""
+    with command_transaction() as connection:
+        row = definitions.get_definition(connection, name)
+        occurred = definitions.occurrences_of(connection, row["id"], occurrences)
+    if as_json:
+        show_json({**_told(row), "occurrences": occurred})
+        return
+    show_fields(definitions.in_words({**_told(row), **_local(row)}))
+    click.echo()
+    zone = definitions.Content.of(row).zone
+    local = [{**one, "nominal_at": one["nominal_at"].astimezone(zone)} for one in occurred]
+    show_table(local, OCCURRED, empty=UNDECIDED if row["schedule"] else BY_HAND)
+
+
+@definitions_command.command("apply")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--dry-run", is_flag=True, help="Tell what would change, and change nothing.")
+@click.option("--prune", is_flag=True, help="Remove what was applied before and is not there any more.")
+@json_option
+def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) -> None:
+    """Make the definitions what FILE (TOML or YAML) says: all of it, or nothing.
+
+    Without FILE, what the code declares (`rowcall migrate` applies that too).  The same file again changes nothing.
+    """
+    with command_transaction() as connection:
+        if file is None:
+            done = definitions.apply_code(connection, catalogue(), operator(), prune)
+        else:
+            done = definitions.apply_file(connection, file, catalogue(), operator(), prune)
+        if dry_run:
+            connection.rollback()
+    if as_json:
+        show_json([_difference(one) for one in done])
+        return
+    for line in definitions.lines(done) or [f"{file or 'the code'} has no definitions"]:
+        click.echo(line)
+    if dry_run:
+        click.echo("dry run: nothing was changed")
+
+
+@definitions_command.command("pause")
+@click.argument("name")
+@json_option
+def pause_command(name: str, as_json: bool) -> None:
+    """Enqueue nothing more for NAME; its nominal times are written down as skipped."""
+    with command_transaction() as connection:
+        row = definitions.pause(connection, name, catalogue(), operator())
+    _answer(row, f"definition {name} is paused since {shown(row['paused_at'])}", as_json)
+
+
+@definitions_command.command("resume")
+@click.argument("name")
+@json_option
+def resume_command(name: str, as_json: bool) -> None:
+    """Enqueue for NAME again, from now."""
+    with command_transaction() as connection:
+        row = definitions.resume(connection, name, catalogue(), operator())
+    due = f"due next {shown(_local(row)['next_run_at'])}" if row["next_run_at"] else "without a schedule"
+    _answer(row, f"definition {name} is open, {due}", as_json)
+
+
+@definitions_command.command("run-now")
+@click.argument("name")
+@json_option
+def run_now_command(name: str, as_json: bool) -> None:
+    """Enqueue one run of NAME beside its schedule."""
+    with command_transaction() as connection:
+        outcome = definitions.run_now(connection, name, catalogue(), operator())
+    if as_json:
+        show_json(vars(outcome))
+    elif outcome.replayed:
+        click.echo(f"run {outcome.run_id} has its key already: nothing added (`rowcall runs clone` does it again)")
+    else:
+        click.echo(f"run {outcome.run_id} queued")
+
+
+@definitions_command.command("remove")
+@click.argument("name")
+@json_option
+def remove_command(name: str, as_json: bool) -> None:
+    """Let NAME exist no more.  Its runs stay; those that wait will still run."""
+    with command_transaction() as connection:
+        row = definitions.remove(connection, name, operator())
+    _answer(row, f"definition {name} is removed", as_json)
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    changes = {name: {"before": was, "after": now} for name, (was, now) in one.changes.items()}
+    return {"name": one.name, "change": one.kind, "changes": changes}
+
+
+def _answer(row: Row, sentence: str, as_json: bool) -> None:
+    if as_json:
+        show_json(_told(row))
+    else:
+        click.echo(sentence)
+
+
+def _local(row: Row) -> dict[str, Any]:
+    """When it is due next, by the clock of its own zone."""
+    due = row["next_run_at"]
+    return {"next_run_at": due and due.astimezone(definitions.Content.of(row).zone)}
+
+
+def _told(row: Row) -> dict[str, Any]:
+    """A definition as people and programs read it."""
+    kept = {name: row[name] for name in STATE}
+    return {"name": row["name"], **definitions.told(definitions.Content.of(row)), **kept}

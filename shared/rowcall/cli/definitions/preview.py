@@ -1,0 +1,143 @@
+"""`rowcall definitions preview`: what would run, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from rowcall import definitions
+from rowcall.base.database import Row
+from rowcall.base.errors import DefinitionInvalid, DefinitionNotFound, ScheduleInvalid
+from rowcall.cli.output import json_option, show_json, show_table
+from rowcall.cli.session import command_transaction
+from rowcall.definitions import preview
+from rowcall.definitions.content import Content
+from rowcall.job_types import catalogue
+from rowcall.schedule import moment
+
+COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
+RULES = ("catch_up", "max_lateness", "overlap", "jitter", "missing_time", "repeated_time")
+
+# Stands for a name, which a schedule that is not saved has not.
+UNSAVED = "preview"
+
+BY_HAND = "it has no schedule: nothing but `rowcall definitions run-now` runs it"
+
+
+@click.command("preview")
+@click.argument("name", required=False)
+@click.option("--schedule", help="An expression that is not saved yet, in place of NAME's.")
+@click.option("--time-zone", help="Its zone.  [default: NAME's, else UTC]")
+@click.option("--catch-up", type=click.Choice(["skip", "latest", "all"]), help="What becomes of missed times.")
+@click.option("--max-lateness", help="How late a missed time may still run, such as 6h.")
+@click.option("--overlap", type=click.Choice(["allow", "skip"]), help="Whether runs may overlap.")
+@click.option("--jitter", help="How far runs are spread, such as 5m.")
+@click.option(
+    "--missing-time", type=click.Choice(["after", "skip"]), help="A time that spring's clock change leaves out."
+)
+@click.option(
+    "--repeated-time", type=click.Choice(["once", "twice"]), help="A time that autumn's clock change repeats."
+)
+@click.option(
+    "--at",
+    "--from",
+    "at",
+    default="now",
+    metavar="TIME",
+    show_default=True,
+    help='From when, such as "tomorrow 09:00".',
+)
+@click.option("--until", metavar="TIME", help="What would run up to then; without NAME, of all definitions.")
+@click.option("--asleep", metavar="TIME", help="As if nothing was awake from --at to then.")
+@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many, without an end.")
+@json_option
+def preview_command(
+    name: str | None, at: str, until: str | None, asleep: str | None, count: int, as_json: bool, **changes: Any
+) -> None:
+    """Show the next times of definition NAME, or of an expression that is not saved yet.
+
+    \b
+    rowcall definitions preview nightly --at "tomorrow 09:00" --count 10
+    rowcall definitions preview --schedule "0 9 * * MON" --time-zone Europe/Berlin
+    rowcall definitions preview --at today --until tomorrow
+    rowcall definitions preview nightly --at "today 02:00" --asleep "today 08:00"
+
+    A TIME without an offset is read in the definition's zone; for all definitions together, in UTC.
+    """
+    told = {field: value for field, value in changes.items() if value is not None}
+    with command_transaction() as connection:
+        now = definitions.clock(connection)
+        chosen = _chosen(definitions.list_definitions(connection), name, told)
+    alone = name is not None or "schedule" in told
+    zone = chosen[0][1].zone if alone else ZoneInfo("UTC")
+    start = _moment("--at", at, now, zone)
+    ends = {
+        option: _moment(option, text, now, zone)
+        for option, text in (("--until", until), ("--asleep", asleep))
+        if text is not None
+    }
+    if ends:
+        shown = _up_to(ends, chosen, start)
+    elif alone:
+        shown = preview.coming(*chosen[0], start, count)
+    else:
+        raise click.UsageError("say NAME or --schedule; all definitions together need an end, with --until")
+    if as_json:
+        show_json([vars(one) for one in shown])
+    else:
+        _show(shown, chosen[0][1] if alone else None)
+
+
+def _up_to(ends: Mapping[str, datetime], chosen: Sequence[tuple[str, Content]], start: datetime) -> list[preview.Shown]:
+    if len(ends) > 1:
+        raise click.UsageError("say --until or --asleep, not both")
+    [(option, end)] = ends.items()
+    if end <= start:
+        raise click.UsageError(f"{option}, {end.isoformat()}, is not after --at, {start.isoformat()}")
+    return (preview.between if option == "--until" else preview.through_outage)(chosen, start, end)
+
+
+def _chosen(rows: Sequence[Row], name: str | None, told: dict[str, Any]) -> list[tuple[str, Content]]:
+    """The definitions to show: the named one, the one that is only described, or all."""
+    known = {row["name"]: Content.of(row) for row in rows}
+    if name is None and "schedule" not in told:
+        if told:
+            raise click.UsageError(f"{_option(next(iter(told)))} needs NAME or --schedule")
+        return sorted(known.items())
+    if name is not None and name not in known:
+        raise DefinitionNotFound(name)
+    saved = definitions.told(known[name]) if name else {"job_type": "noop"}
+    try:
+        return [(name or UNSAVED, definitions.checked(name or UNSAVED, {**saved, **told}, catalogue()))]
+    except DefinitionInvalid as error:
+        wrong = [f"{_option(field)}: {error.fields[field]}" for field in told if field in error.fields]
+        if not wrong:
+            raise
+        raise click.UsageError("; ".join(wrong)) from None
+
+
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    try:
+        return moment(text, now, zone)
+    except ScheduleInvalid as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
+    """A table; before that of one definition, the rules that hold for it."""
+    if content is not None and content.schedule is not None:
+        rules = definitions.in_words(definitions.told(content))
+        click.echo(f"{content.schedule} in {content.time_zone}")
+        click.echo(", ".join(f"{name} {rules[name]}" for name in RULES if rules[name] is not None) + "\n")
+    empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
+    show_table([vars(one) for one in shown], COLUMNS if content else ("name", *COLUMNS), empty)
+    if len(shown) == preview.SHOWN_MOST:
+        click.echo(f"these are the first {preview.SHOWN_MOST}: go on with --at")

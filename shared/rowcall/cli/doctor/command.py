@@ -1,0 +1,46 @@
+"""`rowcall doctor`: what is set, what is there, what is wrong, and what would mend it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rowcall.base import settings
+from rowcall.base.errors import SettingsError
+from rowcall.cli.doctor.examine import Finding, examine
+from rowcall.cli.output import json_option, show_json, show_table
+
+
+@click.command("doctor")
+@json_option
+def doctor_command(as_json: bool) -> None:
+    """Show every setting and look for what is wrong.  Ends with 1 when something must be mended."""
+    try:
+        chosen = settings.read()
+    except SettingsError as error:
+        told, findings = [], [Finding("settings", False, str(error))]
+    else:
+        told = [
+            {
+                "setting": setting.variable,
+                "value": setting.shown(getattr(chosen, name)),
+                "source": settings.source(name),
+            }
+            for name, setting in settings.all_settings().items()
+        ]
+        findings = examine(chosen)
+    if as_json:
+        show_json({"settings": told, "findings": [vars(finding) for finding in findings]})
+    else:
+        _show(told, findings)
+    sys.exit(0 if all(finding.good for finding in findings) else 1)
+
+
+def _show(told: list[dict[str, str]], findings: list[Finding]) -> None:
+    if told:
+        show_table(told, ("setting", "value", "source"), empty="")
+        click.echo()
+    for finding in findings:
+        mark = click.style("ok  ", fg="green") if finding.good else click.style("MEND", fg="red", bold=True)
+        click.echo(f"{mark}  {finding.subject}: {finding.told}")

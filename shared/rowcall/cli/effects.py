@@ -1,0 +1,63 @@
+"""`rowcall effects`."""
+
+from __future__ import annotations
+
+import click
+
+from rowcall import effects
+from rowcall.cli.output import json_option, show_json, show_table
+from rowcall.cli.session import command_transaction, operator
+from rowcall.effects.operate import STATES
+
+LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
+KINDS = click.Choice(list(effects.KINDS))
+
+
+@click.group("effects")
+def effects_command() -> None:
+    """See what runs did to the world, and settle what nobody could know."""
+
+
+@effects_command.command("list")
+@click.option("--kind", type=KINDS, help="Only of this kind.")
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only these; may be repeated.")
+@click.option("--run", "run_id", type=int, help="Only those of this run.")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@json_option
+def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, limit: int, as_json: bool) -> None:
+    """The newest effects.  `--state unknown` shows what waits for your word."""
+    with command_transaction() as connection:
+        if run_id is None:
+            rows = effects.list_effects(connection, kind, states, limit)
+        else:
+            found = effects.effects_of(connection, run_id)
+            rows = [row for row in found if kind in (None, row["kind"]) and (not states or row["state"] in states)]
+    if as_json:
+        show_json(rows)
+    else:
+        show_table(rows, LISTED, empty="there are no such effects")
+
+
+@effects_command.command("resolve")
+@click.argument("kind", type=KINDS)
+@click.argument("effect_id", type=int)
+@click.option("--happened/--did-not-happen", "happened", default=None, help="What you found out.")
+@click.option("--reference", help="What the provider calls it, with --happened.")
+@json_option
+def resolve_command(kind: str, effect_id: int, happened: bool | None, reference: str | None, as_json: bool) -> None:
+    """Say of effect EFFECT_ID of KIND whether it happened.
+
+    Look it up where it would have happened (the mail server's log, the provider's page) first: after --did-not-happen
+    the run's next attempt does it again.
+    """
+    if happened is None:
+        raise click.UsageError("say --happened or --did-not-happen")
+    if reference is not None and not happened:
+        raise click.UsageError("--reference goes with --happened")
+    with command_transaction() as connection:
+        row = effects.resolve(connection, kind, effect_id, happened, operator(), reference)
+    if as_json:
+        show_json(row)
+    else:
+        click.echo(f"effect {row['id']} of {row['kind']} is {row['state']}")
+        click.echo(f"`rowcall runs retry {row['run_id']}` lets its run go on from there, where that is dead", err=True)

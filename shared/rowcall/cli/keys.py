@@ -1,0 +1,103 @@
+"""`rowcall keys`: who may call the API."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import click
+
+from rowcall.access import api_keys
+from rowcall.base.errors import ScheduleInvalid
+from rowcall.cli.output import json_option, show_json, show_table, shown
+from rowcall.cli.session import command_transaction, operator
+from rowcall.definitions import clock
+from rowcall.schedule import duration, moment
+
+COLUMNS = ("id", "name", "prefix", "scopes", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+
+
+@click.group("keys")
+def keys_command() -> None:
+    """Make, list, rotate and revoke API keys."""
+
+
+@keys_command.command("create")
+@click.argument("name")
+@click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(api_keys.SCOPES))
+@click.option("--expires", help="When it ends: 90d, or a time such as 2027-01-31T00:00Z.  [default: never]")
+@json_option
+def create_command(name: str, scopes: tuple[str, ...], expires: str | None, as_json: bool) -> None:
+    """Make a key for NAME.  It is shown once and stored only as a hash."""
+    with command_transaction() as connection:
+        expires_at = _expiry(expires, clock(connection)) if expires is not None else None
+        key = api_keys.create_key(connection, name, scopes, operator(), expires_at)
+    if as_json:
+        show_json({"key": key})
+        return
+    click.echo(key)
+    if expires_at:
+        click.echo(f"it expires at {shown(expires_at)}", err=True)
+
+
+@keys_command.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """All keys, without their secrets."""
+    with command_transaction() as connection:
+        rows = api_keys.list_keys(connection)
+    if as_json:
+        show_json(rows)
+    else:
+        show_table(rows, COLUMNS, empty="there are no keys; `rowcall keys create NAME --scope read` makes one")
+
+
+@keys_command.command("rotate")
+@click.argument("key_id", type=int)
+@click.option("--grace", default="24h", show_default=True, help="How long the old key works on.")
+@json_option
+def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
+    """Make a key in place of the one with this id: same name, same scopes, and as long a life.
+
+    The new one is shown once; the old one ends after the grace.
+    """
+    length = _length(grace)
+    if length is None:
+        raise click.BadParameter(f"{grace!r} is no length of time: write 24h or '2 days'", param_hint="--grace")
+    with command_transaction() as connection:
+        rotated = api_keys.rotate_key(connection, key_id, length, operator())
+    if as_json:
+        show_json({"key": rotated.key, "expires_at": rotated.expires_at, "old_ends_at": rotated.old_ends_at})
+        return
+    click.echo(rotated.key)
+    until = f"; this one expires at {shown(rotated.expires_at)}" if rotated.expires_at else ""
+    click.echo(f"key {key_id} ends at {shown(rotated.old_ends_at)}{until}", err=True)
+
+
+@keys_command.command("revoke")
+@click.argument("key_id", type=int)
+def revoke_command(key_id: int) -> None:
+    """End the key with this id at once."""
+    with command_transaction() as connection:
+        api_keys.revoke_key(connection, key_id, operator())
+    click.echo(f"key {key_id} is revoked")
+
+
+def _expiry(text: str, now: datetime) -> datetime:
+    """A length of time from now, or a moment; one without an offset is in UTC."""
+    length = _length(text)
+    try:
+        return now + length if length is not None else moment(text, now, ZoneInfo("UTC"))
+    except ScheduleInvalid:
+        raise click.BadParameter(
+            f"{text!r} is neither a length of time such as 90d nor a time such as 2027-01-31T00:00Z",
+            param_hint="--expires",
+        ) from None
+
+
+def _length(text: str) -> timedelta | None:
+    """A length of time with its unit: a number alone would be seconds, and hardly anybody would mean those."""
+    try:
+        return None if text.strip().isdigit() else duration(text)
+    except ScheduleInvalid:
+        return None

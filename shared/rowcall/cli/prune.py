@@ -1,0 +1,92 @@
+"""`rowcall prune`: housekeeping by hand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from rowcall.access.audit import record
+from rowcall.base import settings
+from rowcall.base.database import PgConnection, committed, connect
+from rowcall.base.files import Files
+from rowcall.cli.output import json_option, show_json
+from rowcall.cli.session import operator
+from rowcall.local_postgres import database_url
+from rowcall.queue.retention.prune import policy_of
+from rowcall.queue.retention.walk import NOTHING_YET, PruneOptions, expire_keys, prune_runs
+from rowcall.schema import check_revision
+
+Policies = Mapping[str, Mapping[str, Any]]
+
+
+@click.command("prune")
+@click.option("--archive/--no-archive", default=None, help="Write to ROWCALL_ARCHIVE first.  [default: the policy's]")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@json_option
+def prune_command(archive: bool | None, dry_run: bool, as_json: bool) -> None:
+    """Do now, without a worker, what prune_runs and expire_keys do each night.
+
+    The policies are the payloads of the definitions with those names.  Ctrl-C stops it between two batches.
+    """
+    chosen = settings.read()
+    counts = {**NOTHING_YET, "expired": 0}
+    stopped = False
+    with database_url(chosen) as url, closing(connect(url)) as connection:
+        by_hand = ByHand(connection)
+        policies = by_hand.policies(audited=not dry_run)
+        if archive is None:
+            archive = policies["prune_runs"]["archive"]
+        ways = PruneOptions(by_hand, Files(chosen.archive_folder) if archive else None, dry_run)
+        try:
+            for progress in prune_runs(policies["prune_runs"], ways):
+                counts |= progress.counts
+            for progress in expire_keys(policies["expire_keys"], ways):
+                counts["expired"] = progress.counts["deleted"]
+        except KeyboardInterrupt:
+            stopped = True
+    if as_json:
+        show_json({**counts, "dry_run": dry_run, "stopped": stopped})
+    else:
+        click.echo(_told(counts, dry_run))
+    if stopped:
+        click.echo("stopped before the end; what is left goes the next time", err=True)
+        sys.exit(1)
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """The command's steps: transactions on one connection.  Who begins anew meets only what is left."""
+
+    connection: PgConnection
+
+    @contextmanager
+    def step(self) -> Iterator[PgConnection]:
+        """One transaction."""
+        with committed(self.connection):
+            yield self.connection
+
+    def save(self, connection: PgConnection, what: Any) -> None:
+        """There is no next attempt to keep it for."""
+
+    def policies(self, audited: bool) -> Policies:
+        """What is let go of when; that it was asked for is audited."""
+        with self.step() as connection:
+            check_revision(connection)
+            policies = {name: policy_of(connection, name) for name in ("prune_runs", "expire_keys")}
+            if audited:
+                record(connection, operator().who, "prune", "run", None, None, policies)
+        return policies
+
+
+def _told(counts: Mapping[str, int], dry_run: bool) -> str:
+    """The counts on one line."""
+    return (
+        f"{'only counted: ' if dry_run else ''}runs deleted {counts['deleted']:,},"
+        f" left with their key alone {counts['made_bare']:,}, archived {counts['archived']:,};"
+        f" occurrences deleted {counts['occurrences']:,}; keys expired {counts['expired']:,}"
+    )

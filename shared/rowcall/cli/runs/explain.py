@@ -1,0 +1,33 @@
+"""`rowcall runs explain`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from rowcall import queue
+from rowcall.base import settings
+from rowcall.cli.output import json_option, show_json
+from rowcall.cli.session import command_transaction
+from rowcall.job_types import catalogue
+from rowcall.queue import workers
+
+
+@click.command("explain")
+@click.argument("run_id", type=int)
+@json_option
+def explain_command(run_id: int, as_json: bool) -> None:
+    """Why run RUN_ID has not run, and the command that would change it."""
+    silence = workers.silence(settings.read().heartbeat)
+    with command_transaction() as connection:
+        explained = queue.explain(connection, run_id, catalogue().limits, silence)
+    if as_json:
+        show_json(dataclasses.asdict(explained))
+        return
+    click.echo(f"run {run_id} is {explained.status}: {explained.told}")
+    for condition in explained.conditions:
+        mark = click.style("ok", fg="green") if condition.holds else click.style("no", fg="red", bold=True)
+        click.echo(f"  {mark}  {condition.told}")
+    for command in explained.commands:
+        click.echo(f"try: {command}")

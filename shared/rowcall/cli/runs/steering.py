@@ -1,0 +1,112 @@
+"""`rowcall runs retry|cancel|run-now|clone`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base.database import Connection, Row, all_or_nothing
+from rowcall.base.errors import RowcallError, RunNotFound, TransitionRefused
+from rowcall.cli.output import json_option, show_json
+from rowcall.cli.parameters import JsonObject, Moment
+from rowcall.cli.runs.filtered import filtered
+from rowcall.cli.runs.many import Many, many_options
+from rowcall.cli.session import command_transaction, operator
+from rowcall.queue import Action, Filter
+
+Event = Callable[[Connection, int, Operator], Row]
+
+any_runs = click.argument("run_ids", metavar="[RUN_ID]...", type=int, nargs=-1)
+some_runs = click.argument("run_ids", metavar="RUN_ID...", type=int, nargs=-1, required=True)
+
+
+@click.command("retry")
+@any_runs
+@filtered
+@many_options
+@json_option
+def retry_command(run_ids: Sequence[int], wanted: Filter, many: Many, as_json: bool) -> None:
+    """Give dead or cancelled runs a new life: those with these ids, or all that are as the options say."""
+    if many.meant(run_ids, wanted):
+        many.carry_out(Action.RETRY, wanted, as_json)
+    else:
+        _steer(run_ids, queue.retry, as_json)
+
+
+@click.command("cancel")
+@any_runs
+@filtered
+@many_options
+@click.option("--force", is_flag=True, help="Do not wait for the worker that has it; its writes are refused.")
+@json_option
+def cancel_command(run_ids: Sequence[int], wanted: Filter, many: Many, force: bool, as_json: bool) -> None:
+    """Cancel waiting runs, and ask the workers of running ones to stop: by ids, or all that are as the options say."""
+    if not many.meant(run_ids, wanted):
+        _steer(run_ids, functools.partial(queue.cancel_any, force=force), as_json)
+    elif force:
+        raise click.UsageError("--force cuts off workers, so it is for runs that are named one by one")
+    else:
+        many.carry_out(Action.CANCEL, wanted, as_json)
+
+
+@click.command("run-now")
+@some_runs
+@json_option
+def run_now_command(run_ids: Sequence[int], as_json: bool) -> None:
+    """Make waiting runs due at once."""
+    _steer(run_ids, queue.run_now, as_json)
+
+
+@click.command("clone")
+@click.argument("run_id", type=int)
+@click.option("--payload", type=JsonObject(), help="Another payload, a JSON object.")
+@click.option("--run-at", type=Moment(), help="Not before this time.  [default: now]")
+@click.option("--queue", "queue_name", help="Another queue.")
+@click.option("--priority", type=int, help="Another priority; a lower number is more urgent.")
+@click.option("--max-attempts", type=int, help="Give up after this many attempts.")
+@click.option("--key", help="Idempotency key: the same key and changes again is the same run.")
+@json_option
+def clone_command(
+    run_id: int, payload: dict[str, Any] | None, run_at: datetime | None, queue_name: str | None, **options: Any
+) -> None:
+    """Enqueue the same content again, as a new run, with what is to be other."""
+    as_json = options.pop("as_json")
+    with command_transaction() as connection:
+        outcome = queue.clone(
+            connection, run_id, operator(), payload=payload, run_at=run_at, queue=queue_name, **options
+        )
+        row = queue.get_run(connection, outcome.run_id)
+    if outcome.replayed and not as_json:
+        click.echo(f"run {outcome.run_id} was asked for before: nothing added")
+    else:
+        _tell(row, as_json)
+
+
+def _steer(run_ids: Sequence[int], event: Event, as_json: bool) -> None:
+    """Carry an operator's event out on each, and tell what it is now; what refuses does not keep the others from it."""
+    rows, refusals = [], []
+    with command_transaction() as connection:
+        for run_id in run_ids:
+            try:
+                with all_or_nothing(connection):
+                    rows.append(event(connection, run_id, operator()))
+            except (RunNotFound, TransitionRefused) as refusal:
+                refusals.append(str(refusal))
+    for row in rows:
+        _tell(row, as_json)
+    if refusals:
+        raise RowcallError("; ".join(refusals))
+
+
+def _tell(row: Row, as_json: bool) -> None:
+    if as_json:
+        show_json(row)
+        return
+    asked = ", and its worker is asked to stop" if row["cancel_requested_at"] and not row["finished_at"] else ""
+    click.echo(f"run {row['id']} is {row['status']}{asked}")

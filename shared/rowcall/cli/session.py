@@ -1,0 +1,30 @@
+"""A command's one transaction, and who gave the command."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rowcall.access.audit import Operator
+from rowcall.base import settings
+from rowcall.base.database import PgConnection, transaction
+from rowcall.local_postgres import database_url
+from rowcall.schema import check_revision
+
+
+@contextmanager
+def command_transaction() -> Iterator[PgConnection]:
+    """A transaction on the database of the settings, which must have this code's schema."""
+    with database_url(settings.read()) as url, transaction(url) as connection:
+        check_revision(connection)
+        yield connection
+
+
+def operator() -> Operator:
+    """Who sits at this terminal; a container's user may have only a number."""
+    try:
+        return Operator(f"cli:{getpass.getuser()}")
+    except (KeyError, OSError):
+        return Operator(f"cli:{os.getuid()}")

@@ -1,0 +1,222 @@
+"""`rowcall up`: everything on one machine, started in order and ended in the opposite one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import psycopg2
+import psycopg2.extensions
+
+from rowcall import queue
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.child_processes import dies_with_us, own_command
+from rowcall.base.database import Row
+from rowcall.base.errors import PortInUse, RowcallError
+from rowcall.base.secret_files import read_private, write_private
+from rowcall.base.settings import Settings
+from rowcall.definitions import apply_code
+from rowcall.job_types import catalogue
+from rowcall.local_postgres import database_url
+from rowcall.schema.revision import REVISION, revision_of
+from rowcall.status import Status
+from rowcall_example.demo import outside, runs
+
+# A worker under `up` is a developer's: it waits no longer for a handler than a person at a terminal would.
+WORKER_GRACE_SECONDS = 2.0
+STOP_SECONDS = 10.0
+READY_SECONDS = 60.0
+DEMO_SECONDS = 60.0
+
+# How soon a child that ended, or an API that answers, is noticed.
+POLL_SECONDS = 0.05
+
+DEMO_PAYLOAD = {"hello": "world"}
+
+
+@dataclass(frozen=True)
+class Running:
+    """What is up, for the lines that `up` prints."""
+
+    api: str
+    postgres: str
+    version: str
+    key: str
+    demo: Row
+    shown: runs.Shown | None
+
+
+class Stop(BaseException):
+    """Somebody wants all of this to end: Ctrl-C, SIGTERM or SIGHUP."""
+
+
+@contextmanager
+def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[subprocess.Popen[bytes]]]]:
+    """Start database, API and worker, show one run succeed, and end them all when the block is left."""
+    with ExitStack() as stack:
+        _listen_to_signals()
+        url = stack.enter_context(database_url(settings))
+        _migrate(url)
+        children: list[subprocess.Popen[bytes]] = []
+        stack.callback(_stop, children)
+        api_port = _port(settings, port)
+        # gunicorn ends gently on SIGTERM, within the time its requests take, and at once on SIGQUIT.
+        children.append(_start(["api", "--port", str(api_port)], if_we_die=signal.SIGQUIT))
+        saas = runs.prepare(settings, url)
+        told = saas.environment if saas else {}
+        if saas:
+            children.append(_start(["demo", "outside", "--port", str(saas.port)], signal.SIGTERM, told))
+        children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], signal.SIGTERM, told))
+        _wait_for_port("the API", settings.api_host, api_port, children)
+        with database.transaction(url) as connection:
+            key = _key(connection, settings.home / "api_key")
+            version = database.fetch_value(connection, "SELECT current_setting('server_version')")
+        demo = _demo(url, children)
+        shown = _show(settings, url, saas, children) if saas else None
+        yield Running(f"http://{settings.api_host}:{api_port}", url, str(version), key, demo, shown), children
+
+
+def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Stay until a signal says stop; a child that ends by itself is an error, because nothing is whole without it."""
+    while True:
+        _all_alive(children)
+        time.sleep(POLL_SECONDS)  # a signal wakes us; the end of one of several children does not
+
+
+def _listen_to_signals() -> None:
+    """Let the first signal end the block; further ones must not cut its tidying short."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, signal.SIG_IGN)
+        raise Stop
+
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, stop)
+
+
+def _migrate(url: str) -> None:
+    """Bring the schema and the code's own definitions up to date; no process is started where the schema is."""
+    with database.transaction(url) as connection:
+        if revision_of(connection) == REVISION:
+            apply_code(connection, catalogue(), Operator("rowcall up"))
+            return
+    done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise RowcallError("the schema could not be brought up to date; the reason stands above")
+
+
+def _port(settings: Settings, asked: int | None) -> int:
+    """The API's port: the one asked for, or nothing; the usual one, or any that is free."""
+    wanted = settings.api_port if asked is None else asked
+    if wanted and _free(settings.api_host, wanted):
+        return wanted
+    if wanted and (asked is not None or os.environ.get("ROWCALL_API_PORT")):
+        raise PortInUse(
+            f"port {wanted} on {settings.api_host} is in use: stop the program that has it, or ask for another with"
+            " --port or ROWCALL_API_PORT (0 takes a free one)"
+        )
+    with socket.create_server((settings.api_host, 0)) as probe:
+        free: int = probe.getsockname()[1]
+    return free
+
+
+def _free(host: str, port: int) -> bool:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _start(
+    arguments: Sequence[str], if_we_die: signal.Signals, told: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start one of our own commands, in a session of its own: the terminal's Ctrl-C reaches only us, and we order the
+    end."""
+    return subprocess.Popen(
+        own_command(*arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **(told or {})},
+        start_new_session=True,
+        preexec_fn=dies_with_us(if_we_die),
+    )
+
+
+def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End the children, the worker first so that it can still give its runs back."""
+    for child in reversed(children):
+        child.terminate()
+    until = time.monotonic() + STOP_SECONDS
+    for child in children:
+        try:
+            child.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def _all_alive(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    for child in children:
+        if child.poll() is not None:
+            assert isinstance(child.args, list), "it was started by own_command"
+            command = " ".join(["rowcall", *child.args[len(own_command()) :]])
+            raise RowcallError(f"`{command}` ended with {child.returncode}; the reason stands above")
+
+
+def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Return once somebody accepts connections there."""
+    until = time.monotonic() + READY_SECONDS
+    while time.monotonic() < until:
+        _all_alive(children)
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+        except OSError:
+            time.sleep(POLL_SECONDS)  # who begins to listen tells nobody
+        else:
+            return
+    raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
+
+
+def _show(settings: Settings, url: str, saas: runs.Demo, children: Sequence[subprocess.Popen[bytes]]) -> runs.Shown:
+    """Have the built-in jobs work for the demo's small SaaS, once its outside is there."""
+    _wait_for_port("the demo's outside", outside.HOST, saas.port, children)
+    return runs.ask(settings, url, saas)
+
+
+def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
+    """The key of last time where it still opens the API, else a new one; readable by its owner alone."""
+    known = read_private(file)
+    if known and api_keys.find_caller(connection, known):
+        return known
+    key = api_keys.create_key(connection, "rowcall up", api_keys.SCOPES, Operator("rowcall up"))
+    write_private(file, key)
+    return key
+
+
+def _demo(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
+    """Enqueue one run, and watch the worker make it succeed."""
+    with database.transaction(url) as connection:
+        run_id = queue.enqueue(connection, "noop", DEMO_PAYLOAD, created_by="rowcall up").run_id
+    until = time.monotonic() + DEMO_SECONDS
+    while time.monotonic() < until:
+        _all_alive(children)
+        with database.transaction(url) as connection:
+            run = queue.get_run(connection, run_id)
+        if run["status"] == Status.SUCCEEDED:
+            return run
+        time.sleep(POLL_SECONDS)  # a run that ends wakes nobody
+    raise RowcallError(
+        f"the demo run {run_id} is {run['status']} after {DEMO_SECONDS:g} seconds: see `rowcall runs show`"
+    )

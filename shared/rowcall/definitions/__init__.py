@@ -1,0 +1,50 @@
+"""Definitions: what should exist, and the tick that makes it so.
+
+Functions take the caller's connection first, run in its transaction, and never commit; only `tick` opens transactions
+of its own, one for each definition.
+"""
+
+from rowcall.definitions.apply import Difference, apply_code, apply_file, lines
+from rowcall.definitions.content import Content, checked, in_words, told
+from rowcall.definitions.content_schema import ContentSchema, Duration
+from rowcall.definitions.store import (
+    Change,
+    Put,
+    get_definition,
+    list_definitions,
+    occurrences_of,
+    pause,
+    put,
+    remove,
+    resume,
+    run_now,
+)
+from rowcall.definitions.tick import Ticked, clock, last_tick, tick, undecided
+
+__all__ = [
+    "Change",
+    "Content",
+    "ContentSchema",
+    "Difference",
+    "Duration",
+    "Put",
+    "Ticked",
+    "apply_code",
+    "apply_file",
+    "checked",
+    "clock",
+    "get_definition",
+    "in_words",
+    "last_tick",
+    "lines",
+    "list_definitions",
+    "occurrences_of",
+    "pause",
+    "put",
+    "remove",
+    "resume",
+    "run_now",
+    "tick",
+    "told",
+    "undecided",
+]

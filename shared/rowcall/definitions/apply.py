@@ -1,0 +1,140 @@
+"""Apply: make the definitions of the table what a file, or the code, says; all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from rowcall.access.audit import Operator
+from rowcall.base.database import Connection, Row, fetch_all
+from rowcall.base.errors import DefinitionFileInvalid, DefinitionInvalid
+from rowcall.definitions.content import Content, checked, in_words, told
+from rowcall.definitions.file import read_file
+from rowcall.definitions.store import Change, list_definitions, put, remove
+from rowcall.job_types import Catalogue
+
+# What applying did, and the sign that begins its line.
+SIGNS = {"created": "+", "changed": "~", "adopted": "=", "removed": "-", "extra": "?", "foreign": "!"}
+
+SENTENCES = {
+    "adopted": "as it was, and managed by the {managed_by} from now on",
+    "removed": "removed",
+    "extra": "the {managed_by} has it no more; `rowcall definitions apply` with --prune removes it",
+    "foreign": "is managed by the {managed_by} now, and stays as it is",
+}
+
+# Any number would do, as long as all that apply use the same: "definiti" on a telephone's keys.
+ADVISORY_LOCK = 33346484
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What applying did to one definition: what `put` did, or removed, or extra.
+
+    `extra` is in the table and no longer in what was applied: only asked for it is removed.
+    """
+
+    name: str
+    kind: str
+    row: Row
+    changes: Mapping[str, tuple[Any, Any]]
+
+
+def apply_file(
+    connection: Connection, file: Path, catalogue: Catalogue, operator: Operator, prune: bool = False
+) -> list[Difference]:
+    """Make the definitions that files manage what this file says."""
+    return _apply(connection, _checked(read_file(file), catalogue, str(file)), catalogue, operator, "file", prune)
+
+
+def apply_code(
+    connection: Connection, catalogue: Catalogue, operator: Operator, prune: bool = False
+) -> list[Difference]:
+    """Make the definitions that the code manages what it declares; those that a file or the API took over stay."""
+    declared = {name: declaration.content for name, declaration in catalogue.definitions.items()}
+    contents = _checked(declared, catalogue, "the code")
+    return _apply(connection, contents, catalogue, operator, "code", prune)
+
+
+def _checked(raw: Mapping[str, Mapping[str, Any]], catalogue: Catalogue, source: str) -> dict[str, Content]:
+    """All contents, or one error that tells of every definition that is wrong."""
+    contents: dict[str, Content] = {}
+    wrong: list[str] = []
+    for name, fields in raw.items():
+        try:
+            contents[name] = checked(name, fields, catalogue)
+        except DefinitionInvalid as error:
+            wrong += error.sentences
+    if wrong:
+        raise DefinitionFileInvalid(f"{source}: nothing was applied:\n" + "\n".join(wrong))
+    return contents
+
+
+def _apply(
+    connection: Connection,
+    contents: Mapping[str, Content],
+    catalogue: Catalogue,
+    operator: Operator,
+    managed_by: str,
+    prune: bool,
+) -> list[Difference]:
+    # Two that apply at once would wait for each other's rows.
+    fetch_all(connection, f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+    left = [
+        row
+        for row in list_definitions(connection, locked=True)
+        if row["name"] not in contents and row["managed_by"] == managed_by
+    ]
+    done = [_kept(connection, name, content, catalogue, operator, managed_by) for name, content in contents.items()]
+    for row in left:
+        if prune:
+            remove(connection, row["name"], operator)
+        done.append(Difference(row["name"], "removed" if prune else "extra", row, {}))
+    return sorted(done, key=lambda difference: difference.name)
+
+
+def _kept(
+    connection: Connection, name: str, content: Content, catalogue: Catalogue, operator: Operator, managed_by: str
+) -> Difference:
+    done = put(connection, name, content, catalogue, managed_by, operator)
+    changed = done.change in (Change.CREATED, Change.CHANGED)
+    return Difference(name, done.change, done.row, differences(done.before, content) if changed else {})
+
+
+def differences(before: Content | None, after: Content) -> dict[str, tuple[Any, Any]]:
+    """Field -> what it was and what it is, for those that differ."""
+    was = told(before) if before else {}
+    return {name: (was.get(name), value) for name, value in told(after).items() if was.get(name) != value}
+
+
+def lines(done: Sequence[Difference]) -> list[str]:
+    """What applying did, for people: a line for each definition that it did something to, and one for the others."""
+    said = [f"{SIGNS[one.kind]} {one.name}: {_sentence(one)}" for one in done if one.kind in SIGNS]
+    unchanged = sum(one.kind == Change.UNCHANGED for one in done)
+    return [*said, f"definitions: {unchanged} unchanged"] if unchanged else said
+
+
+def _sentence(one: Difference) -> str:
+    if one.kind == Change.CREATED:
+        due = one.row["next_run_at"]
+        zone = Content.of(one.row).zone
+        return f"new, {one.row['job_type']}, {f'due next {_minutes(due, zone)}' if due else 'only run by hand'}"
+    if one.kind == Change.CHANGED:
+        return ", ".join(
+            f"{name} {_shown(name, was)} -> {_shown(name, now)}" for name, (was, now) in one.changes.items()
+        )
+    return SENTENCES[one.kind].format(**one.row)
+
+
+def _minutes(moment: datetime, zone: ZoneInfo) -> str:
+    return moment.astimezone(zone).isoformat(sep=" ", timespec="minutes")
+
+
+def _shown(name: str, value: object) -> str:
+    told = in_words({name: value})[name]
+    return "-" if told is None else json.dumps(told, ensure_ascii=False)

@@ -1,0 +1,114 @@
+"""A file of definitions, in TOML or YAML: a table `definitions`, with one entry for each name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer, ComposerError
+from ruamel.yaml.error import MarkedYAMLError
+
+from rowcall.base.errors import DefinitionFileInvalid
+
+IN_TOML = """[definitions.nightly]
+job_type = "cleanup_nightly"
+schedule = "17 3 * * *"
+payload = { day = "{date-1}" }"""
+
+IN_YAML = """definitions:
+  nightly:
+    job_type: cleanup_nightly
+    schedule: "17 3 * * *"
+    payload: {day: "{date-1}"}"""
+
+FILE_BYTES = 1024 * 1024
+
+
+def read_file(file: Path) -> dict[str, dict[str, Any]]:
+    """Name -> content as it stands there, unchecked; DefinitionFileInvalid tells where the file cannot be read."""
+    text = _text(file)
+    if file.suffix.lower() == ".toml":
+        return _named(file, _toml(file, text), IN_TOML)
+    if file.suffix.lower() in {".yaml", ".yml"}:
+        return _named(file, _yaml(file, text), IN_YAML)
+    raise DefinitionFileInvalid(f"{file}: the name must end in .toml, .yaml or .yml")
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(FILE_BYTES + 1)
+        if len(data) > FILE_BYTES:
+            raise DefinitionFileInvalid(f"{file}: is larger than {FILE_BYTES} bytes: split it, or look what is in it")
+        # Some editors begin a file with a mark of its encoding.
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise DefinitionFileInvalid(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DefinitionFileInvalid(f"{file}: is no UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+def _named(file: Path, held: object, example: str) -> dict[str, dict[str, Any]]:
+    """Name -> content, where the file holds nothing else."""
+    if not isinstance(held, Mapping) or not isinstance(held.get("definitions"), Mapping) or len(held) > 1:
+        others = [str(name) for name in held if name != "definitions"] if isinstance(held, Mapping) else []
+        beside = f"; it holds {', '.join(others)[:200]}" if others else ""
+        raise DefinitionFileInvalid(
+            f"{file}: must hold one table `definitions` and nothing beside it{beside}. For example:\n{example}"
+        )
+    for name, content in held["definitions"].items():
+        if not isinstance(name, str) or not isinstance(content, Mapping):
+            raise DefinitionFileInvalid(
+                f"{file}: definitions.{name} must be a name with a table of fields. For example:\n{example}"
+            )
+    return {name: dict(content) for name, content in held["definitions"].items()}
+
+
+def _toml(file: Path, text: str) -> object:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise DefinitionFileInvalid(f"{file}: is no TOML: it nests too deep") from None
+    except ValueError as error:
+        raise DefinitionFileInvalid(f"{file}: is no TOML: {error}") from None
+
+
+class PlainComposer(Composer):
+    """Values as they stand there: no aliases, with which a few lines would become gigabytes, and no tags."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """The composer's hook for each value."""
+        event = self.parser.peek_event()
+        if event.anchor is not None:
+            sign = "anchors (&) and aliases (*)"
+        elif getattr(event, "tag", None) is not None:
+            sign = "tags (!)"
+        else:
+            return super().compose_node(parent, index)
+        raise ComposerError(problem=f"{sign} are not read: write the value itself", problem_mark=event.start_mark)
+
+
+def _yaml(file: Path, text: str) -> object:
+    # Pure Python reads YAML 1.2, where `on` and `12:30` are words; equal names in one table are refused.
+    reader = YAML(typ="safe", pure=True)
+    reader.Composer = PlainComposer
+    try:
+        return reader.load(text)
+    except MarkedYAMLError as error:
+        at = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise DefinitionFileInvalid(f"{file}{at}: is no YAML: {_problem(error)}") from None
+    except RecursionError:
+        raise DefinitionFileInvalid(f"{file}: is no YAML: it nests too deep") from None
+    except Exception as error:
+        # Whatever the library stumbles over, such as a date without such a day, stands in the file.
+        raise DefinitionFileInvalid(f"{file}: is no YAML: {' '.join(str(error).split())}") from None
+
+
+def _problem(error: MarkedYAMLError) -> str:
+    problem = str(error.problem or error.context)
+    if "alias" in f"{error.context} {problem}" or "'@'" in problem:
+        return f"{problem}; a schedule that begins with * or @ must stand in quotes"
+    return problem

@@ -1,0 +1,76 @@
+"""Preview: what a schedule would do, decided by the same function that decides it when the time comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from rowcall.definitions.content import Content
+from rowcall.definitions.tick import PUNCTUAL
+from rowcall.schedule import Decision, Outcome, asleep, decide
+
+# A page of what would happen; more is asked for in parts.
+SHOWN_MOST = 1000
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One nominal time of a definition: by the wall clock of its zone, and what would become of it."""
+
+    name: str
+    nominal_at: datetime
+    wall: str
+    outcome: Outcome
+    run_at: datetime | None
+    note: str | None
+
+
+def coming(name: str, content: Content, start: datetime, count: int) -> list[Shown]:
+    """The next nominal times after this moment, as they are decided when a worker is awake."""
+    times = content.times()
+    nominals = list(islice(times.after(start), min(count, SHOWN_MOST))) if times else []
+    return [_in_time(name, content, nominal) for nominal in nominals]
+
+
+def between(contents: Sequence[tuple[str, Content]], start: datetime, end: datetime) -> list[Shown]:
+    """What would run between two moments, of all these definitions, in order."""
+    found = []
+    for name, content in contents:
+        times = content.times()
+        nominals = islice(times.between(start, end), SHOWN_MOST) if times else ()
+        found += [_in_time(name, content, nominal) for nominal in nominals]
+    return sorted(found, key=lambda one: (one.nominal_at, one.name))[:SHOWN_MOST]
+
+
+def through_outage(contents: Sequence[tuple[str, Content]], start: datetime, end: datetime) -> list[Shown]:
+    """What the first tick at `end` would decide if nothing was awake after `start`."""
+    found = []
+    for name, content in contents:
+        rule = content.rule(name, paused=False)
+        decisions = asleep(rule, start, end, punctual=PUNCTUAL, bound=SHOWN_MOST) if rule else []
+        found += [_shown(name, content, decision) for decision in decisions]
+    return sorted(found, key=lambda one: (one.nominal_at, one.name))[:SHOWN_MOST]
+
+
+def _in_time(name: str, content: Content, nominal: datetime) -> Shown:
+    rule = content.rule(name, paused=False)
+    assert rule is not None, "it has nominal times"
+    decided = decide(rule, nominal, nominal, punctual=PUNCTUAL, bound=1)
+    return _shown(name, content, decided.decisions[0])
+
+
+def _shown(name: str, content: Content, decision: Decision) -> Shown:
+    times = content.times()
+    assert times is not None, "it has nominal times"
+    wall = decision.nominal.astimezone(content.zone)
+    notes = [note for note in (times.note(decision.nominal), decision.reason) if note]
+    return Shown(
+        name,
+        decision.nominal,
+        wall.strftime("%a %Y-%m-%d %H:%M %Z"),
+        decision.outcome,
+        decision.run_at,
+        "; ".join(notes) or None,
+    )

@@ -1,0 +1,270 @@
+"""Definitions in their table: kept, changed, paused, removed.  Every change leaves a row in audit_log.
+
+A change locks the definition's row, decides the nominal times that came before it under the rules that held then, and
+starts a new revision from now.  What was enqueued already stays as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from rowcall.access.audit import Operator, record
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from rowcall.base.errors import DefinitionNotFound, KeyConflict, ScheduleInvalid
+from rowcall.base.jsonb import stored
+from rowcall.definitions.content import NAME, Content, told
+from rowcall.definitions.tick import clock, settle
+from rowcall.job_types import Catalogue
+from rowcall.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
+from rowcall.queue.timestamps import in_utc
+
+GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_at IS NULL"
+
+LIST = "SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name"
+
+# What is listed does not change until the caller's transaction ends.
+LIST_LOCKED = f"{LIST} FOR UPDATE"
+
+# Removed ones too: a definition that comes back goes on with its revisions.
+LOCK = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s FOR UPDATE"
+
+# Two that make the same name at once: one does, the other then finds it.
+MAKE = """
+INSERT INTO rowcall.job_definitions (name, job_type, removed_at, revision) VALUES (%(name)s, %(job_type)s, now(), 0)
+ON CONFLICT (name) DO NOTHING
+"""
+
+CHANGE = """
+UPDATE rowcall.job_definitions
+SET job_type = %(job_type)s, payload = %(payload)s::jsonb, schedule = %(schedule)s, time_zone = %(time_zone)s,
+    catch_up = %(catch_up)s, max_lateness = %(max_lateness)s, overlap = %(overlap)s, jitter = %(jitter)s,
+    missing_time = %(missing_time)s, repeated_time = %(repeated_time)s, queue = %(queue)s, priority = %(priority)s,
+    max_attempts = %(max_attempts)s, managed_by = %(managed_by)s, next_run_at = %(next_run_at)s,
+    revision = revision + 1, removed_at = NULL, updated_at = now()
+WHERE id = %(definition_id)s
+RETURNING *
+"""
+
+# PostgreSQL's own equality: Python takes 1 and true for equal, and 1e400 and its digits for different.
+SAME_PAYLOAD = "SELECT payload = %(payload)s::jsonb FROM rowcall.job_definitions WHERE id = %(definition_id)s"
+
+ADOPT = "UPDATE rowcall.job_definitions SET managed_by = %(managed_by)s WHERE id = %(definition_id)s RETURNING *"
+
+PAUSE = """
+UPDATE rowcall.job_definitions SET paused_at = coalesce(paused_at, now()), updated_at = now()
+WHERE id = %(definition_id)s RETURNING *
+"""
+
+# From now: what came while it was paused was not to run, also where nobody has decided it yet.
+RESUME = """
+UPDATE rowcall.job_definitions
+SET next_run_at = CASE WHEN paused_at IS NULL THEN next_run_at ELSE %(next_run_at)s END,
+    paused_at = NULL, updated_at = now()
+WHERE id = %(definition_id)s RETURNING *
+"""
+
+REMOVE = """
+UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, paused_at = NULL, updated_at = now()
+WHERE id = %(definition_id)s RETURNING *
+"""
+
+BELONGS = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"
+
+# schedule_occurrences' primary key, backwards.
+OCCURRENCES = """
+SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
+WHERE definition_id = %(definition_id)s AND nominal_at < coalesce(%(before)s::timestamptz, 'infinity')
+ORDER BY nominal_at DESC LIMIT %(limit)s
+"""
+
+
+class Change(StrEnum):
+    """What `put` did."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    ADOPTED = "adopted"  # unchanged, and managed by somebody else from now on
+    FOREIGN = "foreign"  # left alone: what a file or the API has taken over is not the code's any more
+
+
+@dataclass(frozen=True)
+class Put:
+    """A definition as it is now; `before` is the content it had, None where there was none."""
+
+    row: Row
+    change: Change
+    before: Content | None
+
+
+def put(
+    connection: Connection, name: str, content: Content, catalogue: Catalogue, managed_by: str, operator: Operator
+) -> Put:
+    """See that this definition exists with this content; equal content begins no new revision."""
+    fetch_all(connection, MAKE, {"name": name, "job_type": content.job_type})
+    row = _locked(connection, name, removed_too=True)
+    before = None if row["removed_at"] else Content.of(row)
+    if before is None:
+        return _put(connection, row, content, managed_by, operator, None, clock(connection))
+    if managed_by == "code" and row["managed_by"] != "code":
+        return Put(row, Change.FOREIGN, before)
+    if _same(connection, row, before, content):
+        return _adopted(connection, row, before, managed_by, operator)
+    now = clock(connection)
+    settle(connection, row, catalogue, now)
+    return _put(connection, row, content, managed_by, operator, before, now)
+
+
+def _put(
+    connection: Connection,
+    row: Row,
+    content: Content,
+    managed_by: str,
+    operator: Operator,
+    before: Content | None,
+    now: datetime,
+) -> Put:
+    """Begin a new revision from now; what came up to now was decided under the one before."""
+    values = {
+        **vars(content),
+        "payload": stored(content.payload),
+        "next_run_at": content.next_after(now),
+        "definition_id": row["id"],
+        "managed_by": managed_by,
+    }
+    row = _changed(connection, CHANGE, values)
+    change = Change.CREATED if before is None else Change.CHANGED
+    _record(connection, operator, change, row, before)
+    return Put(row, change, before)
+
+
+def _same(connection: Connection, row: Row, before: Content, after: Content) -> bool:
+    """Whether it has this content already."""
+    if dataclasses.replace(before, payload=after.payload) != after:
+        return False
+    known = {"definition_id": row["id"], "payload": stored(after.payload)}
+    return bool(fetch_value(connection, SAME_PAYLOAD, known))
+
+
+def _adopted(connection: Connection, row: Row, content: Content, managed_by: str, operator: Operator) -> Put:
+    if row["managed_by"] == managed_by:
+        return Put(row, Change.UNCHANGED, content)
+    adopted = _changed(connection, ADOPT, {"definition_id": row["id"], "managed_by": managed_by})
+    before, after = ({"name": one["name"], "managed_by": one["managed_by"]} for one in (row, adopted))
+    record(connection, operator.who, Change.ADOPTED, "definition", row["id"], before, after, operator.request_id)
+    return Put(adopted, Change.ADOPTED, content)
+
+
+def get_definition(connection: Connection, name: str) -> Row:
+    """The definition of this name, or DefinitionNotFound."""
+    row = _found(connection, GET, name)
+    if row is None:
+        raise DefinitionNotFound(name)
+    return row
+
+
+def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
+    """All definitions, by name; `locked` keeps others from changing them until the transaction ends."""
+    return fetch_all(connection, LIST_LOCKED if locked else LIST)
+
+
+def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:
+    """The latest nominal times of a definition, of all or of those before a moment, and what became of each."""
+    page = {"definition_id": definition_id, "limit": limit, "before": in_utc(before)}
+    return fetch_all(connection, OCCURRENCES, page)
+
+
+def pause(connection: Connection, name: str, catalogue: Catalogue, operator: Operator) -> Row:
+    """Enqueue nothing more; the nominal times that come are written down as skipped."""
+    return _switched(connection, name, "pause", PAUSE, catalogue, operator)
+
+
+def resume(connection: Connection, name: str, catalogue: Catalogue, operator: Operator) -> Row:
+    """Enqueue again, from now."""
+    return _switched(connection, name, "resume", RESUME, catalogue, operator)
+
+
+def remove(connection: Connection, name: str, operator: Operator) -> Row:
+    """Let it exist no more; its runs stay, those that wait too."""
+    row = _locked(connection, name)
+    removed = _changed(connection, REMOVE, {"definition_id": row["id"]})
+    _record(connection, operator, "remove", removed, Content.of(row))
+    return removed
+
+
+def run_now(
+    connection: Connection, name: str, catalogue: Catalogue, operator: Operator, key: str | None = None
+) -> Enqueued:
+    """Enqueue one run beside the schedule, as if now were a nominal time.
+
+    A payload that names the time keeps its key: what was done for this day already is not done a second time.  With a
+    key of the caller's the request may be repeated, at another time too.
+    """
+    row = _locked(connection, name)
+    content = Content.of(row)
+    kind = catalogue[content.job_type]
+    options = {**content.options(kind), "run_at": None, "created_by": operator.who}
+    run = content.prepared(kind, clock(connection))
+    if key is not None:
+        same = fingerprint_of(f"run now of definition {row['id']}", {}, {})
+        run = dataclasses.replace(run, key=checked_key(key), fingerprint=same)
+    try:
+        outcome = enqueue_prepared(connection, [run], options)[0]
+    except KeyConflict as conflict:
+        if key is not None:
+            raise
+        # It was asked for with another priority, say: the fact that the key stands for is the same.
+        outcome = Enqueued(conflict.run_id, replayed=True)
+    if not outcome.replayed:
+        fetch_all(connection, BELONGS, {"definition_id": row["id"], "run_id": outcome.run_id})
+    record(connection, operator.who, "run now", "definition", row["id"], None, vars(outcome), operator.request_id)
+    return outcome
+
+
+def _switched(
+    connection: Connection, name: str, action: str, sql: str, catalogue: Catalogue, operator: Operator
+) -> Row:
+    row = _locked(connection, name)
+    now = clock(connection)
+    settle(connection, row, catalogue, now)
+    changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": _next(row, now)})
+    before, after = ({"name": name, "paused_at": one["paused_at"]} for one in (row, changed))
+    record(connection, operator.who, action, "definition", row["id"], before, after, operator.request_id)
+    return changed
+
+
+def _next(row: Row, now: datetime) -> datetime | None:
+    """Its first nominal time from now; one that cannot be worked out stays where it is, for somebody to mend."""
+    try:
+        return Content.of(row).next_after(now)
+    except ScheduleInvalid:
+        kept: datetime | None = row["next_run_at"]
+        return kept
+
+
+def _locked(connection: Connection, name: str, removed_too: bool = False) -> Row:
+    row = _found(connection, LOCK, name)
+    if row is None or (row["removed_at"] and not removed_too):
+        raise DefinitionNotFound(name)
+    return row
+
+
+def _found(connection: Connection, sql: str, name: str) -> Row | None:
+    """The row of this name; what can be no name is not even sent, as it may be no text for PostgreSQL either."""
+    return fetch_one(connection, sql, {"name": name}) if NAME.fullmatch(name) else None
+
+
+def _changed(connection: Connection, sql: str, values: dict[str, Any]) -> Row:
+    row = fetch_one(connection, sql, values)
+    assert row is not None, "its row is locked"
+    return row
+
+
+def _record(connection: Connection, operator: Operator, action: str, row: Row, before: Content | None) -> None:
+    after = {"name": row["name"], "revision": row["revision"], **told(Content.of(row))}
+    known = None if before is None else told(before)
+    record(connection, operator.who, action, "definition", row["id"], known, after, operator.request_id)

@@ -1,0 +1,33 @@
+"""Effects: what runs do to the world, written down so that it happens once though the run is tried many times.
+
+All functions take the caller's connection first, run in its transaction, and never commit.
+"""
+
+from rowcall.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of, policy_of
+from rowcall.effects.ledger import Decision, Lease, applied, begin, failed, hold, record
+from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects
+from rowcall.effects.operate import STATES, effects_of, resolve
+
+__all__ = [
+    "KINDS",
+    "STATES",
+    "Decision",
+    "Effect",
+    "Kind",
+    "Lease",
+    "Page",
+    "Policy",
+    "applied",
+    "begin",
+    "count_unknown",
+    "effects_of",
+    "failed",
+    "hold",
+    "key_of",
+    "kind_of",
+    "list_effects",
+    "page_of_effects",
+    "policy_of",
+    "record",
+    "resolve",
+]

@@ -1,0 +1,211 @@
+"""The ledger: an intent before the world is touched, and what came of it after; the database is the arbiter.
+
+Each function first holds the run's row under the fence (run, lease_no, owner, running) until its transaction ends.
+Whoever lost the lease can neither begin an effect nor settle one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any
+
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
+from rowcall.base.redaction import fit_to_keep
+from rowcall.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
+from rowcall.effects.statements import STATEMENTS
+from rowcall.status import Event, sources_of
+
+REFUSAL_CHARACTERS = 1000
+
+# Primary key.  FOR SHARE: neither a sweep nor an operator can end the lease before this transaction has ended.
+HOLD = f"""
+SELECT id FROM rowcall.job_runs
+WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
+    AND status IN {sources_of(Event.HEARTBEAT)}
+FOR SHARE
+"""
+
+# Whether the attempt that began an effect may still be at it: another run's, under a lease that was not ended.
+HOLDER_LIVES = f"""
+SELECT EXISTS (
+    SELECT FROM rowcall.job_runs
+    WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.HEARTBEAT)}
+)
+"""
+
+
+class Decision(StrEnum):
+    """What the ledger answers to an attempt that wants an effect."""
+
+    PERFORM = "perform"  # nobody else will: call the gateway
+    DONE = "done"  # it has happened: nothing to do
+    BUSY = "busy"  # another run is at it just now
+    AMBIGUOUS = "ambiguous"  # it may have happened, and must not be tried again
+    CONFLICT = "conflict"  # the key belongs to other content
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right under which an effect is begun and settled."""
+
+    worker: str
+    run_id: int
+    lease_no: int
+
+
+def begin(
+    connection: Connection,
+    lease: Lease,
+    kind: Kind,
+    key: Mapping[str, Any],
+    content: Mapping[str, Any],
+    details: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
+    horizon: float | None = None,
+) -> tuple[Decision, Effect]:
+    """Write the intent down, or find what an earlier attempt left; the answer must be committed before it is acted on.
+
+    `content` is what makes the effect this one and no other: the same key with other content is a conflict.  `details`
+    fill the kind's own columns beside it.  `horizon` is how many seconds a provider remembers keys.
+    """
+    values = _values(kind, key, content, details or {})
+    row = _insert(connection, lease, kind, values)
+    if row is not None:
+        return Decision.PERFORM, effect_of(kind, row)
+    row = fetch_one(connection, STATEMENTS[kind.name].find, {**values, "horizon": horizon})
+    if row is None:
+        # Its maker rolled back between our two statements; there is no harm in trying once more.
+        return begin(connection, lease, kind, key, content, details, policy, horizon)
+    if row["content_hash"] != values["content_hash"]:
+        return Decision.CONFLICT, effect_of(kind, row)
+    return _continue(connection, lease, kind, row, policy or kind.policy)
+
+
+def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row, policy: Policy) -> tuple[Decision, Effect]:
+    """What an effect's state means for an attempt that finds it."""
+    if row["state"] == "applied":
+        return Decision.DONE, effect_of(kind, row)
+    if row["state"] == "unknown":
+        return Decision.AMBIGUOUS, effect_of(kind, row)
+    if row["state"] == "refused":
+        return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=True))
+    if row["run_id"] != lease.run_id and fetch_value(connection, HOLDER_LIVES, row):
+        return Decision.BUSY, effect_of(kind, row)
+    if policy is Policy.AT_LEAST_ONCE or (policy is Policy.PROVIDER_KEY and row["within_horizon"]):
+        return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False), again=True)
+    return Decision.AMBIGUOUS, effect_of(kind, _settle(connection, kind, row["id"], "unknown"))
+
+
+def applied(
+    connection: Connection, lease: Lease, effect: Effect, reference: str | None, learned: Mapping[str, Any]
+) -> Effect:
+    """It has happened, and the provider calls it by this reference."""
+    hold(connection, lease)
+    unknown = set(learned) - set(effect.kind.learned)
+    if unknown:
+        raise EffectInvalid(f"{effect.kind.name} has no column {min(unknown)!r} for what performing it answered")
+    parameters = {name: learned.get(name) for name in effect.kind.learned}
+    row = fetch_one(
+        connection,
+        STATEMENTS[effect.kind.name].apply,
+        {**parameters, **vars(lease), "id": effect.id, "reference": kept_reference(reference)},
+    )
+    if row is None:
+        raise LeaseLost(lease.run_id, lease.lease_no)
+    return effect_of(effect.kind, row, effect.again)
+
+
+def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError, policy: Policy) -> bool:
+    """The gateway could not do it, or cannot tell.  True when the effect is now unknown, for an operator to look at.
+
+    What is certain not to have happened is refused, and may begin anew.  A "no" of this try says nothing of an earlier
+    one that got no answer; only a provider that goes by the key answers for all of them.
+    """
+    hold(connection, lease)
+    refusal = fit_to_keep(str(error))[:REFUSAL_CHARACTERS]
+    answers_for_all = policy is Policy.PROVIDER_KEY and isinstance(error, Declined)
+    if error.acted == "no" and (not effect.again or answers_for_all):
+        _settle(connection, effect.kind, effect.id, "refused", refusal, error.permanent)
+        return False
+    if error.permanent or (error.acted == "maybe" and policy is Policy.AT_MOST_ONCE):
+        _settle(connection, effect.kind, effect.id, "unknown", refusal)
+        return True
+    return False  # the intent stays, and the next attempt goes by the policy
+
+
+def record(
+    connection: Connection,
+    lease: Lease,
+    kind: Kind,
+    key: Mapping[str, Any],
+    content: Mapping[str, Any],
+    reference: str | None = None,
+) -> bool:
+    """Write an effect down that happens with this very transaction; False when it was there already."""
+    row = _insert(connection, lease, kind, _values(kind, key, content, {}))
+    if row is not None:
+        parameters = {
+            **dict.fromkeys(kind.learned),
+            **vars(lease),
+            "id": row["id"],
+            "reference": kept_reference(reference),
+        }
+        fetch_all(connection, STATEMENTS[kind.name].apply, parameters)
+    return row is not None
+
+
+def hold(connection: Connection, lease: Lease) -> None:
+    """Keep the lease from ending before this transaction does, or learn that it has ended."""
+    if fetch_one(connection, HOLD, vars(lease)) is None:
+        raise LeaseLost(lease.run_id, lease.lease_no)
+
+
+def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
+    """The intent of an effect that nobody has begun; None where its key is taken."""
+    hold(connection, lease)
+    return fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
+
+
+def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool) -> Row:
+    """Make an effect that was refused or left open this attempt's own."""
+    taken = fetch_one(connection, STATEMENTS[kind.name].take, {**vars(lease), "id": row["id"], "anew": anew})
+    assert taken is not None  # `find` has locked it
+    return taken
+
+
+def _settle(
+    connection: Connection, kind: Kind, effect_id: int, state: str, refusal: str | None = None, permanent: bool = False
+) -> Row:
+    settled = fetch_one(
+        connection,
+        STATEMENTS[kind.name].settle,
+        {"id": effect_id, "state": state, "refusal": refusal, "permanent": permanent},
+    )
+    assert settled is not None  # locked, or held by this attempt under its fence
+    return settled
+
+
+def _values(
+    kind: Kind, key: Mapping[str, Any], content: Mapping[str, Any], details: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The row's own columns, and the hash by which other content is told apart."""
+    if set(key) != set(kind.key):
+        raise EffectInvalid(f"the key of {kind.name} is made of {', '.join(kind.key)}, not of {', '.join(key)}")
+    try:
+        text = json.dumps(content, sort_keys=True, default=_plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise EffectInvalid(f"the content of {kind.name} cannot be told apart from other content: {error}") from None
+    known = {name: details.get(name, content.get(name)) for name in kind.known}
+    return {**key, **known, "content_hash": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is no JSON")

@@ -1,0 +1,8 @@
+"""What kinds of run exist: declared once, used by the API, the command line and the worker."""
+
+from rowcall.job_types.backoff import exponential, fixed, quadratic
+from rowcall.job_types.catalogue import Catalogue, catalogue, load_catalogue
+from rowcall.job_types.declaration import JobType
+from rowcall.job_types.definition import Definition
+
+__all__ = ["Catalogue", "Definition", "JobType", "catalogue", "exponential", "fixed", "load_catalogue", "quadratic"]

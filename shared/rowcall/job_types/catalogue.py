@@ -1,0 +1,100 @@
+"""All job types that this process knows: the built-in ones, and those of the team's own package."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+
+from rowcall.base import settings
+from rowcall.base.errors import DeclarationError, JobTypeUnknown
+from rowcall.job_types import builtin, housekeeping
+from rowcall.job_types.declaration import JobType
+from rowcall.job_types.definition import Definition
+
+
+class Catalogue(Mapping[str, JobType]):
+    """Name -> job type; an unknown name is an error that lists the known ones."""
+
+    def __init__(self, *modules: ModuleType) -> None:
+        self._types: dict[str, JobType] = {}
+        self._definitions: dict[str, Definition] = {}
+        for module in modules:
+            for found in vars(module).values():
+                if isinstance(found, JobType) and self._types.setdefault(found.name, found) is not found:
+                    raise DeclarationError(_taken("job type", found.name, module))
+                if isinstance(found, Definition) and self._definitions.setdefault(found.name, found) is not found:
+                    raise DeclarationError(_taken("definition", found.name, module))
+        self._check_limits()
+
+    @property
+    def definitions(self) -> Mapping[str, Definition]:
+        """The definitions that are declared in code, by name."""
+        return self._definitions
+
+    def _check_limits(self) -> None:
+        """A type's max_running holds for its queue, so that no claim walks past its waiting runs to reach others."""
+        for name, kind in self._types.items():
+            sharing = [other for other in self._types if other != name and self._types[other].queue == kind.queue]
+            if kind.max_running is not None and sharing:
+                raise DeclarationError(
+                    f"job type {name!r}: max_running is {kind.max_running} and needs a queue of its own;"
+                    f" queue is {kind.queue!r}, which is also that of {sharing[0]!r}: choose another, such as {name!r}"
+                )
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The queues of types with a max_running -> how many of their runs may run at a time."""
+        return {kind.queue: kind.max_running for kind in self._types.values() if kind.max_running is not None}
+
+    def __getitem__(self, name: str) -> JobType:
+        try:
+            return self._types[name]
+        except KeyError:
+            raise JobTypeUnknown(name, sorted(self._types)) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._types
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+
+def _taken(what: str, name: str, module: ModuleType) -> str:
+    return f"{what} {name!r}: {module.__name__} declares a name that is taken; choose another"
+
+
+def load_catalogue(app: str | None) -> Catalogue:
+    """The catalogue of this app package; without one, only the built-in types."""
+    return Catalogue(builtin, housekeeping, *([app_module(app, "job_types")] if app else []))
+
+
+def app_module(app: str, name: str) -> ModuleType:
+    """A module of the team's own package, or an error that says how Python was looking for it.
+
+    The working folder is looked in too, behind everything installed: a package of the team's that happens to be called
+    as one of ours must not take its place.
+    """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    try:
+        return importlib.import_module(f"{app}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in {app, f"{app}.{name}"}:
+            raise
+        raise DeclarationError(
+            f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"
+            " start Rowcall in the folder that holds the package, or install it"
+        ) from None
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    """The catalogue of ROWCALL_APP, loaded at first use."""
+    return load_catalogue(settings.read().app)

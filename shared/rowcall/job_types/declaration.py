@@ -1,0 +1,127 @@
+"""One job type: its name, what its payload looks like, its natural key, and how it is run and retried."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marshmallow import Schema, ValidationError
+
+from rowcall.base.errors import DeclarationError, RunInvalid
+from rowcall.job_types.backoff import Backoff, quadratic
+
+# MiB.  A child holds some 50 before its handler has done anything.
+LEAST_MEMORY_CAP = 64
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+# How long a key may be, the natural one as well as one that came with the request.
+KEY_CHARACTERS = 255
+
+
+@dataclass(frozen=True)
+class JobType:
+    """A declaration.  A wrong one fails where it stands, with the type and the field named.
+
+    `isolated` has each run in a child process of its own: then the time limit kills, a crash costs one attempt, and
+    `memory_cap`, in MiB, bounds what the process may hold, the interpreter and the loaded modules included.
+    """
+
+    name: str
+    schema: type[Schema]
+    key: Callable[[Mapping[str, Any]], str] | None = None
+    queue: str = "default"
+    max_attempts: int = 10
+    lease: float | None = None
+    time_limit: float | None = None
+    max_running: int | None = None
+    isolated: bool = False
+    memory_cap: int | None = None
+    backoff: Backoff = field(default_factory=quadratic)
+
+    def __post_init__(self) -> None:
+        self._must(
+            isinstance(self.name, str) and NAME.fullmatch(self.name),
+            "name",
+            "lower-case words such as send_mail",
+        )
+        self._must(
+            isinstance(self.schema, type) and issubclass(self.schema, Schema),
+            "schema",
+            "a marshmallow Schema class",
+        )
+        self._must(self.key is None or callable(self.key), "key", "a function from the payload to a text")
+        self._must(
+            isinstance(self.queue, str) and NAME.fullmatch(self.queue),
+            "queue",
+            "lower-case words such as mail",
+        )
+        self._must(_whole(self.max_attempts) and 1 <= self.max_attempts <= 1000, "max_attempts", "from 1 to 1000")
+        self._must(
+            self.lease is None or (_number(self.lease) and 1 <= self.lease <= 86400), "lease", "seconds from 1 to 86400"
+        )
+        self._must(
+            self.time_limit is None or (_number(self.time_limit) and 0 < self.time_limit <= 86400),
+            "time_limit",
+            "seconds up to 86400",
+        )
+        self._must(
+            self.max_running is None or (_whole(self.max_running) and 1 <= self.max_running <= 100_000),
+            "max_running",
+            "from 1 to 100000, or None for no limit",
+        )
+        self._must(isinstance(self.isolated, bool), "isolated", "True or False")
+        self._must(
+            self.memory_cap is None or (_whole(self.memory_cap) and LEAST_MEMORY_CAP <= self.memory_cap <= 2**20),
+            "memory_cap",
+            f"MiB from {LEAST_MEMORY_CAP} to {2**20}",
+        )
+        self._must(
+            self.memory_cap is None or self.isolated,
+            "memory_cap",
+            "left out where isolated is False: only a process of its own can have a cap",
+        )
+        self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
+
+    def _must(self, holds: object, name: str, be: str) -> None:
+        if not holds:
+            raise DeclarationError(f"job type {self.name!r}: {name} is {getattr(self, name)!r} and must be {be}")
+
+    @functools.cached_property
+    def _schema(self) -> Schema:
+        """Made once: marshmallow walks all fields when it makes one."""
+        return self.schema()
+
+    def checked(self, payload: object) -> dict[str, Any]:
+        """The payload as it is stored: checked against the schema, defaults filled in, values in their JSON form."""
+        schema = self._schema
+        try:
+            loaded = schema.load(payload)  # type: ignore[arg-type]  # anything may come; load refuses what is no mapping
+            stored: dict[str, Any] = schema.dump(loaded)
+        except ValidationError as error:
+            raise RunInvalid({"payload": error.messages}) from None
+        except Exception as error:
+            raise self._broken("schema", error) from error
+        return stored
+
+    def natural_key(self, payload: Mapping[str, Any]) -> str | None:
+        """The key that the business fact itself gives, where the type has one."""
+        try:
+            return self.key(payload) if self.key else None
+        except Exception as error:
+            raise self._broken("key", error) from error
+
+    def _broken(self, part: str, error: Exception) -> DeclarationError:
+        """The team's own code failed; a tick tells by this that it can go on with the next definition."""
+        return DeclarationError(f"job type {self.name!r}: its {part} raised {type(error).__name__}: {error}")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,48 @@
+"""One definition as the team's code declares it; definitions in files and requests have the same fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any
+
+from rowcall.base.errors import DeclarationError
+from rowcall.job_types.declaration import JobType
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What should exist: runs of a job type at the times of a schedule, under a name of its own.
+
+    Its fields are checked when it is applied, which `rowcall migrate` and `rowcall definitions apply` do.
+    """
+
+    name: str
+    job_type: JobType
+    schedule: str | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    time_zone: str = "UTC"
+    catch_up: str = "latest"
+    max_lateness: str | float | timedelta | None = None
+    overlap: str | None = None
+    jitter: str | float | timedelta = 0
+    missing_time: str = "after"
+    repeated_time: str = "once"
+    queue: str | None = None
+    priority: int = 0
+    max_attempts: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise DeclarationError(
+                f"definition {self.name!r}: name is {self.name!r} and must be text, such as 'nightly'"
+            )
+        if not isinstance(self.job_type, JobType):
+            raise DeclarationError(f"definition {self.name!r}: job_type is {self.job_type!r} and must be a JobType")
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Its fields as a file would hold them."""
+        told = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "name"}
+        return {**told, "job_type": self.job_type.name}

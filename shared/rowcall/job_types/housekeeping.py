@@ -1,0 +1,71 @@
+"""Housekeeping's kinds of run: what is kept how long.  Their payload is the policy, and an empty one a sensible one."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from rowcall.job_types.backoff import fixed
+from rowcall.job_types.declaration import NAME, JobType
+from rowcall.job_types.definition import Definition
+from rowcall.status import FINAL
+
+LONGEST_DAYS = 3650
+LARGEST_BATCH = 10_000
+
+
+def _days(default: float | None = None) -> fields.Float:
+    within = validate.Range(
+        0, LONGEST_DAYS, min_inclusive=False, error=f"Must be days: more than 0, and {LONGEST_DAYS} at most."
+    )
+    return fields.Float(validate=within) if default is None else fields.Float(load_default=default, validate=within)
+
+
+def _job_type() -> fields.String:
+    # Not only those of the catalogue: runs of a type that is gone are pruned too.
+    return fields.String(validate=validate.Regexp(f"{NAME.pattern}\\Z", error="Must be a job type's name."))
+
+
+def _batch() -> fields.Integer:
+    return fields.Integer(strict=True, load_default=1000, validate=validate.Range(1, LARGEST_BATCH))
+
+
+class KeptDays(Schema):
+    """For how many days a run is kept after its end."""
+
+    succeeded = _days(14)
+    cancelled = _days(30)
+    dead = _days(90)
+
+
+class PruneRuns(Schema):
+    """What goes when, and whether it goes into the archive first."""
+
+    keep_days = fields.Nested(KeptDays, load_default=lambda: KeptDays().load({}))
+    types = fields.Dict(
+        keys=_job_type(),
+        values=fields.Dict(keys=fields.String(validate=validate.OneOf([*FINAL])), values=_days()),
+        load_default=dict,
+    )
+    archive = fields.Boolean(load_default=False)
+    keep_occurrences_days = _days(90)
+    batch = _batch()
+
+
+class ExpireKeys(Schema):
+    """How long a key outlives the end of its run."""
+
+    keep_days = _days(365)
+    types = fields.Dict(keys=_job_type(), values=_days(), load_default=dict)
+    batch = _batch()
+
+
+# Without a key: whoever asks twice wants it looked after twice, and two at once do not disturb each other.
+PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, queue="maintenance", backoff=fixed(60))
+
+EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, queue="maintenance", backoff=fixed(60))
+
+# On from the start.  At an hour of little traffic, spread by their names, so that many databases on one server do not
+# all begin at once.  Whoever wants it otherwise names them in a file of definitions, which then has the say.
+PRUNE_RUNS_NIGHTLY = Definition("prune_runs", PRUNE_RUNS, "17 3 * * *", jitter="30m")
+
+EXPIRE_KEYS_NIGHTLY = Definition("expire_keys", EXPIRE_KEYS, "17 4 * * *", jitter="30m")

@@ -1,0 +1,26 @@
+"""`python -m rowcall.local_postgres remove`: what `make clean` runs."""
+
+from __future__ import annotations
+
+import sys
+
+from rowcall.base import settings
+from rowcall.base.errors import RowcallError
+from rowcall.local_postgres import remove
+
+
+def main(arguments: list[str]) -> int:
+    """Delete the embedded server of this environment's home; say nothing when that went well."""
+    if arguments != ["remove"]:
+        sys.stderr.write("usage: python -m rowcall.local_postgres remove\n")
+        return 2
+    try:
+        remove(settings.read().home)
+    except RowcallError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""The OS user the server runs as: PostgreSQL refuses root, so root lends it to a user who is there already."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pwd
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.base.errors import LocalPostgresError
+
+STAND_INS = ("postgres", "nobody")  # whom root lets run the server; no user is ever created
+
+# Nothing of the caller's environment may turn the server: no PG* variable, locale or library path.
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C", "LC_ALL": "C", "TZ": "UTC"}
+
+
+@dataclass(frozen=True)
+class Account:
+    """Whom a child process becomes, in the words of `subprocess`; all None: it stays who we are."""
+
+    user: int | None = None
+    group: int | None = None
+    groups: tuple[int, ...] | None = None
+
+    @property
+    def uid(self) -> int:
+        """Number of the user."""
+        return os.geteuid() if self.user is None else self.user
+
+    @property
+    def gid(self) -> int:
+        """Number of the user's main group."""
+        return os.getegid() if self.group is None else self.group
+
+
+OURSELVES = Account()
+
+
+def user_name(uid: int) -> str:
+    """The OS user's name, or the number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def claim(folder: Path) -> Account:
+    """Make the server's own folder if it is missing, and say who owns it: whoever that is runs the server."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        raise LocalPostgresError(
+            f"{folder} is not a folder but a link or a file: move it away, or set ROWCALL_HOME to another folder"
+        ) from error
+    try:
+        return _owner(descriptor, folder)
+    finally:
+        os.close(descriptor)
+
+
+def run(
+    account: Account,
+    command: Sequence[str],
+    *,
+    stdin: str = "",
+    descriptors: Sequence[int] = (),
+    limit: float,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end as this user, in a bare environment and at the root folder."""
+    return subprocess.run(
+        command,
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        timeout=limit,
+        cwd="/",
+        env=ENVIRONMENT,
+        umask=0o077,
+        pass_fds=descriptors,
+        user=account.user,
+        group=account.group,
+        extra_groups=account.groups,
+    )
+
+
+def _owner(descriptor: int, folder: Path) -> Account:
+    status = os.fstat(descriptor)
+    owner = status.st_uid
+    if os.geteuid() != 0:
+        if owner != os.geteuid():
+            raise LocalPostgresError(
+                f"{folder} belongs to the OS user {user_name(owner)} and you are {user_name(os.geteuid())}:"
+                " run Rowcall as that user, or set ROWCALL_HOME to a folder of your own"
+            )
+        account = OURSELVES
+    elif owner != 0:
+        account = _account(owner, status.st_gid)
+    else:
+        account = _stand_in()
+        os.chown(descriptor, account.uid, account.gid)
+    os.chmod(descriptor, 0o700)
+    return account
+
+
+def _account(uid: int, gid: int) -> Account:
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return Account(uid, gid, ())
+    return Account(uid, entry.pw_gid, tuple(os.getgrouplist(entry.pw_name, entry.pw_gid)))
+
+
+def _stand_in() -> Account:
+    for name in STAND_INS:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return _account(entry.pw_uid, entry.pw_gid)
+    raise LocalPostgresError(
+        f"PostgreSQL does not run as root, and this machine has no OS user {' or '.join(STAND_INS)} to run it as:"
+        " run Rowcall as an ordinary user, or set DATABASE_URL"
+    )

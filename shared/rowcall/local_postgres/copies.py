@@ -1,0 +1,167 @@
+"""Copies of the wheel's programs, for a server that may not run them where they lie.
+
+A virtual environment below a folder that only its owner may enter (/root, a private checkout) cannot lend its
+programs to another OS user, and initdb hands its own path to a shell, which reads `$` and quotes in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rowcall.base.errors import LocalPostgresError
+from rowcall.local_postgres.account import OURSELVES, Account
+from rowcall.local_postgres.locks import Lock, LockBusy, exclusive, shared
+from rowcall.local_postgres.programs import Programs, ask_version, wheel_package
+
+PREFIX = "rowcall-postgres"
+NEEDED = ("postgres", "initdb")  # of the programs; the folders lib and share come along
+USELESS = shutil.ignore_patterns("*.a", "pkgconfig", "pgxs", "__pycache__")  # for building extensions only
+PATIENCE = 5.0  # seconds to wait for another process that is just removing the copy
+
+
+def reachable(programs: Programs, account: Account) -> tuple[Programs, Lock | None]:
+    """These programs, or a copy of them that this account can run, with the lock that keeps the copy there."""
+    if programs.source != "wheel" or _runs(programs, account):
+        return programs, None
+    reasons = []
+    for base in _bases():
+        try:
+            return _copy(programs, account, base)
+        except (LocalPostgresError, OSError) as error:
+            reasons.append(f"{base}: {error}")
+    raise LocalPostgresError(
+        f"the OS user that runs the server cannot run {programs.folder}, and no copy could be made that it can"
+        f" ({'; '.join(reasons)}): install PostgreSQL on this machine, or move Rowcall to a folder all may enter"
+    )
+
+
+def remove_copies() -> None:
+    """Delete the copies of this installation's wheel that no server uses."""
+    package = wheel_package()
+    if package is None:
+        return
+    for base in _bases():
+        for copy in base.glob(f"{_family(package)}-*"):
+            if _trusted(copy):
+                _remove(copy)
+
+
+def _runs(programs: Programs, account: Account) -> bool:
+    if re.search(r"[\"`$\\\n]", str(programs.folder)):
+        return False
+    if account == OURSELVES:
+        return True
+    try:
+        ask_version(programs.folder, account)
+    except LocalPostgresError:
+        return False
+    return True
+
+
+def _copy(programs: Programs, account: Account, base: Path) -> tuple[Programs, Lock]:
+    """A copy under this base: the one that is there, or a new one."""
+    install = programs.folder.parent
+    package = install.parent
+    made = (programs.folder / "postgres").stat().st_mtime_ns
+    copy = base / f"{_family(package)}-{programs.version}-{made:x}"
+    lock = _join(copy) or _build(copy, package, install) or _join(copy)
+    if lock is None:
+        raise LocalPostgresError(f"{copy} comes and goes: is another process removing it?")
+    try:
+        copied = replace(programs, folder=copy / package.name / install.name / "bin")
+        ask_version(copied.folder, account)
+    except BaseException:
+        lock.close()
+        raise
+    return copied, lock
+
+
+def _join(copy: Path) -> Lock | None:
+    """A shared hold on a copy that is there; None where there is none."""
+    if not os.path.lexists(copy):
+        return None
+    if not _trusted(copy):
+        raise LocalPostgresError(f"{copy} is not a folder that only you can write to: remove it")
+    try:
+        return shared(copy / "lock", PATIENCE)
+    except FileNotFoundError:
+        return None
+    except LockBusy:
+        raise LocalPostgresError(f"{copy} is being removed: try again") from None
+
+
+def _build(copy: Path, package: Path, install: Path) -> Lock | None:
+    """Make the copy under a name of its own and rename it into place, so that none is ever seen half-made.
+
+    None if another process was faster.
+    """
+    draft = Path(tempfile.mkdtemp(prefix=f"{copy.name}.draft-", dir=copy.parent))
+    lock = shared(draft / "lock", 0)
+    try:
+        _fill(draft, package, install)
+        draft.rename(copy)
+    except OSError as error:
+        lock.close()
+        shutil.rmtree(draft, ignore_errors=True)
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return None
+        raise
+    return lock
+
+
+def _fill(draft: Path, package: Path, install: Path) -> None:
+    target = draft / package.name / install.name
+    (target / "bin").mkdir(parents=True)
+    for name in NEEDED:
+        shutil.copyfile(install / "bin" / name, target / "bin" / name)
+    for source, goal in _folders(package, install, draft):
+        shutil.copytree(source, goal, ignore=USELESS, copy_function=shutil.copyfile)
+    for parent, _, files in os.walk(draft):  # all may read and run, whatever the umask is and the wheel's modes are
+        Path(parent).chmod(0o755)
+        for name in files:
+            (Path(parent) / name).chmod(0o755)
+    (draft / "lock").chmod(0o600)
+
+
+def _folders(package: Path, install: Path, draft: Path) -> Iterator[tuple[Path, Path]]:
+    """What the programs read, and where it belongs: they find their libraries by relative paths."""
+    for name in ("lib", "share"):
+        yield install / name, draft / package.name / install.name / name
+    for libraries in (package.with_name(f"{package.name}.libs"), package / ".dylibs"):
+        if libraries.is_dir():
+            yield libraries, draft / libraries.relative_to(package.parent)
+
+
+def _remove(copy: Path) -> None:
+    """Delete a copy unless a server uses it; renamed first, so that nobody joins what is half deleted."""
+    with contextlib.suppress(LockBusy, FileNotFoundError), exclusive(copy / "lock", 0):
+        doomed = Path(tempfile.mkdtemp(prefix=f"{copy.name}.doomed-", dir=copy.parent))
+        copy.rename(doomed)
+        shutil.rmtree(doomed)
+
+
+def _trusted(copy: Path) -> bool:
+    """Whether nobody but us can have put anything there."""
+    found = copy.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _family(package: Path) -> str:
+    """How the names of all copies of one installation begin, whatever their version."""
+    place = hashlib.sha256(os.fsencode(package)).hexdigest()[:12]
+    return f"{PREFIX}-{os.geteuid()}-{place}"
+
+
+def _bases() -> list[Path]:
+    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - what is found there is trusted only if it is ours
+    return [Path(folder) for folder in dict.fromkeys(folders)]

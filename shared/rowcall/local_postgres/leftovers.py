@@ -1,0 +1,113 @@
+"""Processes of an earlier server that outlived their keeper or starter: waited for, then ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from rowcall.base.errors import LocalPostgresError
+from rowcall.local_postgres.home import Home
+from rowcall.local_postgres.locks import Lock, LockBusy, exclusive
+
+# The kernel tells a server to end as soon as its keeper dies, so the first wait nearly always is a short one.
+PATIENCE = ((signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0))
+PROC = Path("/proc")  # absent on macOS, where `ps` answers for it
+NAMES = {"postgres", "postmaster"}
+LAST_PATIENCE = 5.0  # seconds for the kernel to bury what was killed
+
+
+def wait_out(home: Home) -> Lock:
+    """The cluster's lock, once no process can write to the cluster any more.
+
+    Every process of a server of ours holds that lock by inheritance, so no number of a process is ever trusted:
+    with the lock in hand, a postmaster.pid that was left behind means nothing.
+    """
+    lock = _lock(home)
+    try:
+        _refuse_stranger(home)
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def _lock(home: Home) -> Lock:
+    for number, patience in PATIENCE:
+        with contextlib.suppress(LockBusy):
+            return exclusive(home.cluster_lock, patience)
+        for holder in _holders(home):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(holder, number)
+    try:
+        return exclusive(home.cluster_lock, LAST_PATIENCE)
+    except LockBusy:
+        raise LocalPostgresError(
+            f"processes of an earlier server still write to {home.cluster} and could not be ended:"
+            f" `fuser {home.cluster_lock}` shows which"
+        ) from None
+
+
+def _holders(home: Home) -> list[int]:
+    """Other processes that have the cluster's lock file open, as far as this system tells."""
+    if not PROC.is_dir():
+        return [pid for pid in _noted(home) if _is_postgres(pid)]
+    path = home.cluster_lock.resolve()
+    return [pid for pid in _others() if _has_open(pid, path)]
+
+
+def _others() -> Iterator[int]:
+    return (int(entry.name) for entry in PROC.iterdir() if entry.name.isdecimal() and int(entry.name) != os.getpid())
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    with contextlib.suppress(OSError):  # it ended, or belongs to somebody else
+        return any(_leads_to(link, path) for link in (PROC / str(pid) / "fd").iterdir())
+    return False
+
+
+def _leads_to(link: Path, path: Path) -> bool:
+    with contextlib.suppress(OSError):  # closed meanwhile
+        return link.readlink() == path
+    return False
+
+
+def _refuse_stranger(home: Home) -> None:
+    """Do not start beside a PostgreSQL that somebody started by hand on this data.
+
+    That a process has the noted number proves nothing: the kernel may have given it to another since.
+    """
+    for pid in _noted(home):
+        if _is_postgres(pid) and _works_in(pid, home.data):
+            raise LocalPostgresError(
+                f"a PostgreSQL that Rowcall did not start (process {pid}) runs on {home.data}: stop it first"
+            )
+
+
+def _noted(home: Home) -> list[int]:
+    """The process that postmaster.pid names, if there is such a file and it names one."""
+    with contextlib.suppress(FileNotFoundError):
+        first = (home.data / "postmaster.pid").read_text("utf-8", errors="replace").partition("\n")[0]
+        return [int(first)] if first.strip().isdecimal() else []
+    return []
+
+
+def _is_postgres(pid: int) -> bool:
+    if PROC.is_dir():
+        with contextlib.suppress(OSError):
+            return (PROC / str(pid) / "comm").read_text(errors="replace").strip() in NAMES
+        return False
+    told = subprocess.run(["/bin/ps", "-p", str(pid), "-o", "comm="], capture_output=True, text=True, check=False)
+    return Path(told.stdout.strip()).name in NAMES
+
+
+def _works_in(pid: int, data: Path) -> bool:
+    """Whether this is the process's working folder; where the system does not tell, it is assumed."""
+    if not PROC.is_dir():
+        return True
+    with contextlib.suppress(OSError):
+        return (PROC / str(pid) / "cwd").samefile(data)
+    return False

@@ -1,0 +1,72 @@
+"""The queue: every change of a run, each as one readable SQL statement.
+
+All functions take the caller's connection first, run in its transaction, and never commit.
+"""
+
+from rowcall.queue.bulk import Action, Bulk, bulk
+from rowcall.queue.cancel import ask_to_cancel, cancel, cancel_any, force_cancel
+from rowcall.queue.claim import Claimed, ClaimRequest, ClaimResult, Limited, claim, finish_and_claim
+from rowcall.queue.claim_limited import claim_limited
+from rowcall.queue.clone import clone
+from rowcall.queue.enqueue import Enqueued, enqueue, enqueue_many
+from rowcall.queue.finish import Done, Ending, Failure, cancelled, fail, give_up, release, snooze, succeed, unclaim
+from rowcall.queue.lease import LeaseRenewal, expire, heartbeat, note_progress, saved
+from rowcall.queue.operate import allowed_events, retry, run_now
+from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
+from rowcall.queue.views.explain import Condition, Explained, explain
+from rowcall.queue.views.filters import Filter
+from rowcall.queue.views.inspect import attempts_of, get_run, version_of
+from rowcall.queue.views.lists import Page, count_runs, list_runs
+
+__all__ = [
+    "Action",
+    "Bulk",
+    "ClaimRequest",
+    "ClaimResult",
+    "Claimed",
+    "Condition",
+    "Done",
+    "Ending",
+    "Enqueued",
+    "Explained",
+    "Failure",
+    "Filter",
+    "LeaseRenewal",
+    "Limited",
+    "Page",
+    "allowed_events",
+    "ask_to_cancel",
+    "attempts_of",
+    "bulk",
+    "cancel",
+    "cancel_any",
+    "cancelled",
+    "claim",
+    "claim_limited",
+    "clone",
+    "count_runs",
+    "enqueue",
+    "enqueue_many",
+    "expire",
+    "explain",
+    "fail",
+    "finish_and_claim",
+    "force_cancel",
+    "get_run",
+    "give_up",
+    "heartbeat",
+    "limit_queue",
+    "list_queues",
+    "list_runs",
+    "note_progress",
+    "pause_queue",
+    "release",
+    "resume_queue",
+    "retry",
+    "run_now",
+    "saved",
+    "snooze",
+    "succeed",
+    "unclaim",
+    "version_of",
+]

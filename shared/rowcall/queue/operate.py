@@ -1,0 +1,90 @@
+"""What an operator may do to a run that waits or has ended.  Every change leaves a row in audit_log."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from rowcall.access.audit import Operator, record
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one
+from rowcall.base.errors import RunChanged, RunPruned, TransitionRefused
+from rowcall.queue.views.inspect import lock_run, version_of
+from rowcall.queue.wake import WAKE
+from rowcall.status import Event, Status, Who, allowed, sources_of
+
+RUN_NOW = f"""
+UPDATE rowcall.job_runs SET status = '{Status.QUEUED}', run_at = now(), updated_at = now()
+WHERE id = %(run_id)s AND status IN {sources_of(Event.RUN_NOW)}
+RETURNING *
+"""
+
+# lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.
+RETRIED = f"""
+    status = '{Status.QUEUED}', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
+    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now()"""
+
+# Where what the run worked on was pruned, there is nothing to do again.
+RETRIABLE = f"status IN {sources_of(Event.RETRY)} AND pruned_at IS NULL"
+
+RETRY = f"UPDATE rowcall.job_runs SET {RETRIED} WHERE id = %(run_id)s AND {RETRIABLE} RETURNING *"
+
+# What of a run an audit needs to tell before from after.
+AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
+
+
+def run_now(connection: Connection, run_id: int, operator: Operator, seen: Container[str] | None = None) -> Row:
+    """Make a waiting run due at once; its attempts stay counted."""
+    return change(connection, Event.RUN_NOW, RUN_NOW, run_id, operator, seen)
+
+
+def retry(connection: Connection, run_id: int, operator: Operator, seen: Container[str] | None = None) -> Row:
+    """Give a dead or cancelled run a new life, with all its attempts."""
+    return change(connection, Event.RETRY, RETRY, run_id, operator, seen)
+
+
+def change(
+    connection: Connection,
+    event: Event,
+    sql: str,
+    run_id: int,
+    operator: Operator,
+    seen: Container[str] | None = None,
+    **more: Any,
+) -> Row:
+    """Carry one operator's event out: the row as it is now, or TransitionRefused with what is possible instead.
+
+    `seen` are versions of the run: where it is none of them any more, it is left as it is and RunChanged raised.
+    """
+    before = lock_run(connection, run_id)
+    check_seen(before, seen)
+    row = fetch_one(connection, sql, {"run_id": run_id, **more})
+    if row is None:
+        raise refused(before, event)
+    if row["status"] == Status.QUEUED:
+        fetch_all(connection, f"SELECT {WAKE}")
+    record(connection, operator.who, event, "run", run_id, _audited(before), _audited(row), operator.request_id)
+    return {**row, "definition": before["definition"]}
+
+
+def check_seen(run: Row, seen: Container[str] | None) -> None:
+    """Raise RunChanged where a run, which is locked, is not as the operator saw it."""
+    version = version_of(run)
+    if seen is not None and version not in seen:
+        raise RunChanged(run["id"], version)
+
+
+def allowed_events(run: Row) -> tuple[Event, ...]:
+    """What an operator may do to this run now."""
+    return () if run["pruned_at"] else allowed(Status(run["status"]), Who.OPERATOR)
+
+
+def refused(run: Row, event: str) -> TransitionRefused:
+    """Why this cannot be done to this run, and what can."""
+    if run["pruned_at"]:
+        return RunPruned(run["id"], event, run["status"], run["pruned_at"])
+    again = f"only a clone, with `rowcall runs clone {run['id']}`"
+    return TransitionRefused(run["id"], event, run["status"], allowed_events(run), f"lease {run['lease_no']}", again)
+
+
+def _audited(row: Row) -> dict[str, Any]:
+    return {name: row[name] for name in AUDITED}

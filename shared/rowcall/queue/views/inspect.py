@@ -1,0 +1,58 @@
+"""Look: one run, and its attempts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+
+from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
+from rowcall.base.errors import RunNotFound
+
+GET_RUN = """
+SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
+FROM rowcall.job_runs AS run WHERE run.id = %(run_id)s
+"""
+
+# For who means to change it: waits for whoever is changing it now, and shows what that became.
+LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
+
+# job_attempts' primary key, in its order.
+ATTEMPTS = """
+SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no > %(after)s ORDER BY lease_no LIMIT %(limit)s
+"""
+
+# What steering depends on.  Not what a heartbeat or a word of progress changes.
+VERSION = ("status", "lease_no", "attempts", "run_at", "cancel_requested_at", "finished_at")
+
+
+def get_run(connection: Connection, run_id: int) -> Row:
+    """The run with this id, or RunNotFound."""
+    return _found(connection, GET_RUN, run_id)
+
+
+def lock_run(connection: Connection, run_id: int) -> Row:
+    """The same, and nobody else can change it before the caller's transaction ends."""
+    return _found(connection, LOCK_RUN, run_id)
+
+
+def _found(connection: Connection, sql: str, run_id: int) -> Row:
+    row = fetch_one(connection, sql, {"run_id": run_id}) if 0 < run_id <= LARGEST_ID else None
+    if row is None:
+        raise RunNotFound(run_id)
+    return row
+
+
+def version_of(run: Row) -> str:
+    """A short text that is another one after every event that matters to who steers."""
+    seen = json.dumps([run[name] for name in VERSION], default=_instant)
+    return hashlib.sha256(seen.encode()).hexdigest()[:16]
+
+
+def _instant(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
+def attempts_of(connection: Connection, run_id: int, after: int = 0, limit: int | None = None) -> list[Row]:
+    """The attempts of a run that did not end in success, the first one first; those after this lease, or all."""
+    return fetch_all(connection, ATTEMPTS, {"run_id": run_id, "after": after, "limit": limit})

@@ -1,0 +1,93 @@
+"""Stats: what waits, runs and fails, in figures that cost the same on any day.
+
+Each is counted along an index and no further than COUNTED_MOST: that it is a thousand or more tells enough.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one
+from rowcall.queue.claim import LANES
+from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.queues import COUNTED_MOST
+from rowcall.queue.workers import SILENCE_SECONDS
+from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
+
+# What runs was claimed from the head of its lane, and is looked for there: among so many.
+LOOKED_AT_MOST = 2 * COUNTED_MOST
+
+LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
+
+# Three walks along each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
+# A queue of which nothing is live has a row too, where it has a rule or a job type.
+QUEUES = f"""
+WITH RECURSIVE {LANES}, found AS (
+    SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
+        (SELECT status, run_at AS due_since {LANE} AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
+         ORDER BY run_at, id LIMIT {COUNTED_MOST})
+        UNION ALL
+        (SELECT status, NULL FROM (
+            SELECT status {LANE} AND run_at <= now() ORDER BY run_at, id LIMIT {LOOKED_AT_MOST}
+         ) AS head WHERE status = '{Status.RUNNING}')
+        UNION ALL
+        (SELECT status, NULL {LANE} AND run_at > now() ORDER BY run_at, id LIMIT {COUNTED_MOST})
+    ) AS run
+), live AS (
+    SELECT queue, count(due_since) AS due, min(due_since) AS due_since,
+        count(*) FILTER (WHERE status = '{Status.QUEUED}') AS queued,
+        count(*) FILTER (WHERE status = '{Status.RUNNING}') AS running,
+        count(*) FILTER (WHERE status = '{Status.FAILED}') AS failed
+    FROM found GROUP BY queue
+), named AS (
+    SELECT queue AS name FROM live UNION SELECT name FROM rowcall.queues UNION SELECT unnest(%(known)s::text[])
+)
+SELECT named.name, queues.paused_at,
+    least(queues.max_running, (%(declared)s::jsonb ->> named.name)::integer) AS max_running,
+    least(coalesce(live.due, 0), {COUNTED_MOST})::integer AS due,
+    coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
+    least(coalesce(live.queued, 0), {COUNTED_MOST})::integer AS queued,
+    least(coalesce(live.running, 0), {COUNTED_MOST})::integer AS running,
+    least(coalesce(live.failed, 0), {COUNTED_MOST})::integer AS failed
+FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
+ORDER BY named.name
+"""
+
+# The indexes job_attempts_failed, job_definitions_paused and job_definitions_due; of workers there are those of a day.
+AROUND = f"""
+SELECT now() AS at,
+    (SELECT count(*) FROM (
+        SELECT FROM rowcall.job_attempts
+        WHERE ended_at > now() - interval '1 hour' AND outcome IN {sql_list(FAILURES)} LIMIT {COUNTED_MOST}
+    ) AS lately) AS attempts_failed_last_hour,
+    (SELECT count(*) FROM rowcall.workers
+     WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second') AS workers_alive,
+    (SELECT count(*) FROM (
+        SELECT FROM rowcall.job_definitions WHERE paused_at IS NOT NULL LIMIT {COUNTED_MOST}
+    ) AS paused) AS definitions_paused,
+    (SELECT count(*) FROM (
+        SELECT FROM rowcall.job_definitions WHERE next_run_at < now() - interval '{SILENCE_SECONDS} seconds'
+        LIMIT {COUNTED_MOST}
+    ) AS overdue) AS definitions_overdue
+"""
+
+
+def figures(
+    connection: Connection, known: Iterable[str], declared: Mapping[str, int], silence: float = SILENCE_SECONDS
+) -> Row:
+    """What waits, runs and fails now.
+
+    `known` are queues to tell of though they are empty, `declared` is what Wanted has.  A worker that was not heard of
+    for `silence` seconds is none.
+    """
+    rules = {"known": list(known), "declared": json.dumps(dict(declared))}
+    around = fetch_one(connection, BY_INDEX + AROUND, {"silence": silence})
+    assert around is not None
+    return {
+        "at": around["at"],
+        "attempts_failed_last_hour": around["attempts_failed_last_hour"],
+        "workers_alive": around["workers_alive"],
+        "definitions": {"paused": around["definitions_paused"], "overdue": around["definitions_overdue"]},
+        "queues": fetch_all(connection, BY_INDEX + QUEUES, rules),
+    }

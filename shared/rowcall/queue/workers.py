@@ -1,0 +1,88 @@
+"""The workers' own rows: who works, what it serves, and when it was last heard of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rowcall.base.database import Connection, Row, fetch_all
+from rowcall.queue.claim import LANES
+from rowcall.queue.finish import BY_INDEX
+from rowcall.status import Event, sources_of
+
+# Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.
+SILENCE_SECONDS = 150.0
+
+
+def silence(heartbeat: float) -> float:
+    """After how many seconds a worker with this heartbeat is taken for gone: three missed ones, and never sooner."""
+    return max(SILENCE_SECONDS, 3 * heartbeat)
+
+
+REGISTER = """
+INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency)
+VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s, %(job_types)s, %(concurrency)s)
+"""
+
+# Primary key; a heap-only update, as no index knows heartbeat_at.
+ALIVE = "UPDATE rowcall.workers SET heartbeat_at = now() WHERE id = %(worker)s"
+
+STOPPED = "UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() WHERE id = %(worker)s"
+
+# A row for each start would grow for ever under a cron that wakes `once` each minute; a day is enough to look back.
+FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
+
+# Of each lane, the first thousand that are long due: whatever no worker takes gathers at the head.  A paused queue
+# waits on purpose.  Served is what a worker heard of lately names; `once` from cron is heard of each time it is woken.
+UNSERVED = f"""
+WITH RECURSIVE {LANES}, waiting AS (
+    SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT job_type, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
+            AND run_at <= now() - %(silence)s * interval '1 second' AND status IN {sources_of(Event.CLAIM)}
+        ORDER BY run_at, id LIMIT 1000
+    ) AS first
+    WHERE NOT EXISTS (SELECT FROM rowcall.queues WHERE queues.name = lanes.queue AND queues.paused_at IS NOT NULL)
+)
+SELECT queue, job_type, count(*) AS waiting, min(run_at) AS due_since FROM waiting
+WHERE NOT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND waiting.job_type = ANY(workers.job_types)
+        AND (workers.queues IS NULL OR waiting.queue = ANY(workers.queues))
+)
+GROUP BY queue, job_type ORDER BY due_since, queue, job_type
+"""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a worker says of itself.  No queues means all of them."""
+
+    id: str
+    hostname: str
+    pid: int
+    version: str
+    queues: Sequence[str] | None
+    job_types: Sequence[str]
+    concurrency: int
+
+
+def register(connection: Connection, worker: Registration) -> None:
+    """A worker begins."""
+    fetch_all(connection, FORGET)
+    fetch_all(connection, REGISTER, vars(worker))
+
+
+def alive(connection: Connection, worker: str) -> None:
+    """A worker goes on."""
+    fetch_all(connection, ALIVE, {"worker": worker})
+
+
+def stopped(connection: Connection, worker: str) -> None:
+    """A worker ends, and says so."""
+    fetch_all(connection, STOPPED, {"worker": worker})
+
+
+def unserved(connection: Connection, silence: float) -> list[Row]:
+    """Queues and types with runs that are due for longer than `silence` seconds, and no worker heard of since takes."""
+    return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})

@@ -1,0 +1,134 @@
+"""What a tick decides of the occurrences that have come: which are enqueued, and why the others are not."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from rowcall.schedule.moments import duration_words
+from rowcall.schedule.times import Times
+from rowcall.schedule.zones import SECOND
+
+
+class CatchUp(StrEnum):
+    """What becomes of occurrences that came while nothing was awake."""
+
+    SKIP = "skip"  # none of them runs
+    LATEST = "latest"  # the last of them runs
+    ALL = "all"  # all of them run
+
+
+class Overlap(StrEnum):
+    """Whether an occurrence runs while an earlier run of the definition is not finished."""
+
+    ALLOW = "allow"
+    SKIP = "skip"
+
+
+class Outcome(StrEnum):
+    """What was decided of an occurrence."""
+
+    ENQUEUED = "enqueued"
+    SKIPPED = "skipped"  # somebody was awake, and chose not to
+    MISSED = "missed"  # it came too late to be of use
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a definition says about its occurrences."""
+
+    times: Times
+    catch_up: CatchUp = CatchUp.LATEST
+    max_lateness: timedelta | None = None
+    overlap: Overlap = Overlap.SKIP
+    jitter: timedelta = timedelta(0)
+    name: str = ""
+    paused: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One occurrence and what became of it; `run_at` where it was enqueued."""
+
+    nominal: datetime
+    outcome: Outcome
+    reason: str | None
+    run_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The decisions of one tick, and the first nominal time that it left for the next; None when none follows."""
+
+    decisions: list[Decision]
+    next_at: datetime | None
+
+
+def decide(
+    rule: Rule, first: datetime, now: datetime, *, punctual: timedelta, bound: int, live: int | None = None
+) -> Decided:
+    """Decide the nominal times from `first` (itself one) to now, at most `bound` of them.
+
+    A tick is never quite on time: up to `punctual` late counts as awake.  `live` is the run of this definition that is
+    not finished yet.
+    """
+    newest = rule.times.last_between(first, now) or first
+    unfinished = None if live is None else f"run {live}"
+    decisions: list[Decision] = []
+    for nominal in itertools.chain([first], rule.times.after(first)):
+        if nominal > now or len(decisions) >= bound:
+            return Decided(decisions, nominal)
+        decision = _decision(rule, nominal, newest, now - nominal, punctual, unfinished)
+        if decision.outcome is Outcome.ENQUEUED:
+            unfinished = f"the run of {_told(rule, nominal)}"
+        decisions.append(decision)
+    return Decided(decisions, None)
+
+
+def asleep(rule: Rule, start: datetime, end: datetime, *, punctual: timedelta, bound: int) -> list[Decision]:
+    """What a tick that wakes at `end` would decide, had nothing been awake after `start`."""
+    first = rule.times.next_after(start)
+    return [] if first is None else decide(rule, first, end, punctual=punctual, bound=bound).decisions
+
+
+def _decision(
+    rule: Rule, nominal: datetime, newest: datetime, late: timedelta, punctual: timedelta, unfinished: str | None
+) -> Decision:
+    if rule.paused:
+        return Decision(nominal, Outcome.SKIPPED, "paused", None)
+    missed = _why_missed(rule, nominal, newest, late, punctual)
+    if missed:
+        return Decision(nominal, Outcome.MISSED, missed, None)
+    if rule.overlap is Overlap.SKIP and unfinished:
+        return Decision(nominal, Outcome.SKIPPED, f"{unfinished} is not finished yet (overlap skip)", None)
+    reason = f"{_late(late)} late" if late > punctual else None
+    return Decision(nominal, Outcome.ENQUEUED, reason, nominal + _offset(rule))
+
+
+def _why_missed(rule: Rule, nominal: datetime, newest: datetime, late: timedelta, punctual: timedelta) -> str | None:
+    if rule.max_lateness is not None and late > rule.max_lateness:
+        return f"{_late(late)} late, and max_lateness is {duration_words(rule.max_lateness)}"
+    if rule.catch_up is CatchUp.SKIP and late > punctual:
+        return "nothing was awake to enqueue it in time (catch_up skip)"
+    if rule.catch_up is CatchUp.LATEST and nominal < newest:
+        return f"superseded by the one of {_told(rule, newest)} (catch_up latest)"
+    return None
+
+
+def _late(late: timedelta) -> str:
+    """In whole seconds, rounded up: what is later than a limit never reads as the limit itself."""
+    return duration_words(-(-late // SECOND) * SECOND)
+
+
+def _told(rule: Rule, nominal: datetime) -> str:
+    """A nominal time for people, where the schedule is."""
+    return nominal.astimezone(rule.times.zone).isoformat(sep=" ", timespec="minutes")
+
+
+def _offset(rule: Rule) -> timedelta:
+    """This definition's share of the jitter: the same for ever, so that its runs keep their distance."""
+    share = int.from_bytes(hashlib.sha256(rule.name.encode()).digest()[:8])
+    return (share * (rule.jitter // SECOND + 1) >> 64) * SECOND

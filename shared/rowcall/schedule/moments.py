@@ -1,0 +1,126 @@
+"""Moments and durations as people write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from rowcall.base.errors import ScheduleInvalid
+from rowcall.schedule.fields import shown
+from rowcall.schedule.zones import first_valid_after, instant_of
+
+LONGEST = timedelta(days=3653)
+"""Ten years: more is a mistake in a unit."""
+
+SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+# A number and its unit, whose first letter decides: m is a minute, and there are no months.
+PART = r"([0-9]+(?:\.[0-9]+)?) ?(w|d|h|m|s|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?) ?"
+NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+NEAR_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+DAY_AND_TIME = r"(next )?([a-z]+)(?: (?:at )?([0-9]{1,2}):([0-9]{2}))?"
+
+DURATIONS = "write seconds, '90s', '15 minutes', '1h30m' or '2 days'"
+MOMENTS = (
+    "write 'now', '2026-03-29 02:30', '2026-03-29T02:30+01:00', 'tomorrow 09:00', 'next monday 9:00', 'in 3 hours'"
+    " or '2 days ago'"
+)
+
+
+def moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """The instant a person means, in UTC; a day, or a time without an offset, is read in the zone."""
+    words = " ".join(text.lower().split())
+    try:
+        if words == "now":
+            return now.astimezone(UTC)
+        for read in (_shifted, _day, _iso):
+            found = read(words, now.astimezone(zone), zone)
+            if found is not None:
+                return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # no such date or hour, or none within the years there are
+    raise ScheduleInvalid(None, f"{shown(text)} is no time that can be read: {MOMENTS}")
+
+
+def duration(value: str | int | float) -> timedelta:
+    """Seconds as a number, or words with units; from nothing up to ten years."""
+    seconds = _seconds(value)
+    if seconds is None:
+        raise ScheduleInvalid(None, f"{_told(value)} is no duration: {DURATIONS}")
+    # Written so that NaN is refused as well.
+    if not 0 <= seconds <= LONGEST.total_seconds():
+        raise ScheduleInvalid(None, f"{_told(value)} is not from 0 to ten years: {DURATIONS}")
+    return timedelta(seconds=seconds)
+
+
+def duration_words(length: timedelta) -> str:
+    """Such as "2 h 5 min"; nothing is rounded, so that a sentence may compare two of them."""
+    minutes, seconds = divmod(length, timedelta(minutes=1))
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = (
+        f"{days} day{'' if days == 1 else 's'}" if days else "",
+        f"{hours} h" if hours else "",
+        f"{minutes} min" if minutes else "",
+        f"{seconds.total_seconds():g} s" if seconds else "",
+    )
+    return " ".join(filter(None, parts)) or "0 s"
+
+
+def _told(value: str | int | float) -> str:
+    try:
+        return shown(str(value))
+    except ValueError:  # Python writes out no number of thousands of digits
+        return "so large a number"
+
+
+def _seconds(value: str | int | float) -> float | None:
+    if not isinstance(value, str):
+        return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    words = " ".join(value.lower().split())
+    return float(words) if re.fullmatch(NUMBER, words) else _in_units(words)
+
+
+def _in_units(words: str) -> float | None:
+    if not re.fullmatch(f"(?:{PART})+", words):
+        return None
+    return sum(float(number) * SECONDS[unit[0]] for number, unit in re.findall(PART, words))
+
+
+def _shifted(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
+    """In 3 hours, +90 minutes, 3 days ago: real time that passes, whatever clocks do."""
+    ahead, ago = re.fullmatch(r"(?:in |\+ ?)(.+)", words), re.fullmatch(r"(.+) ago", words)
+    seconds = _in_units(ahead[1] if ahead else ago[1] if ago else "")
+    if seconds is None:
+        return None
+    length = timedelta(seconds=seconds)
+    return now.astimezone(UTC) + (length if ahead else -length)
+
+
+def _day(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
+    """Today, tomorrow, yesterday or a weekday, from its first moment unless a time is given."""
+    read = re.fullmatch(DAY_AND_TIME, words)
+    if read is None:
+        return None
+    upcoming, name, hour, minute = read.groups()
+    start = datetime.combine(now.date(), time(int(hour or 0), int(minute or 0)))
+    if name in NEAR_DAYS and not upcoming:
+        return _on_the_wall(start + timedelta(days=NEAR_DAYS[name]), zone)
+    if name not in WEEKDAYS:
+        return None
+    start += timedelta(days=(WEEKDAYS.index(name) - now.weekday()) % 7)
+    found = _on_the_wall(start, zone)
+    return found if found > now.astimezone(UTC) else _on_the_wall(start + timedelta(days=7), zone)
+
+
+def _iso(words: str, now: datetime, zone: ZoneInfo) -> datetime:
+    read = datetime.fromisoformat(words.upper())
+    return read if read.tzinfo else _on_the_wall(read, zone)
+
+
+def _on_the_wall(wall: datetime, zone: ZoneInfo) -> datetime:
+    """The first instant of this wall time, or the first valid one after it when clocks jump over it."""
+    return instant_of(wall, zone) or first_valid_after(wall, zone)

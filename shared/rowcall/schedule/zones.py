@@ -1,0 +1,77 @@
+"""Time zones by name, and what the wall of one shows at which instant."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import zoneinfo
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from rowcall.base.errors import ScheduleInvalid
+from rowcall.schedule.fields import shown
+
+LONGEST_CHANGE = timedelta(hours=26)
+"""No clock was ever put forward or back by more: whole days were, where a country changed sides of the date line."""
+
+SECOND = timedelta(seconds=1)
+
+# What some machines list beside the zones: another place on each of them, or none.
+NO_PLACES = {"Factory", "localtime", "posixrules"}
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """The IANA time zone of this name; ScheduleInvalid suggests one that is near."""
+    if name not in _all_names():
+        near = _nearest(name)
+        hint = f" (near it: {near})" if near else ""
+        raise ScheduleInvalid(
+            "time_zone", f"there is no time zone {shown(name)}{hint}: write one such as Europe/Berlin"
+        )
+    return ZoneInfo(name)
+
+
+@functools.cache
+def _all_names() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones() - NO_PLACES)
+
+
+def _nearest(name: str) -> str | None:
+    """A place of nearly this name, with or without its continent; abbreviations are too near to each other."""
+    places = {known.lower(): known for known in sorted(_all_names()) if "/" in known and not known.startswith("Etc/")}
+    cities = {place.rsplit("/", 1)[-1]: known for place, known in places.items()}
+    wanted = name[:40].strip().lower()
+    for spellings in (places, cities):
+        for near in difflib.get_close_matches(wanted, spellings, n=1, cutoff=0.8):
+            return spellings[near]
+    return None
+
+
+def wall_at(instant: datetime, zone: ZoneInfo) -> datetime:
+    """What the wall shows."""
+    return instant.astimezone(zone).replace(tzinfo=None)
+
+
+def earliest_wall_after(instant: datetime, zone: ZoneInfo) -> datetime:
+    """A wall time that nothing shown after this instant comes before: the hour may be about to come again."""
+    offsets = [time.astimezone(zone).utcoffset() for time in (instant, instant + LONGEST_CHANGE)]
+    return instant.astimezone(UTC).replace(tzinfo=None) + min(offset for offset in offsets if offset is not None)
+
+
+def instant_of(wall: datetime, zone: ZoneInfo, fold: int = 0) -> datetime | None:
+    """When the wall shows this time, first (fold 0) or last (fold 1); None when it never does."""
+    instant = wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
+    return instant if wall_at(instant, zone) == wall else None
+
+
+def first_valid_after(wall: datetime, zone: ZoneInfo) -> datetime:
+    """The instant at which the wall was put past this time, which it never shows."""
+    # With the offset from after the change the time reads as an instant before it, and the other way round.
+    before, after = (wall.replace(tzinfo=zone, fold=fold, microsecond=0).astimezone(UTC) for fold in (1, 0))
+    while after - before > SECOND:
+        middle = before + (after - before) // (2 * SECOND) * SECOND
+        if wall_at(middle, zone) > wall:
+            after = middle
+        else:
+            before = middle
+    return after

@@ -1,0 +1,43 @@
+"""What all tables share: one metadata, one way to name constraints, ids and times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Identity, MetaData, text
+
+metadata = MetaData(
+    schema="rowcall",
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s",
+    },
+)
+
+
+def id_column() -> Column[int]:
+    """The row's id: always the database's, never a caller's."""
+    return Column("id", BigInteger, Identity(always=True), primary_key=True)
+
+
+def moment(name: str, default: bool = False, nullable: bool = True) -> Column[Any]:
+    """A point in time; with default, the transaction's own time by the database's clock."""
+    return Column(
+        name,
+        DateTime(timezone=True),
+        nullable=nullable and not default,
+        server_default=text("now()") if default else None,
+    )
+
+
+def check(name: str, condition: str) -> CheckConstraint:
+    """A CHECK, named after what it holds true."""
+    return CheckConstraint(text(condition), name=name)
+
+
+def one_of(name: str, column: str, *values: str) -> CheckConstraint:
+    """A CHECK that a column holds one of these words."""
+    words = ", ".join(f"'{value}'" for value in values)
+    return check(name, f"{column} IN ({words})")

@@ -1,0 +1,73 @@
+"""Who works, what is paused, who may call, and who did what."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, Table, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from rowcall.schema.columns import check, id_column, metadata, moment
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("hostname", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("version", Text, nullable=False),
+    # No list of queues means all of them.
+    Column("queues", ARRAY(Text)),
+    Column("job_types", ARRAY(Text), nullable=False),
+    Column("concurrency", Integer, nullable=False),
+    moment("started_at", default=True),
+    moment("heartbeat_at", default=True),
+    moment("stopped_at"),
+    # Rewritten at every heartbeat: room beside the row keeps that a heap-only update.
+    postgresql_with={"fillfactor": 50},
+)
+
+queues = Table(
+    "queues",
+    metadata,
+    Column("name", Text, primary_key=True),
+    moment("paused_at"),
+    Column("max_running", Integer),
+    moment("created_at", default=True),
+    moment("updated_at", default=True),
+    # Runs that were claimed from a queue with a limit; which of them still run is told by the runs.
+    Column("holders", ARRAY(BigInteger), nullable=False, server_default=text("'{}'::bigint[]")),
+    check("max_running_not_negative", "max_running >= 0"),
+    # Rewritten at every claim from a queue with a limit.
+    postgresql_with={"fillfactor": 50},
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    id_column(),
+    Column("name", Text, nullable=False),
+    Column("prefix", Text, nullable=False, unique=True),
+    Column("secret_sha256", LargeBinary, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    moment("created_at", default=True),
+    moment("expires_at"),
+    moment("last_used_at"),
+    moment("revoked_at"),
+    check("scopes_known", "scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'"),
+)
+
+# Append-only: a trigger of the migration refuses every UPDATE, DELETE and TRUNCATE.
+audit_log = Table(
+    "audit_log",
+    metadata,
+    id_column(),
+    moment("at", default=True),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("subject_id", BigInteger),
+    Column("before", JSONB),
+    Column("after", JSONB),
+    Column("request_id", Text),
+)
+# "What happened to this run?"
+Index("audit_log_subject", audit_log.c.subject, audit_log.c.subject_id, text("id DESC"))

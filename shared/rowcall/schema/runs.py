@@ -1,0 +1,230 @@
+"""What should exist, what should run, and what happened."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    Interval,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from rowcall import status
+from rowcall.schema.columns import check, id_column, metadata, moment, one_of
+
+EMPTY = text("'{}'::jsonb")
+
+job_definitions = Table(
+    "job_definitions",
+    metadata,
+    id_column(),
+    Column("name", Text, nullable=False, unique=True),
+    Column("job_type", Text, nullable=False),
+    Column("payload", JSONB, nullable=False, server_default=EMPTY),
+    Column("schedule", Text),
+    Column("time_zone", Text, nullable=False, server_default="UTC"),
+    Column("catch_up", Text, nullable=False, server_default="latest"),
+    Column("max_lateness", Interval),
+    Column("overlap", Text, nullable=False, server_default="skip"),
+    Column("jitter", Interval, nullable=False, server_default=text("'0'::interval")),
+    Column("queue", Text),
+    Column("priority", SmallInteger, nullable=False, server_default=text("0")),
+    Column("max_attempts", Integer),
+    moment("paused_at"),
+    Column("revision", Integer, nullable=False, server_default=text("1")),
+    moment("next_run_at"),
+    moment("created_at", default=True),
+    moment("updated_at", default=True),
+    # What happens to a time that does not exist (spring) and to one that comes twice (autumn).
+    Column("missing_time", Text, nullable=False, server_default="after"),
+    Column("repeated_time", Text, nullable=False, server_default="once"),
+    # Where its content comes from: a file that is applied, the code, or calls of the API.
+    Column("managed_by", Text, nullable=False, server_default="api"),
+    # Its runs and occurrences still tell of it, so the row stays.
+    moment("removed_at"),
+    one_of("catch_up_known", "catch_up", "skip", "latest", "all"),
+    one_of("overlap_known", "overlap", "allow", "skip"),
+    check("max_attempts_positive", "max_attempts > 0"),
+    one_of("missing_time_known", "missing_time", "after", "skip"),
+    one_of("repeated_time_known", "repeated_time", "once", "twice"),
+    one_of("managed_by_known", "managed_by", "api", "code", "file"),
+    check("removed_is_not_due", "removed_at IS NULL OR next_run_at IS NULL"),
+)
+
+# The schedule tick asks only this: which definitions have an occurrence to decide.  Those that are paused have too:
+# it is written down as skipped.
+Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
+# How many are paused, for who watches.
+Index("job_definitions_paused", job_definitions.c.id, postgresql_where=text("paused_at IS NOT NULL"))
+
+job_runs = Table(
+    "job_runs",
+    metadata,
+    id_column(),
+    Column("definition_id", BigInteger, ForeignKey("rowcall.job_definitions.id", ondelete="SET NULL")),
+    moment("scheduled_for"),
+    Column("job_type", Text, nullable=False),
+    Column("payload", JSONB, nullable=False, server_default=EMPTY),
+    Column("queue", Text, nullable=False, server_default="default"),
+    Column("priority", SmallInteger, nullable=False, server_default=text("0")),
+    moment("run_at", default=True),
+    Column("status", Text, nullable=False, server_default=str(status.Status.QUEUED)),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("max_attempts", Integer, nullable=False, server_default=text("10")),
+    Column("lease_no", Integer, nullable=False, server_default=text("0")),
+    Column("locked_by", Text),
+    moment("locked_until"),
+    moment("cancel_requested_at"),
+    Column("idempotency_key", Text),
+    Column("request_fingerprint", Text),
+    Column("last_error", Text),
+    Column("error_type", Text),
+    moment("failed_at"),
+    Column("last_stack", Text),
+    Column("progress", JSONB),
+    Column("result", JSONB),
+    Column("trace_parent", Text),
+    Column("created_by", Text),
+    moment("started_at"),
+    moment("finished_at"),
+    moment("created_at", default=True),
+    moment("updated_at", default=True),
+    # What it worked on and how it ended is gone; the row is kept for its key.
+    moment("pruned_at"),
+    *(check(name, condition) for name, condition in status.CHECKS.items()),
+    check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
+    postgresql_with={
+        # Half of each page is left free, so that claim and heartbeat find room for the row's next version beside it.
+        "fillfactor": 50,
+        # The claim walks past the dead versions at the head of job_runs_live until a vacuum takes them out.  A fifth of
+        # the table, the server's default, would be two million of them where ten million runs are kept.
+        "autovacuum_vacuum_scale_factor": "0.01",
+        "autovacuum_vacuum_threshold": 1000,
+        # What is due changes faster than the table grows.
+        "autovacuum_analyze_scale_factor": "0.05",
+        # Giving the free end of the file back would take a lock that claims wait for.
+        "vacuum_truncate": "false",
+    },
+)
+
+# No index and no predicate below names a column that claim or heartbeat changes (status, attempts, lease_no,
+# locked_by, locked_until, started_at, updated_at, ...), so that both stay heap-only updates that touch no index.
+
+# The claim walks this from its head: live rows, lane (queue and priority) by lane, the longest due first.
+Index(
+    "job_runs_live",
+    job_runs.c.queue,
+    job_runs.c.priority,
+    job_runs.c.run_at,
+    job_runs.c.id,
+    postgresql_where=text("finished_at IS NULL"),
+)
+# One business fact, one run: the arbiter of every idempotent enqueue.
+Index(
+    "job_runs_idempotency_key",
+    job_runs.c.idempotency_key,
+    unique=True,
+    postgresql_where=text("idempotency_key IS NOT NULL"),
+)
+# One occurrence of a schedule, one run; also finds a definition's runs.
+Index(
+    "job_runs_occurrence",
+    job_runs.c.definition_id,
+    job_runs.c.scheduled_for,
+    unique=True,
+    postgresql_where=text("definition_id IS NOT NULL"),
+)
+# "Is the run before this one still under way?", for schedules that skip what would overlap.
+Index(
+    "job_runs_definition_live",
+    job_runs.c.definition_id,
+    postgresql_where=text("definition_id IS NOT NULL AND finished_at IS NULL"),
+)
+# The lists: newest first, by cursor.
+Index("job_runs_created", job_runs.c.created_at, job_runs.c.id)
+# The same of those that have failed at least once: among millions they may be few, and are asked for most.
+Index("job_runs_failed", job_runs.c.created_at, job_runs.c.id, postgresql_where=text("failed_at IS NOT NULL"))
+# The same of one definition.
+Index(
+    "job_runs_definition",
+    job_runs.c.definition_id,
+    job_runs.c.created_at,
+    job_runs.c.id,
+    postgresql_where=text("definition_id IS NOT NULL"),
+)
+
+# Every attempt that did not end in success; the success is the run's own row.
+job_attempts = Table(
+    "job_attempts",
+    metadata,
+    Column("run_id", BigInteger, ForeignKey("rowcall.job_runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("lease_no", Integer, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("worker", Text, nullable=False),
+    moment("started_at"),
+    moment("ended_at", default=True),
+    Column("error_type", Text),
+    Column("error", Text),
+    Column("stack", Text),
+    Column("permanent", Boolean, nullable=False, server_default=text("false")),
+    Column("forensics", JSONB),
+    one_of(
+        "outcome_known",
+        "outcome",
+        *(
+            event
+            for event in (
+                status.Event.FAIL,
+                status.Event.GIVE_UP,
+                status.Event.RELEASE,
+                status.Event.SNOOZE,
+                status.Event.EXPIRE,
+                status.Event.CANCELLED,
+                status.Event.FORCE_CANCEL,
+            )
+        ),
+    ),
+    postgresql_with={"autovacuum_vacuum_scale_factor": "0.05", "vacuum_truncate": "false"},
+)
+# How many have failed lately, for who watches.
+Index(
+    "job_attempts_failed",
+    job_attempts.c.ended_at,
+    postgresql_where=text(f"outcome IN {status.sql_list(status.FAILURES)}"),
+)
+
+# Every nominal time of a schedule, also the ones that led to no run; its key keeps two schedulers from enqueuing twice.
+schedule_occurrences = Table(
+    "schedule_occurrences",
+    metadata,
+    Column("definition_id", BigInteger, ForeignKey("rowcall.job_definitions.id", ondelete="CASCADE"), primary_key=True),
+    Column("nominal_at", moment("").type, primary_key=True),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text),
+    Column("revision", Integer, nullable=False),
+    Column("run_id", BigInteger),
+    moment("created_at", default=True),
+    one_of("outcome_known", "outcome", "enqueued", "skipped", "missed"),
+    check("run_iff_enqueued", "(outcome = 'enqueued') = (run_id IS NOT NULL)"),
+)
+
+# The one row that every tick renews: how "cron has silently stopped" is known.
+schedule_ticks = Table(
+    "schedule_ticks",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False, server_default=text("1")),
+    moment("ticked_at", default=True),
+    Column("worker", Text),
+    check("only_one", "id = 1"),
+    # Rewritten at every tick.
+    postgresql_with={"fillfactor": 50},
+)

@@ -1,0 +1,20 @@
+"""The live tables.  Migrations make them; a test holds both equal, to the last index and constraint."""
+
+from rowcall.schema.columns import metadata
+from rowcall.schema.effects import EFFECT_TABLES
+from rowcall.schema.operations import api_keys, audit_log, queues, workers
+from rowcall.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
+
+__all__ = [
+    "EFFECT_TABLES",
+    "api_keys",
+    "audit_log",
+    "job_attempts",
+    "job_definitions",
+    "job_runs",
+    "metadata",
+    "queues",
+    "schedule_occurrences",
+    "schedule_ticks",
+    "workers",
+]

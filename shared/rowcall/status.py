@@ -1,0 +1,273 @@
+"""The one status machine of a run, as data.
+
+A run is *live* (queued, running, failed) or *final* (succeeded, dead, cancelled).  Every change of status is one
+row of TRANSITIONS; whatever else speaks of statuses is derived from that table: the SQL guards in rowcall.queue,
+the CHECK constraints in rowcall.schema, docs/status.md (this module, run as a program, prints it) and the tests
+that walk every legal and every illegal transition.  An event that is not in the table does not exist.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where a run stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+class Event(StrEnum):
+    """What can happen to a run."""
+
+    ENQUEUE = "enqueue"
+    CLAIM = "claim"
+    HEARTBEAT = "heartbeat"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    GIVE_UP = "give up"
+    RELEASE = "release"
+    UNCLAIM = "unclaim"
+    SNOOZE = "snooze"
+    EXPIRE = "expire"
+    CANCEL = "cancel"
+    ASK_TO_CANCEL = "ask to cancel"
+    CANCELLED = "cancelled"
+    FORCE_CANCEL = "force cancel"
+    RUN_NOW = "run now"
+    RETRY = "retry"
+
+
+class Who(StrEnum):
+    """Whose hand an event needs."""
+
+    ANYONE = "API, app, scheduler"
+    WORKER = "worker"
+    OWNER = "owner"
+    SWEEP = "sweep"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One event: from which statuses, to which, by whom, and on what condition."""
+
+    event: Event
+    sources: tuple[Status, ...]
+    targets: tuple[Status, ...]
+    who: Who
+    guard: str
+    effect: str
+
+
+FENCE = "id, lease_no, locked_by and status as claimed"
+
+TRANSITIONS = (
+    Transition(
+        Event.ENQUEUE,
+        (),
+        (Status.QUEUED,),
+        Who.ANYONE,
+        "key and occurrence are new",
+        "run_at is now or later",
+    ),
+    Transition(
+        Event.CLAIM,
+        (Status.QUEUED, Status.FAILED),
+        (Status.RUNNING,),
+        Who.WORKER,
+        "due, type known, queue not paused, attempts < max",
+        "lease_no + 1, attempts + 1, lease set",
+    ),
+    Transition(
+        Event.HEARTBEAT,
+        (Status.RUNNING,),
+        (Status.RUNNING,),
+        Who.OWNER,
+        FENCE,
+        "extends locked_until, never shortens it",
+    ),
+    Transition(Event.SUCCEED, (Status.RUNNING,), (Status.SUCCEEDED,), Who.OWNER, FENCE, "result set, lease cleared"),
+    Transition(
+        Event.FAIL,
+        (Status.RUNNING,),
+        (Status.FAILED,),
+        Who.OWNER,
+        f"{FENCE}; attempts < max",
+        "run_at = now + backoff, lease cleared",
+    ),
+    Transition(
+        Event.GIVE_UP,
+        (Status.RUNNING,),
+        (Status.DEAD,),
+        Who.OWNER,
+        f"{FENCE}; attempts = max, or trying again cannot help",
+        "error kept, lease cleared",
+    ),
+    Transition(
+        Event.RELEASE,
+        (Status.RUNNING,),
+        (Status.QUEUED, Status.DEAD),
+        Who.OWNER,
+        FENCE,
+        "the attempt stays counted; dead when it was the last",
+    ),
+    Transition(
+        Event.UNCLAIM,
+        (Status.RUNNING,),
+        (Status.QUEUED,),
+        Who.OWNER,
+        f"{FENCE}; the handler was not begun",
+        "as if it had not been claimed: the attempt is given back, lease_no is not",
+    ),
+    Transition(
+        Event.SNOOZE,
+        (Status.RUNNING,),
+        (Status.QUEUED,),
+        Who.OWNER,
+        FENCE,
+        "run_at as the handler asked; the attempt is given back",
+    ),
+    Transition(
+        Event.EXPIRE,
+        (Status.RUNNING,),
+        (Status.FAILED, Status.DEAD, Status.CANCELLED),
+        Who.SWEEP,
+        "locked_until < now, lease_no as seen",
+        "cancelled when that was asked, dead at max attempts, else due at once",
+    ),
+    Transition(
+        Event.CANCEL,
+        (Status.QUEUED, Status.FAILED),
+        (Status.CANCELLED,),
+        Who.OPERATOR,
+        "status as seen",
+        "finished",
+    ),
+    Transition(
+        Event.ASK_TO_CANCEL,
+        (Status.RUNNING,),
+        (Status.RUNNING,),
+        Who.OPERATOR,
+        "status as seen",
+        "cancel_requested_at; the owner learns of it at its next heartbeat",
+    ),
+    Transition(
+        Event.CANCELLED,
+        (Status.RUNNING,),
+        (Status.CANCELLED,),
+        Who.OWNER,
+        f"{FENCE}; cancelling was asked for",
+        "finished, lease cleared",
+    ),
+    Transition(
+        Event.FORCE_CANCEL,
+        (Status.RUNNING,),
+        (Status.CANCELLED,),
+        Who.OPERATOR,
+        "lease_no as seen",
+        "finished, lease cleared: the owner is fenced out",
+    ),
+    Transition(
+        Event.RUN_NOW,
+        (Status.QUEUED, Status.FAILED),
+        (Status.QUEUED,),
+        Who.OPERATOR,
+        "status as seen",
+        "run_at = now, attempts kept",
+    ),
+    Transition(
+        Event.RETRY,
+        (Status.DEAD, Status.CANCELLED),
+        (Status.QUEUED,),
+        Who.OPERATOR,
+        "status as seen, not pruned",
+        "attempts = 0, run_at = now, error cleared, lease_no kept",
+    ),
+)
+
+BY_EVENT = {transition.event: transition for transition in TRANSITIONS}
+
+LIVE = (Status.QUEUED, Status.RUNNING, Status.FAILED)
+FINAL = tuple(status for status in Status if status not in LIVE)
+
+# What an attempt ends with that failed, whatever becomes of its run.
+FAILURES = (Event.FAIL, Event.GIVE_UP, Event.EXPIRE)
+
+
+def allowed(status: Status, who: Who | None = None) -> tuple[Event, ...]:
+    """The events that a run in this status admits, all of them or those of one hand."""
+    return tuple(
+        transition.event for transition in TRANSITIONS if status in transition.sources and who in {None, transition.who}
+    )
+
+
+def sql_list(words: Iterable[Status | Event]) -> str:
+    """Statuses or events as the right side of an SQL IN."""
+    return "(" + ", ".join(f"'{word}'" for word in words) + ")"
+
+
+def sources_of(event: Event) -> str:
+    """The SQL guard of an event: the statuses it may start from, as the right side of an IN."""
+    return sql_list(BY_EVENT[event].sources)
+
+
+# The CHECK constraints of job_runs that keep a row true to the machine, whoever writes it.
+CHECKS = {
+    "status_known": f"status IN {sql_list(Status)}",
+    "lease_iff_running": (
+        f"(status = '{Status.RUNNING}') = (locked_by IS NOT NULL)"
+        f" AND (status = '{Status.RUNNING}') = (locked_until IS NOT NULL)"
+    ),
+    "finished_iff_final": f"(status IN {sql_list(FINAL)}) = (finished_at IS NOT NULL)",
+}
+
+
+def mermaid() -> str:
+    """The machine as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2"]
+    for transition in TRANSITIONS:
+        for source in transition.sources or ("[*]",):
+            lines += [f"    {source} --> {target}: {transition.event}" for target in transition.targets]
+    lines += [f"    {status} --> [*]" for status in FINAL]
+    return "\n".join(lines)
+
+
+def as_markdown() -> str:
+    """The page docs/status.md."""
+    rows = [
+        f"| {row.event} | {', '.join(row.sources) or '-'} | {', '.join(row.targets)} | {row.who}"
+        f" | {row.guard} | {row.effect} |"
+        for row in TRANSITIONS
+    ]
+    return "\n".join(
+        [
+            "# The status of a run",
+            "",
+            "Produced by `make docs` from `shared/rowcall/status.py`.",
+            "",
+            f"Live: {', '.join(LIVE)} (failed: an attempt failed, another will be made).",
+            f"Final: {', '.join(FINAL)} (dead: given up; an operator may retry it).",
+            "",
+            "```mermaid",
+            mermaid(),
+            "```",
+            "",
+            "| event | from | to | who | guard | effect on the row |",
+            "|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown())

@@ -1,5 +1,0 @@
-"""The schema: its revision, and in `tables` the live tables, which only migrations and their tests load."""
-
-from shared.schema.revision import REVISION, check_revision, revision_of
-
-__all__ = ["REVISION", "check_revision", "revision_of"]

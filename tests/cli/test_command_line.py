@@ -1,0 +1,156 @@
+"""The command line: tables for people, JSON for programs, and exit codes that a script can trust."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rowcall.base.child_processes import own_command
+from rowcall.schema import REVISION
+from rowcall.status import Status
+from tests.support.processes import rowcall
+
+
+def made(environment: dict[str, str], *arguments: str) -> int:
+    """The id of a run just asked for."""
+    asked = rowcall(environment, "enqueue", "noop", *arguments, "--json")
+    assert asked.returncode == 0, asked.stderr
+    run_id: int = json.loads(asked.stdout)["run_id"]
+    return run_id
+
+
+def test_help_names_every_command_without_a_database() -> None:
+    helped = rowcall({"DATABASE_URL": "postgresql://127.0.0.1:1/none"}, "--help")
+    assert helped.returncode == 0
+    every = "api definitions demo doctor effects enqueue keys migrate prune queues runs up worker"
+    for name in every.split():
+        assert f"\n  {name} " in helped.stdout
+
+
+NEEDS_MORE = ("api", "migrate")
+LOADED = f"""
+import sys
+from rowcall.cli.main import found
+for name in found().keys() - {NEEDS_MORE}:
+    found()[name].load()
+from rowcall.job_types import load_catalogue
+from rowcall_worker.handlers import load_handlers
+load_handlers(load_catalogue(None), None)
+print(*sorted(sys.modules.keys() & {{"alembic", "flask", "sqlalchemy"}}))
+"""
+
+
+def test_a_worker_that_cron_wakes_each_minute_loads_nothing_that_only_api_and_migrations_need() -> None:
+    told = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
+
+
+def test_what_we_start_of_ourselves_is_ours_though_the_folder_has_something_of_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "__init__.py").touch()
+    told = subprocess.run(own_command("--version"), cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("rowcall, version ")
+
+
+def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> None:
+    run_id = made(environment, '{"hello": "world"}', "--queue", "mail")
+    shown = json.loads(rowcall(environment, "runs", "show", str(run_id), "--json").stdout)
+    assert (shown["status"], shown["payload"], shown["queue"]) == ("queued", {"hello": "world"}, "mail")
+    listed = rowcall(environment, "runs", "list", "--status", "queued").stdout.splitlines()
+    assert listed[0].split()[:3] == ["id", "job_type", "status"]
+    assert str(run_id) in [line.split()[0] for line in listed]
+
+
+def test_the_same_key_says_that_nothing_was_added(environment: dict[str, str]) -> None:
+    run_id = made(environment, "{}", "--key", "once")
+    again = rowcall(environment, "enqueue", "noop", "{}", "--key", "once")
+    assert again.stdout == f"run {run_id} was asked for before: nothing added\n"
+
+
+def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
+    run_id = str(made(environment, "{}", "--run-at", "2100-01-01T00:00:00+00:00"))
+    steps = [("run-now", "queued"), ("cancel", "cancelled"), ("retry", "queued")]
+    for event, status in steps:
+        assert rowcall(environment, "runs", event, run_id).stdout == f"run {run_id} is {status}\n"
+    cloned = json.loads(rowcall(environment, "runs", "clone", run_id, "--json").stdout)
+    assert (cloned["status"], cloned["id"] > int(run_id)) == (Status.QUEUED, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (["runs", "show", "999999"], 1, "there is no run 999999; `rowcall runs list` shows those that are"),
+        (["enqueue", "nop"], 1, "there is no job type 'nop'; known here: "),
+        (["enqueue", "noop", "[1]"], 2, "the payload must be a JSON object"),
+        (["enqueue", "noop", "{"], 2, "the payload is no JSON"),
+        (["enqueue", "noop", "{}", "--run-at", "2030-01-01"], 2, "is no time with an offset"),
+        (["enqueue", "noop", "{}", "--queue", "No Such"], 1, "queue: must be lower-case words"),
+        (["keys", "revoke", "999"], 1, "there is no key 999"),
+        (["nothing"], 2, "No such command 'nothing'"),
+    ],
+)
+def test_what_is_refused_says_why_and_ends_with_its_code(
+    environment: dict[str, str], arguments: list[str], code: int, complaint: str
+) -> None:
+    refused = rowcall(environment, *arguments)
+    assert (refused.returncode, refused.stdout) == (code, "")
+    assert complaint in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_what_a_status_does_not_allow_is_refused_with_what_it_does(environment: dict[str, str]) -> None:
+    run_id = made(environment, "{}")
+    refused = rowcall(environment, "runs", "retry", str(run_id))
+    assert refused.returncode == 1
+    assert f"run {run_id} is queued (lease 0): retry is not possible now; possible: cancel, run now" in refused.stderr
+
+
+def test_a_database_that_is_not_there_ends_with_three_and_hides_the_password(environment: dict[str, str]) -> None:
+    gone = rowcall({**environment, "DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/none"}, "runs", "list")
+    assert gone.returncode == 3
+    assert gone.stderr.startswith("rowcall: no connection to postgresql://me:***@127.0.0.1:1/none: ")
+
+
+def test_a_wrong_setting_ends_with_two_and_names_it(environment: dict[str, str]) -> None:
+    wrong = rowcall({**environment, "ROWCALL_LEASE": "soon"}, "runs", "list")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "rowcall: ROWCALL_LEASE is 'soon' and must be a number from 1 to 86400\n",
+    )
+
+
+def test_a_key_is_shown_once_listed_without_its_secret_and_revoked(environment: dict[str, str]) -> None:
+    key = json.loads(rowcall(environment, "keys", "create", "ci", "--scope", "read", "--json").stdout)["key"]
+    prefix, secret = key.split("_")[1:]
+    listed = rowcall(environment, "keys", "list").stdout
+    assert prefix in listed
+    assert secret not in listed
+    [mine] = [
+        row for row in json.loads(rowcall(environment, "keys", "list", "--json").stdout) if row["prefix"] == prefix
+    ]
+    assert rowcall(environment, "keys", "revoke", str(mine["id"])).stdout == f"key {mine['id']} is revoked\n"
+    assert rowcall(environment, "keys", "revoke", str(mine["id"])).returncode == 1
+
+
+def test_lists_say_when_they_are_empty(fresh_url: str, environment: dict[str, str]) -> None:
+    empty = {**environment, "DATABASE_URL": fresh_url}
+    assert rowcall(empty, "runs", "list").stdout.startswith("there are no such runs")
+    assert rowcall(empty, "keys", "list").stdout.startswith("there are no keys")
+
+
+def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -> None:
+    empty = {**environment, "DATABASE_URL": empty_url}
+    first = rowcall(empty, "migrate").stdout.splitlines()
+    assert first[0] == f"the schema was empty, and is now {REVISION}:"
+    declared = [f"+ {name}: new, {name}, due next" for name in ("expire_keys", "prune_runs")]
+    assert len(first) == 1 + int(REVISION) + len(declared)
+    assert [line.rpartition(" next")[0] + " next" for line in first[-2:]] == declared
+    second = rowcall(empty, "migrate").stdout.splitlines()
+    assert second == [f"the schema is {REVISION} already: nothing to do", "definitions: 2 unchanged"]
+    refused = rowcall(empty, "migrate", "--to", "nowhere")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("rowcall: cannot migrate to 'nowhere': ")

@@ -1,0 +1,182 @@
+"""`rowcall doctor`: what is wrong, in one sentence each, with what to do."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall.base import database, settings
+from rowcall.cli.doctor.examine import clock
+from rowcall.schema import REVISION
+from rowcall.status import Status
+from rowcall_migrations.migrate import migrate
+from tests.definitions.keeping import asleep_since, kept
+from tests.support.making import run_in
+from tests.support.pooler import pgbouncer
+from tests.support.processes import rowcall, start, wait_until
+
+
+@pytest.fixture
+def well(environment: dict[str, str]) -> dict[str, str]:
+    """An environment in which doctor finds nothing to mend."""
+    return {**environment, "ROWCALL_API_PORT": "0"}
+
+
+def findings(environment: dict[str, str]) -> tuple[int, dict[str, dict[str, Any]]]:
+    """doctor's exit code, and its findings by subject."""
+    examined = rowcall(environment, "doctor", "--json")
+    assert "Traceback" not in examined.stderr
+    return examined.returncode, {finding["subject"]: finding for finding in json.loads(examined.stdout)["findings"]}
+
+
+def test_all_is_well(well: dict[str, str]) -> None:
+    code, found = findings(well)
+    assert (code, [finding for finding in found.values() if not finding["good"]]) == (0, [])
+    assert "(DATABASE_URL)" in found["PostgreSQL"]["told"]
+    assert found["pooler"]["told"] == "connections reach PostgreSQL directly"
+
+
+def test_every_setting_is_shown_with_its_source_and_no_secret(well: dict[str, str]) -> None:
+    shown = rowcall({**well, "ROWCALL_LEASE": "99"}, "doctor").stdout
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("ROWCALL_", "DATABASE_URL"))}
+    assert set(lines) == {setting.variable for setting in settings.all_settings().values()}
+    assert lines["ROWCALL_LEASE"].split()[1:] == ["99", "seconds", "environment"]
+    assert lines["ROWCALL_POLL"].endswith("default")
+    assert lines["DATABASE_URL"].split()[1:] == ["(set,", "not", "shown)", "environment"]
+    password = well["DATABASE_URL"].split(":")[2].split("@")[0]
+    assert password not in shown
+
+
+def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        kept(connection)
+        database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour'")
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert not found["schedules"]["good"]
+    assert "nobody has ticked since" in found["schedules"]["told"]
+    assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert found["schedules"]["good"]
+
+
+def test_a_schedule_whose_type_no_worker_knows(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        asleep_since(connection, kept(connection, "lonely"), "2 hours")
+        database.fetch_all(connection, "UPDATE rowcall.job_definitions SET job_type = 'of_a_newer_version'")
+    assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert not found["schedules"]["good"]
+    assert "no tick decides them: lonely (of_a_newer_version)" in found["schedules"]["told"]
+
+
+def test_a_wrong_database_url(well: dict[str, str]) -> None:
+    code, found = findings({**well, "DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/none"})
+    assert (code, found["database"]["good"]) == (1, False)
+    assert "no connection to postgresql://me:***@127.0.0.1:1/none" in found["database"]["told"]
+    assert "check DATABASE_URL" in found["database"]["told"]
+
+
+def test_a_database_url_that_is_none(well: dict[str, str]) -> None:
+    code, found = findings({**well, "DATABASE_URL": "mysql://me:hush@db/app"})
+    assert code == 1
+    assert found["settings"]["told"].startswith("DATABASE_URL is set to something else and must be a URL such as")
+
+
+def test_a_wrong_password_or_database(well: dict[str, str]) -> None:
+    code, found = findings({**well, "DATABASE_URL": well["DATABASE_URL"].replace("rowcall:", "rowcall:not")})
+    assert (code, "password authentication failed" in found["database"]["told"]) == (1, True)
+    code, found = findings({**well, "DATABASE_URL": well["DATABASE_URL"] + "_gone"})
+    assert (code, "does not exist" in found["database"]["told"]) == (1, True)
+
+
+def test_an_old_schema(well: dict[str, str], fresh_url: str) -> None:
+    migrate(fresh_url, 3, "0002")
+    code, found = findings({**well, "DATABASE_URL": fresh_url})
+    assert (code, found["schema"]["good"]) == (1, False)
+    assert found["schema"]["told"].endswith(f"older than this code needs ({REVISION}): run `rowcall migrate`")
+
+
+class Other(BaseHTTPRequestHandler):
+    """Some other program's web server."""
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def other_program() -> Iterator[int]:
+    server = HTTPServer(("127.0.0.1", 0), Other)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_port_in_use(well: dict[str, str], other_program: int) -> None:
+    code, found = findings({**well, "ROWCALL_API_PORT": str(other_program)})
+    assert (code, found["API port"]["good"]) == (1, False)
+    assert "stop the program that has it, or set ROWCALL_API_PORT to another" in found["API port"]["told"]
+
+
+def test_a_port_on_which_our_own_api_answers_is_well(well: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    api = start({**well, "ROWCALL_API_WORKERS": "1"}, "api", "--port", port)
+    try:
+        wait_until(
+            lambda: "answers" in findings({**well, "ROWCALL_API_PORT": port})[1]["API port"]["told"], "it answers"
+        )
+    finally:
+        api.terminate()
+        api.communicate()
+
+
+def test_an_app_that_is_not_there(well: dict[str, str]) -> None:
+    code, found = findings({**well, "ROWCALL_APP": "no_such_shop"})
+    assert (code, found["job types"]["good"]) == (1, False)
+
+
+def test_a_clock_that_is_off(module_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    with database.transaction(module_url) as connection:
+        assert clock(connection).good
+        monkeypatch.setattr(time, "time", lambda: real() - 2700)
+        off = clock(connection)
+    assert not off.good
+    assert off.told.startswith("the database's is 2700.0 seconds ahead of this machine's: jobs keep to the database's")
+
+
+@pytest.mark.program("pgbouncer")
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("transaction", "a pooler in transaction mode is between: everything works, but workers hear no LISTEN"),
+        ("session", "a pooler in session mode is between: everything works"),
+    ],
+)
+def test_a_pooler_is_noticed_with_its_mode(well: dict[str, str], tmp_path: Path, mode: str, told: str) -> None:
+    with pgbouncer(well["DATABASE_URL"], mode, tmp_path) as url:
+        code, found = findings({**well, "DATABASE_URL": url})
+    assert code == 0, found
+    assert found["pooler"]["told"].startswith(told)
+
+
+def test_a_run_that_waits_for_a_worker_that_is_not_there_is_reported(well: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.QUEUED, job_type="'from_the_future'", run_at="now() - interval '1 hour'")
+    code, found = findings({**well, "DATABASE_URL": fresh_url})
+    assert (code, found["due runs"]["good"]) == (1, False)
+    assert "no worker that serves them: 1 of from_the_future in queue default" in found["due runs"]["told"]

@@ -1,0 +1,33 @@
+"""`rowcall effects`: see what is not settled, and say what you found out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.processes import rowcall
+
+
+def test_an_empty_ledger_says_so(environment: dict[str, str]) -> None:
+    assert rowcall(environment, "effects", "list").stdout == "there are no such effects\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (["resolve", "sent_emails", "1"], 2, "say --happened or --did-not-happen"),
+        (
+            ["resolve", "sent_emails", "1", "--did-not-happen", "--reference", "x"],
+            2,
+            "--reference goes with --happened",
+        ),
+        (["resolve", "sent_pigeons", "1", "--happened"], 2, "'sent_pigeons' is not one of"),
+        (["resolve", "payments", "7", "--happened"], 1, "there is no effect 7 of payments"),
+        (["list", "--state", "lost"], 2, "'lost' is not one of"),
+    ],
+)
+def test_what_cannot_be_done_says_why(
+    environment: dict[str, str], arguments: list[str], code: int, complaint: str
+) -> None:
+    refused = rowcall(environment, "effects", *arguments)
+    assert (refused.returncode, refused.stdout) == (code, "")
+    assert complaint in refused.stderr

@@ -1,0 +1,189 @@
+"""`rowcall keys`: what a key is called, when it ends, how it is replaced, and what is left of that in the audit log."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.base.errors import RowcallError
+from tests.support.processes import rowcall
+
+OPERATOR = Operator("cli:ada")
+KEY = re.compile(r"rc_[0-9a-f]{8}_[0-9a-f]{64}\n")
+
+
+def made(connection: PgConnection, name: str = "billing", **columns: str) -> int:
+    """A key, with columns as SQL; the id of it."""
+    prefix = api_keys.create_key(connection, name, ["read", "enqueue"], OPERATOR).split("_")[1]
+    changes = "".join(f", {column} = {value}" for column, value in columns.items())
+    found: int = database.fetch_value(
+        connection,
+        f"UPDATE rowcall.api_keys SET name = name{changes} WHERE prefix = %(prefix)s RETURNING id",
+        {"prefix": prefix},
+    )
+    return found
+
+
+def listed(connection: PgConnection, key_id: int) -> dict[str, Any]:
+    [row] = [row for row in api_keys.list_keys(connection) if row["id"] == key_id]
+    return row
+
+
+def audited(connection: PgConnection) -> list[dict[str, Any]]:
+    """What the audit log has of keys, since this test began."""
+    rows = database.fetch_all(
+        connection, "SELECT * FROM rowcall.audit_log WHERE subject = 'key' AND at = now() ORDER BY id"
+    )
+    assert {row["who"] for row in rows} == {OPERATOR.who}
+    return rows
+
+
+@pytest.mark.parametrize("name", ["", " ", "a ", "n" * 101, "two\nlines", "nul\0", "half \ud800", "\x7f"])
+def test_a_name_is_one_to_a_hundred_printable_characters(connection: PgConnection, name: str) -> None:
+    with pytest.raises(RowcallError, match="a key's name is 1 to 100 printable characters"):
+        api_keys.create_key(connection, name, ["read"], OPERATOR)
+    assert api_keys.create_key(connection, "n" * 100, ["read"], OPERATOR)
+
+
+@pytest.mark.parametrize(
+    "ends_at", [datetime(2020, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)], ids=["past", "too far"]
+)
+def test_a_key_ends_later_than_now_and_before_the_last_year(connection: PgConnection, ends_at: datetime) -> None:
+    with pytest.raises(RowcallError, match="2020-01-01T00:00:00.00:00 is past|up to the year 9998, not in 9999"):
+        api_keys.create_key(connection, "billing", ["read"], OPERATOR, ends_at)
+
+
+@pytest.mark.parametrize(
+    ("columns", "state"),
+    [
+        ({}, "active"),
+        ({"expires_at": "now() + interval '1 second'"}, "expires"),
+        ({"expires_at": "now()"}, "expired"),
+        ({"revoked_at": "now()", "expires_at": "now() - interval '1 day'"}, "revoked"),
+    ],
+)
+def test_the_list_says_how_each_key_is(connection: PgConnection, columns: dict[str, str], state: str) -> None:
+    assert listed(connection, made(connection, **columns))["state"] == state
+
+
+def test_a_rotated_key_works_on_through_the_grace_beside_the_new_one(connection: PgConnection) -> None:
+    old = made(connection)
+    rotated = api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
+    new = api_keys.find_caller(connection, rotated.key)
+    assert new is not None
+    assert (new.name, new.scopes) == ("billing", frozenset({"read", "enqueue"}))
+    now = database.fetch_value(connection, "SELECT now()")
+    assert listed(connection, old)["expires_at"] == rotated.old_ends_at == now + timedelta(hours=24)
+    assert listed(connection, new.key_id)["state"] == "active"
+
+
+def test_without_a_grace_the_old_key_ends_at_once(connection: PgConnection) -> None:
+    old = made(connection)
+    api_keys.rotate_key(connection, old, timedelta(0), OPERATOR)
+    assert listed(connection, old)["state"] == "expired"
+
+
+def test_a_grace_makes_no_key_live_longer(connection: PgConnection) -> None:
+    old = made(connection, expires_at="now() + interval '1 hour'")
+    ends_at = listed(connection, old)["expires_at"]
+    assert api_keys.rotate_key(connection, old, timedelta(days=30), OPERATOR).old_ends_at == ends_at
+
+
+def test_a_key_in_place_of_one_that_expires_lives_as_long_as_that_was_to(connection: PgConnection) -> None:
+    old = made(connection, created_at="now() - interval '80 days'", expires_at="now() + interval '10 days'")
+    rotated = api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
+    now = database.fetch_value(connection, "SELECT now()")
+    assert rotated.expires_at == now + timedelta(days=90)
+
+
+@pytest.mark.parametrize(
+    ("columns", "refused"), [({"revoked_at": "now()"}, "is revoked already"), ({"expires_at": "now()"}, "is expired")]
+)
+def test_a_key_that_has_ended_is_not_rotated(connection: PgConnection, columns: dict[str, str], refused: str) -> None:
+    key_id = made(connection, **columns)
+    with pytest.raises(RowcallError, match=refused):
+        api_keys.rotate_key(connection, key_id, timedelta(0), OPERATOR)
+
+
+@pytest.mark.parametrize("key_id", [0, -1, 999_999, 2**63])
+def test_a_key_that_is_not_there_is_told_by_its_id(connection: PgConnection, key_id: int) -> None:
+    with pytest.raises(RowcallError, match=f"there is no key {key_id}; `rowcall keys list` shows them"):
+        api_keys.revoke_key(connection, key_id, OPERATOR)
+    with pytest.raises(RowcallError, match=f"there is no key {key_id}; `rowcall keys list` shows them"):
+        api_keys.rotate_key(connection, key_id, timedelta(0), OPERATOR)
+
+
+def test_each_change_of_a_key_is_audited_and_no_secret_is(connection: PgConnection) -> None:
+    key = api_keys.create_key(connection, "billing", ["read"], OPERATOR)
+    prefix, secret = key.split("_")[1:]
+    old = api_keys.find_caller(connection, key)
+    assert old is not None
+    rotated = api_keys.rotate_key(connection, old.key_id, timedelta(0), OPERATOR)
+    api_keys.revoke_key(connection, old.key_id, OPERATOR)
+    created, created_too, rotation, revocation = audited(connection)
+    assert (created["action"], created["subject_id"]) == ("create", old.key_id)
+    assert created["after"] == {"name": "billing", "prefix": prefix, "scopes": ["read"], "expires_at": None}
+    assert rotation["action"] == "rotate"
+    assert rotation["before"] == {"expires_at": None}
+    assert rotation["after"]["replaced_by"] == created_too["after"]["prefix"] == rotated.key.split("_")[1]
+    assert (revocation["action"], revocation["before"]) == ("revoke", {"revoked_at": None})
+    for hidden in (secret, rotated.key.split("_")[2]):
+        assert hidden not in str([created, created_too, rotation, revocation])
+
+
+def test_the_secret_is_compared_whether_or_not_a_key_has_the_prefix(connection: PgConnection) -> None:
+    key = api_keys.create_key(connection, "billing", ["read"], OPERATOR)
+    prefix, secret = key.split("_")[1:]
+    other = "0" * 8 if prefix != "0" * 8 else "1" * 8
+    assert api_keys.find_caller(connection, f"rc_{prefix}_{secret}") is not None
+    assert api_keys.find_caller(connection, f"rc_{other}_{secret}") is None
+    # The stand-in is the hash of nothing that anybody knows, so it lets nobody in.
+    assert api_keys.find_caller(connection, f"rc_{other}_{'0' * 64}") is None
+
+
+@pytest.mark.parametrize(
+    ("expires", "lives"),
+    [("90d", timedelta(days=90)), ("2 hours", timedelta(hours=2)), ("2099-01-31T00:00+01:00", None)],
+)
+def test_a_key_expires_after_a_length_of_time_or_at_a_moment(
+    environment: dict[str, str], module_url: str, expires: str, lives: timedelta | None
+) -> None:
+    done = rowcall(environment, "keys", "create", "ci", "--scope", "read", "--expires", expires)
+    assert (done.returncode, bool(KEY.fullmatch(done.stdout))) == (0, True)
+    with database.transaction(module_url) as connection:
+        row = api_keys.list_keys(connection)[-1]
+    if lives:
+        assert lives <= row["expires_at"] - row["created_at"] < lives + timedelta(minutes=1)
+    else:
+        assert row["expires_at"] == datetime(2099, 1, 30, 23, tzinfo=UTC)
+    assert done.stderr.startswith(f"it expires at {row['expires_at'].year}-")
+
+
+@pytest.mark.parametrize("expires", ["90", "soon", "-1d", "2020-02-30", "next moon", "10000y", ""])
+def test_an_end_that_cannot_be_read_is_refused_by_its_option(environment: dict[str, str], expires: str) -> None:
+    refused = rowcall(environment, "keys", "create", "ci", "--scope", "read", "--expires", expires)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "neither a length of time such as 90d nor a time such as 2027-01-31T00:00Z" in " ".join(
+        refused.stderr.replace("│", " ").split()
+    )
+
+
+def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_url: str) -> None:
+    with database.transaction(module_url) as connection:
+        key_id = made(connection, "rotated")
+    shown = rowcall(environment, "keys", "rotate", str(key_id))
+    assert (shown.returncode, bool(KEY.fullmatch(shown.stdout))) == (0, True)
+    assert shown.stderr.startswith(f"key {key_id} ends at ")
+    told = json.loads(rowcall(environment, "keys", "rotate", str(key_id), "--grace", "1h", "--json").stdout)
+    assert KEY.fullmatch(told["key"] + "\n")
+    assert told["old_ends_at"]
+    refused = rowcall(environment, "keys", "rotate", str(key_id), "--grace", "24")
+    assert (refused.returncode, "no length of time: write 24h" in refused.stderr) == (2, True)

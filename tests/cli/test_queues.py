@@ -1,0 +1,49 @@
+"""`rowcall queues`: see, pause, resume, limit."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.processes import rowcall
+
+
+def said(environment: dict[str, str], *arguments: str) -> str:
+    told = rowcall(environment, "queues", *arguments)
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+def test_a_paused_queue_keeps_its_runs_until_it_is_resumed(environment: dict[str, str]) -> None:
+    rowcall(environment, "enqueue", "noop", "{}", "--queue", "mail")
+    assert said(environment, "pause", "mail") == "queue mail is paused, without a limit\n"
+    assert "claimed 0" in rowcall(environment, "worker", "once").stdout
+    [listed] = json.loads(said(environment, "list", "--json"))
+    assert (listed["name"], listed["due"], listed["paused_at"] is not None) == ("mail", 1, True)
+    assert said(environment, "resume", "mail") == "queue mail is open, without a limit\n"
+    assert "claimed 1" in rowcall(environment, "worker", "once").stdout
+
+
+def test_a_queue_is_limited_and_set_free_again(environment: dict[str, str]) -> None:
+    assert said(environment, "limit", "default", "3") == "queue default is open, limited to 3 running at a time\n"
+    assert said(environment, "limit", "default", "--none") == "queue default is open, without a limit\n"
+
+
+def test_a_queue_that_no_type_uses_is_pointed_out(environment: dict[str, str]) -> None:
+    paused = rowcall(environment, "queues", "pause", "mial")
+    assert "no job type has mial as its queue (those have: default" in paused.stderr
+
+
+def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:
+    for arguments, code, complaint in (
+        (["limit", "mail"], 2, "say how many runs may run at a time, or --none"),
+        (["limit", "mail", "3", "--none"], 2, "say how many runs may run at a time, or --none"),
+        (["limit", "mail", "-1"], 2, ""),
+        (["pause", "E-Mail"], 1, "'E-Mail' is no queue's name"),
+    ):
+        refused = rowcall(environment, "queues", *arguments)
+        assert (refused.returncode, refused.stdout) == (code, "")
+        assert complaint in refused.stderr
+
+
+def test_an_empty_list_says_so(environment: dict[str, str], fresh_url: str) -> None:
+    assert "nothing is live in any queue" in said({**environment, "DATABASE_URL": fresh_url}, "list")

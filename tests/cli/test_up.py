@@ -1,0 +1,206 @@
+"""`rowcall up`: everything starts with one command, and everything ends with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall.base import database, settings
+from rowcall.base.child_processes import own_command
+from rowcall.base.errors import LocalPostgresError
+from rowcall.local_postgres import find_programs
+from rowcall.queue import Filter, list_runs
+from rowcall.status import Status
+from rowcall_example.demo import runs
+from tests.support.processes import living_with, rowcall, start, wait_until
+
+
+def sources() -> list[str]:
+    """The sources of PostgreSQL that this machine has; the wheel is always one."""
+    found = []
+    for source in ("machine", "wheel"):
+        try:
+            found.append(find_programs(source).source)
+        except LocalPostgresError:
+            continue
+    return found
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An environment with a home of its own; nothing that was started in it may outlive the test."""
+    yield {**os.environ, "ROWCALL_HOME": str(tmp_path / "home")}
+    wait_until(lambda: not living_with(str(tmp_path)), f"nothing of {tmp_path} is alive")
+
+
+@pytest.fixture
+def beside(home: dict[str, str], fresh_url: str) -> dict[str, str]:
+    """The same beside a database that is there: no server and no demo, where a test is about neither."""
+    return {**home, "DATABASE_URL": fresh_url}
+
+
+class Up:
+    """A running `rowcall up`, and what it has said."""
+
+    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
+        self.process = start(environment, "up", *arguments)
+        self.said = self._read_until("Ctrl-C ends everything.")
+
+    def _read_until(self, last: str) -> str:
+        said = ""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said += line
+            if last in line:
+                return said
+        pytest.fail(f"up ended too early:\n{said}")
+
+    @property
+    def api(self) -> str:
+        [url] = re.findall(r"API +(http://\S+)", self.said)
+        return str(url)
+
+    @property
+    def database(self) -> str:
+        [url] = re.findall(r"psql (postgresql://\S+)", self.said)
+        return str(url)
+
+    def end(self, number: signal.Signals) -> str:
+        """Send a signal, and return the rest of what it says."""
+        self.process.send_signal(number)
+        said, _ = self.process.communicate(timeout=60)
+        return said
+
+
+def listed(up: Up, *statuses: str) -> list[dict[str, Any]]:
+    """The newest runs, of all statuses or of these."""
+    with database.transaction(up.database) as connection:
+        return list_runs(connection, Filter(tuple(map(Status, statuses))), limit=200).runs
+
+
+def test_the_wheel_is_always_a_source() -> None:
+    assert "wheel" in sources()
+
+
+@pytest.mark.parametrize("source", sources())
+def test_up_shows_a_run_succeed_and_its_curl_works_word_for_word(home: dict[str, str], source: str) -> None:
+    up = Up({**home, "ROWCALL_POSTGRES": source}, "--port", "0")
+    assert re.search(r"demo run +1 \(noop\) succeeded", up.said)
+    enqueue, show = [shlex.split(line) for line in up.said.splitlines() if line.startswith("  curl ")]
+    asked = json.loads(subprocess.run(enqueue, capture_output=True, check=True).stdout)
+    assert (asked["id"] > 1, asked["status"]) == (True, "queued")
+    seen = json.loads(subprocess.run(show, capture_output=True, check=True).stdout)
+    assert (seen["id"], seen["status"], seen["result"]) == (1, "succeeded", {"hello": "world"})
+    assert "Rowcall is down." in up.end(signal.SIGINT)
+    assert up.process.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_polite_signals_end_everything_too(beside: dict[str, str], number: signal.Signals) -> None:
+    up = Up(beside, "--port", "0")
+    assert "Rowcall is down." in up.end(number)
+    assert up.process.returncode == 0
+
+
+def test_killed_it_takes_everything_along(home: dict[str, str]) -> None:
+    up = Up(home, "--port", "0")
+    assert len(living_with(home["ROWCALL_HOME"])) >= 5
+    up.end(signal.SIGKILL)
+    # The fixture waits until nothing of this home is alive.
+
+
+def test_with_its_parent_killed_it_ends_with_it(home: dict[str, str]) -> None:
+    script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, *own_command("up", "--port", "0", "--with-parent")], env=home
+    )
+    wait_until(lambda: any("worker run" in line for line in living_with(home["ROWCALL_HOME"]).values()), "it is up")
+    parent.kill()
+    parent.wait()
+
+
+def test_what_was_there_is_found_again_at_the_next_start_and_its_secrets_are_its_owners_alone(
+    home: dict[str, str],
+) -> None:
+    first = Up(home, "--port", "0")
+    first.end(signal.SIGINT)
+    second = Up(home, "--port", "0")
+    first_id, second_id = (re.findall(r"demo run +(\d+) \(noop\) succeeded", up.said) for up in (first, second))
+    assert int(second_id[0]) > int(first_id[0])
+    key = re.compile(r"Bearer (rc_\w+)")
+    assert key.findall(first.said) == key.findall(second.said)
+    second.end(signal.SIGINT)
+    for secret in ("api_key", "demo/payment_key", "demo/webhook_secret"):
+        assert (Path(home["ROWCALL_HOME"]) / secret).stat().st_mode & 0o077 == 0
+
+
+def test_a_port_in_use_is_an_error_when_it_was_asked_for(beside: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for refused in (
+            rowcall(beside, "up", "--port", str(port)),
+            rowcall({**beside, "ROWCALL_API_PORT": str(port)}, "up"),
+        ):
+            assert refused.returncode == 1
+            assert refused.stderr.startswith(f"rowcall: port {port} on 127.0.0.1 is in use: stop the program")
+
+
+def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(beside: dict[str, str]) -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 8000))
+            taken.listen()
+        except OSError:
+            pass  # something else has it, which is as good
+        up = Up(beside)
+        assert not up.api.endswith(":8000")
+        up.end(signal.SIGINT)
+
+
+def test_with_a_database_url_no_server_is_started(beside: dict[str, str]) -> None:
+    up = Up(beside, "--port", "0")
+    assert "DATABASE_URL" in up.said
+    assert [run["job_type"] for run in listed(up)] == ["noop"]
+    assert not (Path(beside["ROWCALL_HOME"]) / "postgres").exists()
+    up.end(signal.SIGINT)
+
+
+MAIL_SERVER = {"ROWCALL_SMTP_URL": "smtp://127.0.0.1:1?starttls=never", "ROWCALL_MAIL_FROM": "rowcall@example.com"}
+PROVIDER = {"ROWCALL_PAYMENT_URL": "http://127.0.0.1:1", "ROWCALL_PAYMENT_KEY": "sk_own"}
+
+
+@pytest.mark.parametrize("own", [MAIL_SERVER, PROVIDER, {"DATABASE_URL": "postgresql://127.0.0.1/own"}])
+def test_there_is_no_demo_where_the_environment_names_something_of_its_own(
+    home: dict[str, str], fresh_url: str, own: dict[str, str]
+) -> None:
+    assert runs.prepare(settings.read({**home, **own}), fresh_url) is None
+    with database.transaction(fresh_url) as connection:
+        assert database.fetch_value(connection, "SELECT count(*) FROM example.users") == 0
+
+
+def test_nothing_of_the_demo_reaches_what_the_environment_names(home: dict[str, str]) -> None:
+    up = Up({**home, **MAIL_SERVER}, "--port", "0")
+    assert "runs retry" not in up.said
+    assert [run["job_type"] for run in listed(up)] == ["noop"]
+    up.end(signal.SIGINT)
+
+
+def test_when_the_worker_dies_everything_ends_and_says_why(home: dict[str, str]) -> None:
+    up = Up(home, "--port", "0")
+    [worker] = [pid for pid, line in living_with(home["ROWCALL_HOME"]).items() if "worker run" in line]
+    os.kill(worker, signal.SIGKILL)
+    said, _ = up.process.communicate(timeout=60)
+    assert up.process.returncode == 1
+    assert "`rowcall worker run --grace 2.0` ended with -9" in said

@@ -1,0 +1,75 @@
+"""gunicorn's options, and the page that tells operators of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gunicorn.config import Config
+
+from rowcall.base.settings import Settings
+from rowcall.queue.views import lists
+from rowcall_api.app import BODY_BYTES
+from rowcall_api.http import database, rate_limit
+from rowcall_api.http.server import CLIENT_SECONDS, Worker, listen, options
+from rowcall_api.http.token_bucket import Policy
+
+PAGE = (Path(__file__).parents[3] / "docs" / "api-server.md").read_text()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with listen("127.0.0.1", 0) as listener:
+        yield listener
+
+
+@pytest.fixture
+def chosen(listener: socket.socket) -> dict[str, Any]:
+    return options(Settings(api_workers=3, api_threads=5), listener)
+
+
+def test_every_option_is_one_that_gunicorn_has_and_takes(chosen: dict[str, Any]) -> None:
+    config = Config()
+    for name, value in chosen.items():
+        config.set(name, value)
+    assert (config.workers, config.threads) == (3, 5)
+    assert (config.forwarded_allow_ips, config.forwarder_headers) == ([], [])
+
+
+def test_what_a_request_may_wait_for_ends_before_a_server_that_stops_gives_it_up(chosen: dict[str, Any]) -> None:
+    assert max(lists.SECONDS, database.PATIENCE_SECONDS) < chosen["graceful_timeout"] < 15
+
+
+def test_a_process_that_finds_nobody_listening_any_more_ends_its_requests_all_the_same(listener: socket.socket) -> None:
+    worker = Worker.__new__(Worker)
+    listener.shutdown(socket.SHUT_RDWR)
+    worker.accept(listener)
+    listener.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        worker.accept(listener)
+
+
+def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:
+    for ends, seconds in {
+        "a client that sends nothing and takes nothing": CLIENT_SECONDS,
+        "a connection kept open between requests": chosen["keepalive"],
+        "a request that waits for what another transaction holds": database.PATIENCE_SECONDS,
+        "a list that has to look through too much": lists.SECONDS,
+        "requests under way when the server is told to stop": chosen["graceful_timeout"],
+        "a process whose main thread shows no sign of life": chosen["timeout"],
+    }.items():
+        assert f"| {ends} | {seconds:g} s" in PAGE
+    assert f"more than {chosen['limit_request_fields']} headers" in PAGE
+    assert f"a body over {BODY_BYTES // 1024} KiB" in PAGE
+    assert f"has {rate_limit.WRONG_KEYS.burst:g} tries" in PAGE
+
+
+def test_the_page_tells_of_rates_as_an_answer_does() -> None:
+    share = Policy(Settings().rate_limit, Settings().rate_burst).share(Settings().api_workers)
+    assert f'`"key";q={share.burst:g};w={share.window}`' in PAGE
+    assert (
+        f"with {Settings().api_workers} processes, 50 and 100 become {share.per_second:g} and {share.burst:g}" in PAGE
+    )

@@ -1,0 +1,128 @@
+"""Declarations: right ones are found, wrong ones stop the start with the type and the field named."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+from marshmallow import Schema, fields
+
+from rowcall.base.errors import DeclarationError, JobTypeUnknown, RunInvalid
+from rowcall.job_types import Catalogue, Definition, JobType, load_catalogue
+from rowcall.job_types.declaration import KEY_CHARACTERS
+from rowcall_example.business.invoices import ReminderKind
+from rowcall_worker.handlers import load_handlers
+
+
+class Greeting(Schema):
+    user_id = fields.Integer(required=True)
+    on = fields.Date(load_default=None, allow_none=True)
+
+
+def module(*types: JobType | Definition) -> ModuleType:
+    made = ModuleType("shop.job_types")
+    vars(made).update({f"TYPE_{number}": kind for number, kind in enumerate(types)})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"name": "Send Mail"}, "job type 'Send Mail': name is 'Send Mail' and must be lower-case words"),
+        ({"schema": dict}, "job type 'greet': schema is .* and must be a marshmallow Schema class"),
+        ({"key": "user_id"}, "job type 'greet': key is 'user_id' and must be a function"),
+        ({"queue": "E-Mail"}, "job type 'greet': queue is 'E-Mail' and must be"),
+        ({"max_attempts": 0}, "job type 'greet': max_attempts is 0 and must be from 1 to 1000"),
+        ({"max_attempts": True}, "job type 'greet': max_attempts is True"),
+        ({"lease": 0.5}, "job type 'greet': lease is 0.5 and must be seconds from 1"),
+        ({"max_running": 0}, "job type 'greet': max_running is 0 and must be from 1 to 100000"),
+        ({"isolated": 1}, "job type 'greet': isolated is 1 and must be True or False"),
+        ({"isolated": True, "memory_cap": 5}, "job type 'greet': memory_cap is 5 and must be MiB from 64"),
+        ({"isolated": True, "memory_cap": 99.5}, "job type 'greet': memory_cap is 99.5 and must be MiB"),
+        ({"memory_cap": 256}, "job type 'greet': memory_cap is 256 and must be left out where isolated is False"),
+        ({"backoff": 5}, "job type 'greet': backoff is 5 and must be fixed"),
+    ],
+)
+def test_a_wrong_declaration_names_the_type_and_the_field(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(DeclarationError, match=complaint):
+        JobType(**{"name": "greet", "schema": Greeting, **wrong})
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="'greet': shop.job_types declares a name that is taken"):
+        Catalogue(module(JobType("greet", Greeting), JobType("greet", Greeting)))
+
+
+def test_a_definition_without_a_type_or_a_name_fails_where_it_stands() -> None:
+    greet: Any = JobType("greet", Greeting)
+    with pytest.raises(DeclarationError, match="'daily': job_type is 'greet' and must be a JobType"):
+        Definition("daily", greet.name)
+    with pytest.raises(DeclarationError, match="name is JobType.* and must be text, such as 'nightly'"):
+        Definition(greet, greet)
+
+
+def test_definitions_are_found_beside_the_types_and_two_of_one_name_refused() -> None:
+    greet = JobType("greet", Greeting)
+    daily, other = Definition("daily", greet), Definition("daily", greet, "@daily")
+    assert Catalogue(module(greet, daily)).definitions == {"daily": daily}
+    with pytest.raises(DeclarationError, match="definition 'daily': shop.job_types declares a name that is taken"):
+        Catalogue(module(greet, daily, other))
+
+
+def test_a_type_with_a_limit_must_have_a_queue_of_its_own() -> None:
+    limited, other = JobType("greet", Greeting, max_running=2), JobType("part", Greeting)
+    with pytest.raises(DeclarationError, match="'greet': max_running is 2 .* 'default', which is also that of 'part'"):
+        Catalogue(module(other, limited))
+    assert Catalogue(module(other, JobType("greet", Greeting, queue="greet", max_running=2))).limits == {"greet": 2}
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(JobTypeUnknown, match="no job type 'grate'; known here: greet"):
+        Catalogue(module(JobType("greet", Greeting)))["grate"]
+
+
+def test_a_payload_is_stored_in_its_json_form_with_defaults() -> None:
+    kind = JobType("greet", Greeting, key=lambda payload: f"greet:{payload['user_id']}")
+    checked = kind.checked({"user_id": "7", "on": "2026-03-29"})
+    assert checked == {"user_id": 7, "on": "2026-03-29"}
+    assert kind.natural_key(checked) == "greet:7"
+
+
+def test_a_wrong_payload_names_its_fields() -> None:
+    with pytest.raises(RunInvalid, match="payload: user_id: Missing data .*, colour: Unknown field"):
+        JobType("greet", Greeting).checked({"colour": "red"})
+
+
+def test_an_event_id_may_be_so_long_that_its_key_still_fits_and_no_longer() -> None:
+    kind, event = load_catalogue(None)["deliver_webhook"], {"url": "https://example.com/", "body": {}}
+    key = kind.natural_key(kind.checked({**event, "event_id": "x" * 247}))
+    assert len(key or "") == KEY_CHARACTERS
+    for event_id in ("x" * 248, "a.b", "evt_1\n", ""):
+        with pytest.raises(RunInvalid, match="event_id: must be 1 to 247 of the .* with `webhook:` before it, it is"):
+            kind.checked({**event, "event_id": event_id})
+
+
+def test_the_catalogue_and_the_handlers_are_the_same_set() -> None:
+    catalogue = load_catalogue(None)
+    assert set(load_handlers(catalogue, None)) == set(catalogue)
+
+
+def test_a_type_without_handler_stops_a_worker_with_its_name() -> None:
+    with pytest.raises(DeclarationError, match="'greet' has no handler: write one under @handles"):
+        load_handlers(Catalogue(*[module(JobType("greet", Greeting), *load_catalogue(None).values())]), None)
+
+
+def test_an_app_that_is_not_there_is_named_with_what_to_do() -> None:
+    with pytest.raises(
+        DeclarationError, match="ROWCALL_APP is 'no_such_shop', and there is no module no_such_shop.job_types"
+    ):
+        load_catalogue("no_such_shop")
+
+
+def test_the_kinds_of_reminder_that_can_be_asked_for_are_those_there_are() -> None:
+    kind = load_catalogue(None)["send_invoice_email"]
+    for name in ReminderKind:
+        assert kind.checked({"invoice_id": 1, "kind": name.value}) == {"invoice_id": 1, "kind": name.value}
+    with pytest.raises(RunInvalid, match="kind: Must be one of: upcoming, due, overdue"):
+        kind.checked({"invoice_id": 1, "kind": "final"})

@@ -1,0 +1,74 @@
+"""The list of mutants: true to the code as it stands, and with one for every statement that changes a run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+
+import pytest
+from click.testing import CliRunner
+
+from tests.mutants.__main__ import main
+from tests.mutants.listed import MUTANTS, QUEUE
+from tests.mutants.mutant import ROOT, Mutant, names_of
+
+CHANGES_A_RUN = re.compile(r"UPDATE rowcall.job_runs|(?:INSERT INTO|DELETE FROM) job_(?:runs|attempts)")
+
+# The owner's name in a statement, and what else must stand beside it: F is the run, its lease's number, its owner.
+OWNER = "locked_by = %(worker)s"
+LEASE = ("lease_no = %(lease_no)s", "{LEASE_KEY}")
+
+
+def statements() -> dict[tuple[str, str], str]:
+    """Every constant or function of rowcall.queue whose own text changes a run, and that text."""
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted((ROOT / QUEUE).glob("*.py")):
+        text = path.read_text()
+        for node in ast.parse(text).body:
+            source = ast.get_source_segment(text, node) or ""
+            if CHANGES_A_RUN.search(source):
+                found |= {(path.name, name): source for name in names_of(node)}
+    return found
+
+
+def by_place() -> dict[tuple[str, str], list[Mutant]]:
+    """The mutants of each statement."""
+    places = defaultdict(list)
+    for mutant in MUTANTS:
+        places[mutant.file.removeprefix(QUEUE), mutant.place].append(mutant)
+    return places
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_what_a_mutant_changes_stands_in_the_code_once_and_the_change_is_python(mutant: Mutant) -> None:
+    changed = mutant.applied()
+    assert changed != (ROOT / mutant.file).read_text()
+    ast.parse(changed)
+
+
+def test_asking_for_mutants_that_there_are_not_tells_where_there_are_some() -> None:
+    refused = CliRunner().invoke(main, ["--only", "lanes.py"])
+    assert refused.exit_code == 2
+    assert (
+        "no mutant has 'lanes.py' in its name, file or place; there are some in: claim.py DUE_LANES" in refused.output
+    )
+
+
+def test_no_two_mutants_have_one_name() -> None:
+    names = [mutant.name for mutant in MUTANTS]
+    assert len(names) == len(set(names))
+
+
+def test_every_statement_that_changes_a_run_has_mutants() -> None:
+    assert set(statements()) <= set(by_place())
+
+
+def test_every_part_of_every_owners_fence_has_a_mutant() -> None:
+    places = by_place()
+    fenced = {place: text for place, text in statements().items() if f"run.{OWNER}" in text}
+    assert len(fenced) == 5, "SUCCEED, HAND_BACK, HEARTBEAT, PROGRESS and _ending"
+    for place, text in fenced.items():
+        taken = [mutant.stands for mutant in places[place]]
+        parts = [part for part in ("run.id = %(run_id)s", *LEASE, OWNER) if part in text]
+        assert all(any(part in stands for stands in taken) for part in parts), place

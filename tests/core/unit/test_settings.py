@@ -1,0 +1,138 @@
+"""Settings: read once, checked at the start, and never printed where they are secret."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from rowcall.base import settings
+from rowcall.base.errors import SettingsError
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_without_an_environment_the_defaults_hold() -> None:
+    assert settings.read({}) == settings.Settings()
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert settings.read({"ROWCALL_LEASE": " "}).lease == 120
+
+
+def test_they_cannot_be_changed_afterwards() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.read({}).lease = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "must"),
+    [
+        ("ROWCALL_LEASE", "soon", "a number from 1 to 86400"),
+        ("ROWCALL_LEASE", "nan", "a number from 1 to 86400"),
+        ("ROWCALL_LEASE", "inf", "a number from 1 to 86400"),
+        ("ROWCALL_API_PORT", "65536", "a whole number from 0 to 65535"),
+        ("ROWCALL_API_PORT", "8000.5", "a whole number from 0 to 65535"),
+        ("ROWCALL_METRICS_PUBLIC", "yes", "one of off, on"),
+        ("ROWCALL_POSTGRES", "oracle", "one of auto, machine, wheel"),
+        ("ROWCALL_APP", "my shop", "the name of a Python package"),
+        ("ROWCALL_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
+        ("ROWCALL_MAIL_FROM", "somebody", "a mail address such as name@example.com"),
+        ("ROWCALL_MAIL_TIMEOUT", "0", "a number from 1 to 3600"),
+        ("ROWCALL_WEBHOOK_ALLOW_LOOPBACK", "yes", "one of off, on"),
+        ("ROWCALL_PAYMENT_URL", "http://example.com", "an https URL .http only on loopback."),
+        ("ROWCALL_PAYMENT_KEY_HORIZON", "-1", "a number from 0 to 2592000"),
+    ],
+)
+def test_a_wrong_value_names_the_variable_what_it_was_and_what_it_must_be(variable: str, text: str, must: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable} is '{text}' and must be {must}"):
+        settings.read({variable: text})
+
+
+def test_all_wrong_values_are_told_at_once() -> None:
+    with pytest.raises(SettingsError, match=r"ROWCALL_API_PORT .*; ROWCALL_LEASE "):
+        settings.read({"ROWCALL_LEASE": "x", "ROWCALL_API_PORT": "y"})
+
+
+def test_a_heartbeat_slower_than_a_third_of_the_lease_is_refused() -> None:
+    with pytest.raises(
+        SettingsError, match=r"ROWCALL_HEARTBEAT is 30 seconds .* at most a third .* set it to 20 or less"
+    ):
+        settings.read({"ROWCALL_LEASE": "60"})
+
+
+@pytest.mark.parametrize(
+    ("alone", "value", "missing"),
+    [
+        ("ROWCALL_SMTP_URL", "smtp://mail.example.com", "ROWCALL_MAIL_FROM"),
+        ("ROWCALL_PAYMENT_URL", "https://api.example.com", "ROWCALL_PAYMENT_KEY"),
+        ("ROWCALL_PAYMENT_KEY", "sk_1", "ROWCALL_PAYMENT_URL"),
+    ],
+)
+def test_half_of_what_a_gateway_needs_is_told_at_the_start(alone: str, value: str, missing: str) -> None:
+    with pytest.raises(SettingsError, match=f"{alone} is set, and {missing} is not: set it too"):
+        settings.read({alone: value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("ROWCALL_SMTP_URL", "ftp://ada:hush@mail.example.com"),
+        ("ROWCALL_WEBHOOK_SECRET", "hush"),
+        ("ROWCALL_PAYMENT_KEY", "hush hush"),
+    ],
+)
+def test_no_wrong_secret_of_a_gateway_is_repeated(variable: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable} is set to something else and must be") as error:
+        settings.read({variable: text})
+    assert "hush" not in str(error.value)
+
+
+def test_the_secrets_of_gateways_are_shown_nowhere() -> None:
+    environment = {
+        "ROWCALL_SMTP_URL": "smtp://ada:hush@mail.example.com",
+        "ROWCALL_MAIL_FROM": "Ada <ada@example.com>",
+        "ROWCALL_WEBHOOK_SECRET": "whsec_" + "aHVz" * 8,
+        "ROWCALL_PAYMENT_URL": "https://api.example.com",
+        "ROWCALL_PAYMENT_KEY": "hush",
+    }
+    chosen = settings.read(environment)
+    told = {setting.variable: setting.shown(getattr(chosen, name)) for name, setting in settings.all_settings().items()}
+    assert "hus" not in repr(chosen) + repr(told)
+    assert [told[name] for name in environment] == [
+        "(set, not shown)",
+        "Ada <ada@example.com>",
+        "(set, not shown)",
+        "https://api.example.com/",
+        "(set, not shown)",
+    ]
+    assert told["ROWCALL_WEBHOOK_ALLOW_LOOPBACK"] == "off"
+
+
+@pytest.mark.parametrize("url", ["mysql://me:hush@db/app", "hush"])
+def test_a_wrong_secret_is_not_repeated(url: str) -> None:
+    with pytest.raises(SettingsError, match="DATABASE_URL is set to something else and must be a URL") as error:
+        settings.read({"DATABASE_URL": url})
+    assert "hush" not in str(error.value)
+
+
+def test_a_secret_is_neither_in_the_repr_nor_in_what_is_shown() -> None:
+    chosen = settings.read({"DATABASE_URL": "postgres://me:hush@db/app"})
+    assert "hush" not in repr(chosen)
+    assert settings.all_settings()["database_url"].shown(chosen.database_url) == "(set, not shown)"
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg2"])
+def test_a_url_with_any_driver_is_the_same_database(scheme: str) -> None:
+    assert settings.read({"DATABASE_URL": f"{scheme}://me@db/app"}).database_url == "postgresql://me@db/app"
+
+
+def test_every_setting_says_what_it_means_and_belongs_to_rowcall() -> None:
+    for setting in settings.all_settings().values():
+        assert setting.variable == "DATABASE_URL" or setting.variable.startswith("ROWCALL_")
+        assert setting.meaning.endswith(".")
+
+
+def test_the_page_of_settings_is_the_one_the_code_makes() -> None:
+    assert (DOCS / "settings.md").read_text() == settings.as_markdown(), "run make docs"

@@ -1,0 +1,73 @@
+"""Verdicts: what an error means for its run, what is kept of it, and that it crosses from a child process unchanged."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from rowcall.base.errors import CancelRequested, LeaseLost, Permanent, Retry, Snooze
+from rowcall.status import Event
+from rowcall_worker.attempt.result import ERROR_CHARACTERS, STACK_CHARACTERS, AttemptError, error_of, failure_of
+
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+KEY = "sk_live_0123456789abcdef"
+
+
+class NoSuchOrder(Permanent):
+    """A team's own error."""
+
+
+@pytest.mark.parametrize(
+    ("error", "event", "after", "until"),
+    [
+        (ValueError("it broke"), Event.FAIL, None, None),
+        (SystemExit(3), Event.FAIL, None, None),
+        (Retry("the shelf is empty", after=3600), Event.FAIL, 3600, None),
+        (Permanent("no such order"), Event.GIVE_UP, None, None),
+        (NoSuchOrder("no such order"), Event.GIVE_UP, None, None),
+        (Snooze(LATER), Event.SNOOZE, None, LATER),
+        (CancelRequested(7), Event.CANCELLED, None, None),
+        (LeaseLost(7, 1), None, None, None),
+    ],
+)
+def test_an_error_means_one_event_also_on_the_other_side_of_a_channel(
+    error: BaseException, event: Event | None, after: float | None, until: datetime | None
+) -> None:
+    verdict = error_of(error)
+    assert (verdict.event, verdict.after, verdict.until) == (event, after, until)
+    assert (verdict.failure.error, verdict.failure.error_type) == (str(error), type(error).__name__)
+    assert verdict.failure.permanent == isinstance(error, Permanent)
+    assert AttemptError.unpacked(json.loads(json.dumps(verdict.packed()))) == verdict
+
+
+def test_an_error_without_words_is_told_by_its_type() -> None:
+    assert failure_of(ValueError()).error == "ValueError"
+
+
+@pytest.mark.parametrize("before", range(ERROR_CHARACTERS - len(KEY), ERROR_CHARACTERS + 1))
+def test_no_cut_leaves_half_a_secret(before: int) -> None:
+    failure = failure_of(ValueError("x" * (before - 1) + " " + KEY))
+    assert len(failure.error) <= ERROR_CHARACTERS
+    assert "0123" not in failure.error
+
+
+@pytest.mark.parametrize("behind", range(STACK_CHARACTERS - len(KEY), STACK_CHARACTERS + 1))
+def test_no_cut_leaves_half_a_secret_at_the_head_of_a_stack(behind: int) -> None:
+    failure = failure_of(ValueError("it broke"), stack=f"{KEY} " + "x" * behind)
+    assert failure.stack is not None
+    assert len(failure.stack) <= STACK_CHARACTERS
+    assert "cdef" not in failure.stack
+
+
+def test_what_a_secret_was_hidden_with_does_not_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "hush-hush")
+    assert failure_of(ValueError("hush\0-hush")).error == "***"
+
+
+def test_what_a_handler_asks_for_is_checked_where_it_asks() -> None:
+    with pytest.raises(ValueError, match="could not convert"):
+        Retry(after="soon")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs a time with an offset"):
+        Snooze(datetime(2030, 1, 1))

@@ -1,0 +1,51 @@
+"""Connections and transactions: what is committed, what is rolled back, and what an error says."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import psycopg2
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+
+ADD = "INSERT INTO example.cache_entries (name, value, expires_at) VALUES (%(name)s, 'true', now())"
+COUNT = "SELECT count(*) FROM example.cache_entries WHERE name = %(name)s"
+
+
+def add_and_fail(connection: PgConnection, name: str) -> None:
+    database.fetch_all(connection, ADD, {"name": name})
+    raise ValueError("on the way")
+
+
+def test_a_transaction_is_committed_at_its_end_and_rolled_back_on_an_error(module_url: str) -> None:
+    with database.transaction(module_url) as connection:
+        database.fetch_all(connection, ADD, {"name": "kept"})
+    with pytest.raises(ValueError, match="on the way"), database.transaction(module_url) as connection:
+        add_and_fail(connection, "undone")
+    with database.transaction(module_url) as connection:
+        assert database.fetch_value(connection, COUNT, {"name": "kept"}) == 1
+        assert database.fetch_value(connection, COUNT, {"name": "undone"}) == 0
+
+
+def test_the_error_that_broke_a_connection_is_told_and_not_that_it_is_broken(module_url: str) -> None:
+    with (
+        pytest.raises(psycopg2.OperationalError, match="terminating connection|server closed the connection"),
+        database.transaction(module_url) as connection,
+    ):
+        database.fetch_all(connection, "SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+def test_a_server_that_vanishes_is_found_out_by_who_waits_for_it(module_url: str) -> None:
+    pool = database.engine(module_url, pool_size=1)
+    with pool.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, PgConnection)
+        with socket.socket(fileno=os.dup(driver.fileno())) as wire:
+            kept_alive = wire.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            idle = wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+            unheard = wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    pool.dispose()
+    assert (bool(kept_alive), idle, unheard) == (True, 10, 25_000)

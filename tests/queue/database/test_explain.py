@@ -1,0 +1,199 @@
+"""Explain: each condition of the claim in plain words, evaluated on the run as it stands, and what would change it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.errors import RunNotFound
+from rowcall.queue import ClaimRequest, Condition, claim, claim_limited, explain, limit_queue, pause_queue
+from rowcall.queue.queues import make_queues
+from rowcall.queue.workers import Registration, register
+from rowcall.status import FINAL, Status
+from tests.support.making import WORKER, run_in
+
+OPERATOR = Operator("somebody")
+SILENCE = 150.0
+
+
+@pytest.fixture(autouse=True)
+def somebody_works(connection: PgConnection) -> None:
+    """A worker of all queues, heard of just now."""
+    register(connection, Registration("worker-1", "host", 1, "1", None, ["noop"], 10))
+
+
+def conditions(connection: PgConnection, run_id: int, **declared: int) -> dict[str, Condition]:
+    explained = explain(connection, run_id, declared, SILENCE)
+    return {condition.name: condition for condition in explained.conditions}
+
+
+def only_failing(connection: PgConnection, run_id: int, **declared: int) -> Condition:
+    """The one condition that does not hold, which is also what is told in short."""
+    explained = explain(connection, run_id, declared, SILENCE)
+    [failing] = [condition for condition in explained.conditions if not condition.holds]
+    assert (explained.told, explained.commands) == (failing.told, (failing.command,) if failing.command else ())
+    return failing
+
+
+def test_a_run_that_nothing_holds_up_is_next(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, queue="'alone'")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert all(condition.holds for condition in explained.conditions)
+    assert "first of queue alone, and the next claim takes it" in explained.told
+    assert explained.commands == ()
+    assert [one.run_id for one in claim(connection, WORKER, ClaimRequest({"noop": 60}, 1, ["alone"])).claimed] == [
+        run["id"]
+    ]
+
+
+def test_a_run_behind_others_is_told_how_many_come_first(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, queue="'line'")
+    for _ in range(2):
+        run_in(connection, Status.QUEUED, queue="'line'", run_at="now() - interval '1 hour'")
+    run_in(connection, Status.FAILED, queue="'line'", priority="-1")
+    run_in(connection, Status.QUEUED, queue="'line'", priority="1", run_at="now() - interval '1 hour'")
+    run_in(connection, Status.QUEUED, queue="'line'", priority="-1", run_at="now() + interval '1 hour'")
+    told = explain(connection, run["id"], {}, SILENCE).told
+    assert told == "nothing but its turn: 3 due runs of queue line come before it"
+
+
+def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, run_at="now() + interval '2 hours 5 minutes'")
+    failing = only_failing(connection, run["id"])
+    assert failing.name == "due"
+    assert failing.told.startswith("it is not due until ")
+    assert failing.told.endswith(", in 2 h 5 min")
+    assert failing.command == f"rowcall runs run-now {run['id']}"
+
+
+def test_a_run_that_waits_for_its_retry(connection: PgConnection) -> None:
+    run = run_in(connection, Status.FAILED, run_at="now() + interval '90 seconds'", error_type="'SmtpDown'")
+    told = only_failing(connection, run["id"]).told
+    assert "waits for its retry, after attempt 2 of 5 failed with SmtpDown" in told
+
+
+def test_a_run_whose_queue_is_paused(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, queue="'mail'")
+    pause_queue(connection, "mail", OPERATOR)
+    failing = only_failing(connection, run["id"])
+    assert "queue mail is paused since" in failing.told
+    assert failing.command == "rowcall queues resume mail"
+
+
+def test_a_run_whose_queue_has_no_place_left_is_told_who_has_the_places(connection: PgConnection) -> None:
+    first, second = (run_in(connection, Status.QUEUED, queue="'narrow'") for _ in range(2))
+    limit_queue(connection, "narrow", 1, OPERATOR)
+    assert "no place" not in explain(connection, second["id"], {}, SILENCE).told
+    claim_limited(connection, WORKER, ClaimRequest({"noop": 60}, 10, ["narrow"]))
+    failing = only_failing(connection, second["id"])
+    assert failing.told == f"of queue narrow 1 may run at a time, and 1 do: {first['id']}"
+    assert failing.command == "rowcall queues limit narrow 2"
+
+
+def test_the_limit_of_a_type_holds_as_one_of_its_queue_does(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, queue="'typed'")
+    assert conditions(connection, run["id"], typed=3)["limit"].told == "of queue typed 3 may run at a time, and 0 do"
+    assert "limit" not in conditions(connection, run["id"])
+
+
+def test_where_the_types_own_limit_binds_no_command_is_told_that_would_change_nothing(connection: PgConnection) -> None:
+    for _ in range(2):
+        run = run_in(connection, Status.QUEUED, queue="'typed'")
+    make_queues(connection, ["typed"])
+    claim_limited(connection, WORKER, ClaimRequest({"noop": 60}, 10, ["typed"], {"typed": 1}))
+    failing = only_failing(connection, run["id"], typed=1)
+    assert failing.told.endswith("that is the max_running of its job type, in the code")
+    assert failing.command is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "heartbeat_at = now() - interval '151 seconds'",
+        "queues = ARRAY['other']",
+        "job_types = ARRAY['other']",
+    ],
+    ids=["silent", "other queue", "other type"],
+)
+def test_a_run_that_no_live_worker_takes(connection: PgConnection, change: str) -> None:
+    run = run_in(connection, Status.QUEUED)
+    assert conditions(connection, run["id"])["worker"].holds
+    fetch_all(connection, f"UPDATE rowcall.workers SET {change}")
+    failing = only_failing(connection, run["id"])
+    assert failing.told.startswith("no live worker takes noop from queue default")
+    assert failing.command == "rowcall worker run --types noop --queues default"
+
+
+def test_a_run_without_attempts_left(connection: PgConnection) -> None:
+    run = run_in(connection, Status.FAILED, attempts="5")
+    failing = only_failing(connection, run["id"])
+    assert failing.told == "5 of 5 attempts are used: no worker takes it any more"
+
+
+def test_all_that_is_in_the_way_is_told_at_once(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, queue="'mail'", run_at="now() + interval '1 hour'")
+    pause_queue(connection, "mail", OPERATOR)
+    fetch_all(connection, "DELETE FROM rowcall.workers")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert [condition.name for condition in explained.conditions if not condition.holds] == ["due", "queue", "worker"]
+    assert len(explained.commands) == 3
+
+
+def test_a_run_whose_row_another_transaction_holds(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        register(connection, Registration("worker-1", "host", 1, "1", None, ["noop"], 10))
+        run = run_in(connection, Status.QUEUED)
+    with database.transaction(fresh_url) as holding, database.transaction(fresh_url) as connection:
+        fetch_all(holding, "UPDATE rowcall.job_runs SET updated_at = now() WHERE id = %(id)s", run)
+        assert only_failing(connection, run["id"]).name == "row"
+
+
+def test_a_run_that_runs_is_told_who_has_it_and_how_to_end_it(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING, started_at="now()")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert f"{WORKER} has it since" in explained.told
+    assert explained.commands == (f"rowcall runs cancel {run['id']}",)
+    fetch_all(connection, "UPDATE rowcall.job_runs SET cancel_requested_at = now()")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert "was asked to stop" in explained.told
+    assert explained.commands == (f"rowcall runs cancel {run['id']} --force",)
+    fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second'")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert "its lease ran out" in explained.told
+    assert explained.commands == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "commands"),
+    [
+        (Status.SUCCEEDED, "it succeeded", ("clone",)),
+        (Status.CANCELLED, "it was cancelled", ("retry", "clone")),
+        (Status.DEAD, "after attempt 2 of 5: SmtpDown: no route", ("retry",)),
+    ],
+)
+def test_a_run_that_has_ended_is_told_how(
+    connection: PgConnection, status: Status, told: str, commands: tuple[str, ...]
+) -> None:
+    run = run_in(connection, status, error_type="'SmtpDown'", last_error="'no route'")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert told in explained.told
+    assert explained.commands == tuple(f"rowcall runs {command} {run['id']}" for command in commands)
+    assert explained.conditions == ()
+
+
+@pytest.mark.parametrize("status", FINAL)
+def test_a_run_that_was_pruned_is_told_how_it_ended_and_that_nothing_brings_it_back(
+    connection: PgConnection, status: Status
+) -> None:
+    run = run_in(connection, status, error_type="'SmtpDown'", pruned_at="'2026-03-29 12:00+00'")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert "; its payload was pruned 2026-03-29 1" in explained.told
+    assert explained.commands == ()
+
+
+@pytest.mark.parametrize("run_id", [0, -1, 2**63, 10**30])
+def test_no_such_run(connection: PgConnection, run_id: int) -> None:
+    with pytest.raises(RunNotFound):
+        explain(connection, run_id, {}, SILENCE)

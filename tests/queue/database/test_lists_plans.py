@@ -1,0 +1,74 @@
+"""The plans of lists, with 100,000 runs: a page walks the index of what is asked for, and so far at the most."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rowcall.base import database
+from rowcall.base.database import fetch_all
+from rowcall.queue import Filter
+from rowcall.queue.views.lists import SCANNED_MOST, count_sql, page_sql, parameters, scan_for
+from rowcall.status import Status
+from tests.support.plans import looked_at, plan
+
+MANY = 100_000
+
+# Newer than all the rest: runs that succeeded, half of them of one definition.  The oldest are few, dead, and of
+# another.  Nobody but the test tells the planner.
+FILL = f"""
+ALTER TABLE rowcall.job_runs SET (autovacuum_enabled = off);
+INSERT INTO rowcall.job_definitions (name, job_type) VALUES ('large', 'noop'), ('small', 'noop');
+INSERT INTO rowcall.job_runs (job_type, status, finished_at, definition_id, created_at)
+SELECT 'noop', 'succeeded', now(),
+    CASE WHEN number % 2 = 0 THEN (SELECT id FROM rowcall.job_definitions WHERE name = 'large') END,
+    now() - number * interval '1 second'
+FROM generate_series(1, {MANY}) AS number;
+INSERT INTO rowcall.job_runs
+    (job_type, status, finished_at, failed_at, error_type, definition_id, created_at, idempotency_key)
+SELECT 'noop', 'dead', now(), now(), 'ValueError', (SELECT id FROM rowcall.job_definitions WHERE name = 'small'),
+    now() - interval '10 days' - number * interval '1 second', 'key-' || number
+FROM generate_series(1, 30) AS number
+"""
+
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+YESTERDAY = datetime.now(UTC) - timedelta(days=1)
+
+# What is asked for, the index that is walked, and how many rows a page of 50 looks at, at the most.
+WALKS: list[tuple[dict[str, Any], str, int]] = [
+    ({}, "job_runs_created", 51),
+    ({"created_before": YESTERDAY}, "job_runs_created", 51),
+    ({"job_type": "noop"}, "job_runs_created", 51),
+    ({"job_type": "none"}, "job_runs_created", 2 * SCANNED_MOST),
+    ({"payload": {"a": 1}, "finished_before": LONG_AGO}, "job_runs_created", 2 * SCANNED_MOST),
+    ({"status": (Status.DEAD, Status.RUNNING)}, "job_runs_created", 2 * SCANNED_MOST),
+    ({"status": (Status.DEAD, Status.FAILED)}, "job_runs_failed", 60),
+    ({"error_type": "KeyError"}, "job_runs_failed", 60),
+    ({"definition": "small"}, "job_runs_definition", 60),
+    ({"definition": "small", "status": (Status.DEAD,)}, "job_runs_definition", 60),
+    ({"definition": "large"}, "job_runs_definition", 51),
+    ({"definition": "large", "status": (Status.DEAD,)}, "job_runs_definition", 2 * SCANNED_MOST),
+    ({"definition": "none"}, "job_runs_definition", 0),
+    ({"key": "key-7"}, "job_runs_idempotency_key", 2),
+]
+
+
+def test_a_page_walks_the_index_of_what_is_asked_for_and_so_far_at_the_most_whatever_the_planner_knows(
+    fresh_url: str,
+) -> None:
+    connection = database.connect(fresh_url)
+    connection.autocommit = True
+    fetch_all(connection, FILL)
+    for statistics in ("SELECT 1", "ANALYZE rowcall.job_runs"):
+        fetch_all(connection, statistics)
+        for wanted, index, most in WALKS:
+            asked = Filter(**wanted)
+            known = {**parameters(asked, 50, None), "milliseconds": 60_000}
+            nodes = plan(connection, page_sql(scan_for(asked)), known)
+            walked = {node["Index Name"] for node in nodes if node.get("Relation Name") == "job_runs"}
+            assert (walked, statistics) == ({index}, statistics), wanted
+            assert looked_at(nodes) <= most, wanted
+            assert all(node["Actual Rows"] <= 51 for node in nodes if "Sort" in node["Node Type"]), wanted
+            assert looked_at(plan(connection, count_sql(scan_for(asked)), known)) <= SCANNED_MOST, wanted
+    connection.close()

@@ -1,0 +1,239 @@
+"""The real queue against a model of it: whatever is done, in any order, by several hands and by two at once.
+
+Each example begins with runs in any state that the table can hold, and goes on with moves: every event of the status
+machine, rightly and wrongly tried.  Every answer must be the model's, and after each move so must be the table, the
+history and the audit log.  Time passes by making rows older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from itertools import product
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from rowcall.base.database import Row
+from rowcall.queue import ClaimResult
+from rowcall.status import BY_EVENT, FINAL, LIVE, Event, Status
+from tests.queue.model import drawn
+from tests.queue.model.anyone import OPERATOR, Asking
+from tests.queue.model.drawn import QUEUES, STARTS, Start, running
+from tests.queue.model.hands import Hands, Made
+from tests.queue.model.operator import Cloning, Steering
+from tests.queue.model.owner import WORKERS, Lease, Telling, Writing, everything_under
+from tests.queue.model.run import HAPPENED
+from tests.queue.model.worker import Claiming, FinishingAndClaiming, Sweeping
+from tests.queue.model.world import Move, World
+
+
+def somebody_works(machine: Queue) -> bool:
+    """There is a running run."""
+    return machine.world.has(running)
+
+
+class Queue(RuleBasedStateMachine):
+    """One example: the queue and its model, side by side."""
+
+    hands: ClassVar[Hands]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.rows: dict[int, Row] = {}
+        self.granted: set[tuple[int, int]] = set()
+        self.retried: set[int] = set()
+
+    @initialize(starts=STARTS)
+    def begin(self, starts: list[Start]) -> None:
+        self.hands.empty()
+        self.world.now = now = self.hands.now()
+        for place, start in enumerate(starts):
+            run = start.run(now, place)
+            self.hands.insert(run)
+            self.world.runs[run.id] = run
+            self.granted.add((run.id, run.lease_no))
+
+    # One after the other
+
+    @rule(move=drawn.askings(), at_the_same_moment=drawn.CLAIMINGS | st.none())
+    def somebody_asks(self, move: Asking, at_the_same_moment: Claiming | None) -> None:
+        self.make(move, *([at_the_same_moment] if at_the_same_moment else []))
+
+    @precondition(lambda machine: machine.world.has(lambda run: run.is_due(machine.world.now)))
+    @rule(move=drawn.CLAIMINGS, paused=drawn.PAUSED)
+    def a_worker_claims(self, move: Claiming, paused: tuple[str, ...]) -> None:
+        for name in QUEUES:
+            self.hands.pause(name, name in paused)
+        self.world.paused = set(paused)
+        self.make(move)
+
+    @precondition(somebody_works)
+    @rule(move=drawn.finishings())
+    def a_worker_finishes_and_claims(self, move: FinishingAndClaiming) -> None:
+        self.make(move)
+
+    @precondition(somebody_works)
+    @rule(moves=drawn.writings())
+    def owners_write(self, moves: list[Writing | Telling]) -> None:
+        self.make(*moves)
+
+    @precondition(somebody_works)
+    @rule(held=drawn.leases())
+    def workers_write_that_have_lost_the_lease(self, held: Lease) -> None:
+        before = self.world.copy()
+        self.make(*(every for lie in held.lies() for every in everything_under(lie)))
+        assert self.world.runs == before.runs
+
+    @rule(moves=drawn.steerings())
+    def admins_steer(self, moves: list[Steering | Cloning]) -> None:
+        self.make(*moves)
+
+    @precondition(somebody_works)
+    @rule(moves=st.lists(drawn.sweepings(), min_size=1, max_size=3))
+    def the_sweep_comes_by(self, moves: list[Sweeping]) -> None:
+        self.make(*moves)
+
+    @rule(run_ids=drawn.run_ids())
+    def time_passes(self, run_ids: set[int]) -> None:
+        """What waits is due, and what is leased runs out: one after the other, and now."""
+        for run in (self.world.runs[run_id] for run_id in sorted(run_ids)):
+            self.world.now = now = self.hands.now()
+            run.run_at = min(run.run_at, now)
+            run.locked_until = run.locked_until and now
+            self.hands.back_date(run)
+
+    # Two at once
+
+    @rule(pair=drawn.two_about_one_run(), commits=st.booleans())
+    def two_want_the_same_run(self, pair: tuple[Move, Move], commits: bool) -> None:
+        self.make_at_once(*pair, commits)
+
+    @rule(pair=drawn.an_admin_behind_another(), commits=st.booleans())
+    def an_admin_steers_a_run_that_is_changing(self, pair: tuple[Move, Move], commits: bool) -> None:
+        self.make_at_once(*pair, commits)
+
+    @precondition(somebody_works)
+    @rule(pair=drawn.a_sweep_behind_a_heartbeat(), commits=st.booleans())
+    def a_lease_is_extended_while_it_is_swept(self, pair: tuple[Writing, Sweeping], commits: bool) -> None:
+        self.time_passes({pair[1].run_id})
+        self.make_at_once(*pair, commits)
+
+    @rule(first=drawn.CLAIMINGS, second=drawn.CLAIMINGS | drawn.finishings(), commits=st.booleans())
+    def two_claim(self, first: Move, second: Move, commits: bool) -> None:
+        self.make_at_once(first, second, commits)
+
+    @rule(first=drawn.askings(), second=drawn.askings(), commits=st.booleans())
+    def two_ask(self, first: Asking, second: Asking, commits: bool) -> None:
+        self.make_at_once(first, second, commits)
+
+    def make(self, *moves: Move) -> None:
+        """Moves on both sides, in one transaction: the same answers, and workers woken or not."""
+        self.compare(moves, self.hands.alone(*moves), self.world)
+        self.tell_lanes_apart()
+
+    def make_at_once(self, first: Move, second: Move, commits: bool) -> None:
+        """Two moves on both sides, the second begun before the first was committed or rolled back."""
+        earlier, later = self.hands.at_once(first, second, commits=commits)
+        before, after = self.world, self.world.copy()
+        self.compare([first], earlier, after, committed=commits)
+        self.world = after if commits else before.copy()
+        self.world.seen = before
+        self.world.locked = first.locks() | {
+            run_id for run_id in before.runs if after.runs[run_id] != before.runs[run_id]
+        }
+        self.compare([second], later, self.world)
+        self.world.seen, self.world.locked = None, set()
+        self.tell_lanes_apart()
+
+    def compare(self, moves: Sequence[Move], made: Made, world: World, *, committed: bool = True) -> None:
+        world.now, world.woken = made.now, False
+        for move, answer in zip(moves, made.answers, strict=True):
+            expected = move.expect(world, made.now, answer)
+            assert answer == expected, f"{move} was answered with {answer}; the model says {expected}"
+            if committed:
+                self.note(move, answer)
+        assert made.woke == (committed and world.woken), f"{moves} should{' not' * made.woke} wake the workers"
+
+    def note(self, move: Move, answer: Any) -> None:
+        """What the invariants need beside the table: no lease is given twice, and who was retried."""
+        if isinstance(move, Claiming | FinishingAndClaiming):
+            met: ClaimResult = answer if isinstance(move, Claiming) else answer[1]
+            for claimed in met.claimed:
+                assert (claimed.run_id, claimed.lease_no) not in self.granted
+                self.granted.add((claimed.run_id, claimed.lease_no))
+        if isinstance(move, Steering) and move.event is Event.RETRY and isinstance(answer, dict):
+            self.retried.add(move.run_id)
+
+    def tell_lanes_apart(self) -> None:
+        """Where one statement made runs of two queues due at the same moment, nobody said which queue goes first."""
+        due: dict[tuple[int, datetime], str] = {}
+        for run in self.world.runs.values():
+            if run.is_due(self.world.now) and run.queue != due.setdefault((run.priority, run.run_at), run.queue):
+                run.run_at = self.hands.now()
+                self.hands.back_date(run)
+
+    @invariant()
+    def the_table_is_as_the_model_says(self) -> None:
+        before, self.rows = self.rows, self.hands.rows()
+        assert self.rows == {run.id: vars(run) for run in self.world.runs.values()}
+        for row in self.rows.values():
+            assert (row["status"] == Status.RUNNING) == (row["locked_by"] is not None)
+            assert (row["status"] in FINAL) == (row["finished_at"] is not None)
+            assert 0 <= row["attempts"] <= row["max_attempts"]
+        for run_id, old in before.items():
+            row = self.rows[run_id]
+            assert row["lease_no"] >= old["lease_no"]
+            assert old["status"] in LIVE or row["status"] == old["status"] or run_id in self.retried
+        self.retried.clear()
+
+    @invariant()
+    def the_history_has_the_attempts_that_did_not_succeed_and_no_other(self) -> None:
+        kept = sorted(self.world.attempts, key=lambda attempt: (attempt["run_id"], attempt["lease_no"]))
+        assert self.hands.attempts() == kept
+
+    @invariant()
+    def every_change_by_an_admin_is_audited_and_nothing_else(self) -> None:
+        assert self.hands.audit() == self.world.audit
+
+
+# Where the examples are the same each time: so many groups, each drawn from a seed of its own.  Hypothesis also draws
+# on constants of the modules that happen to be loaded; what that makes one group leave out, others have.
+GROUPS = 18
+EXAMPLES_OF_A_GROUP = 9
+
+
+# When it fails, the example is made as short as can be before it is printed, and that takes longer than the test.
+@pytest.mark.timeout(600)
+def test_the_queue_does_what_the_model_says(module_url: str) -> None:
+    HAPPENED.clear()
+    with closing(Hands(module_url, OPERATOR, *WORKERS)) as Queue.hands:
+        if settings().derandomize:
+            for number in range(GROUPS):
+                group = settings(max_examples=EXAMPLES_OF_A_GROUP, stateful_step_count=10)
+                run_state_machine_as_test(seed(number)(Queue), settings=group)
+        else:
+            run_state_machine_as_test(Queue, settings=settings())
+    assert not never(), "the examples have become too few, or too unlike life"
+
+
+def never() -> set[tuple[Event, Status, Status]]:
+    """The transitions that have not happened yet."""
+    return {
+        (event, source, target)
+        for event, transition in BY_EVENT.items()
+        for source, target in product(transition.sources or (Status.QUEUED,), transition.targets)
+        if not HAPPENED[event, source, target]
+    }

@@ -1,0 +1,236 @@
+"""The plan of every hot statement, with 100,000 finished and 100,000 live runs: each reaches its rows by an index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.queue.bulk import Action, change_many
+from rowcall.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
+from rowcall.queue.claim import CLAIM, FINISH_AND_CLAIM, ClaimRequest
+from rowcall.queue.claim_limited import CLAIM_LIMITED
+from rowcall.queue.clone import CHANGEABLE, CLONE
+from rowcall.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
+from rowcall.queue.finish import (
+    BY_INDEX,
+    CANCELLED,
+    FAIL,
+    GIVE_UP,
+    RELEASE,
+    SNOOZE,
+    SUCCEED,
+    UNCLAIM,
+    Done,
+    done_parameters,
+)
+from rowcall.queue.lease import EXPIRE, HEARTBEAT, PROGRESS
+from rowcall.queue.operate import RETRY, RUN_NOW
+from rowcall.queue.queues import LIST_QUEUES, make_queues
+from rowcall.queue.views.explain import BEFORE_IT, STANDING
+from rowcall.queue.views.filters import Filter
+from rowcall.queue.views.inspect import ATTEMPTS, GET_RUN
+from rowcall.queue.views.stats import QUEUES
+from rowcall.queue.workers import UNSERVED
+from tests.support.plans import looked_at, plan
+
+MANY = 100_000
+BATCH = 500
+WORKER = "planned"
+
+# The backlog of a large queue beside a small one; what has finished is older than what is live, as in life.
+FILL = f"""
+INSERT INTO rowcall.job_runs (job_type, status, finished_at, attempts, lease_no, idempotency_key, queue)
+SELECT 'noop', 'succeeded', now(), 1, 1, 'old:' || number, 'large' FROM generate_series(1, {MANY}) AS number;
+INSERT INTO rowcall.job_runs (job_type, queue, idempotency_key)
+SELECT 'noop', 'large', 'live:' || number FROM generate_series(1, {MANY}) AS number;
+INSERT INTO rowcall.job_runs (job_type, queue) SELECT 'noop', 'small' FROM generate_series(1, 10);
+INSERT INTO rowcall.job_runs (job_type, queue, status, locked_by, locked_until, attempts, lease_no)
+SELECT 'noop', 'large', 'running', '{WORKER}', now() + interval '1 hour', 1, 1 FROM generate_series(1, {BATCH})
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(module_url: str) -> Iterator[PgConnection]:
+    """A connection to the filled database, in autocommit, as a worker's is."""
+    connection = database.connect(module_url)
+    connection.autocommit = True
+    database.fetch_all(connection, FILL)
+    database.fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def held(filled: PgConnection) -> list[int]:
+    """The runs that the planned worker holds."""
+    rows = database.fetch_all(
+        filled, "SELECT id FROM rowcall.job_runs WHERE locked_by = %(worker)s", {"worker": WORKER}
+    )
+    return [row["id"] for row in rows]
+
+
+def wanted(queues: list[str] | None = None) -> ClaimRequest:
+    return ClaimRequest({"noop": 60.0}, BATCH, queues)
+
+
+def claiming(queues: list[str] | None = None) -> dict[str, Any]:
+    return wanted(queues).parameters(WORKER)
+
+
+def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgConnection) -> None:
+    nodes = plan(filled, BY_INDEX + CLAIM, claiming())
+    assert looked_at(nodes) <= 4 * BATCH
+    assert "job_runs_live" in {node.get("Index Name") for node in nodes}
+
+
+def test_a_worker_of_a_small_queue_does_not_walk_through_a_large_one(filled: PgConnection) -> None:
+    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["small"]))) <= 50
+
+
+def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: PgConnection) -> None:
+    make_queues(filled, ["large"])
+    limited = replace(wanted(), declared={"large": 40}).parameters(WORKER)
+    nodes = plan(filled, BY_INDEX + CLAIM_LIMITED, limited)
+    # Who runs without having been claimed under the limit stands before the first that waits.
+    assert looked_at(nodes) <= BATCH + 200
+    assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "LockRows") == 40
+
+
+def test_looking_at_queues_and_for_what_nobody_serves_counts_a_thousand_of_each_at_most(filled: PgConnection) -> None:
+    for sql, parameters in ((LIST_QUEUES, {"declared": "{}"}), (UNSERVED, {"silence": 0})):
+        assert looked_at(plan(filled, BY_INDEX + sql, parameters)) <= 2 * (1000 + BATCH) + 100
+
+
+def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(filled: PgConnection) -> None:
+    [last] = database.fetch_all(
+        filled,
+        "SELECT id, queue, priority, run_at FROM rowcall.job_runs WHERE idempotency_key = %(key)s",
+        {"key": f"live:{MANY}"},
+    )
+    assert looked_at(plan(filled, BY_INDEX + BEFORE_IT, last)) <= 1000 + BATCH
+    assert looked_at(plan(filled, STANDING, {"run_id": last["id"], "declared": "{}"})) == 1
+
+
+def test_the_figures_of_all_queues_look_at_some_thousand_runs_of_each_lane(filled: PgConnection) -> None:
+    nodes = plan(filled, BY_INDEX + QUEUES, {"known": ["none"], "declared": "{}"})
+    assert looked_at(nodes) <= 2 * (1000 + 2000 + 1000 + BATCH)
+
+
+def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:
+    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["none"]))) <= 50
+
+
+def test_finishing_and_claiming_together_cost_no_more_than_apart(filled: PgConnection, held: list[int]) -> None:
+    done = done_parameters(WORKER, [Done(run_id, 1, None) for run_id in held])
+    assert looked_at(plan(filled, BY_INDEX + FINISH_AND_CLAIM, {**claiming(), **done})) <= 5 * BATCH
+
+
+def test_success_heartbeat_and_hand_back_reach_their_rows_by_id(filled: PgConnection, held: list[int]) -> None:
+    leases = json.dumps({f"{run_id}/1": 60.0 for run_id in held})
+    done = done_parameters(WORKER, [Done(run_id, 1, "{}") for run_id in held])
+    same = {"worker": WORKER, "run_ids": held, "held": leases}
+    for sql, parameters in ((SUCCEED, done), (HEARTBEAT, same), (UNCLAIM, same)):
+        nodes = plan(filled, BY_INDEX + sql, parameters)
+        assert looked_at(nodes) <= 2 * BATCH
+        assert nodes[0]["Actual Rows"] == BATCH
+
+
+def test_changing_many_reaches_them_by_their_ids(filled: PgConnection, held: list[int]) -> None:
+    known = {**Filter(queue="large").parameters(), "run_ids": held, "who": "a test", "request_id": None}
+    nodes = plan(filled, change_many(Action.CANCEL.value[1]), known)
+    assert looked_at(nodes) <= 2 * BATCH
+    assert nodes[0]["Actual Rows"] == BATCH
+
+
+def test_a_claim_that_meets_leases_which_ran_out_looks_at_them_and_no_further(filled: PgConnection) -> None:
+    before = "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE locked_by = %(worker)s"
+    nodes = plan(filled, BY_INDEX + CLAIM, claiming(["large"]), before)
+    assert BATCH <= looked_at(nodes) <= 5 * BATCH
+
+
+ASKED = "UPDATE rowcall.job_runs SET cancel_requested_at = now() WHERE id = %(run_id)s"
+RUN_OUT = "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE id = %(run_id)s"
+WAITS = "UPDATE rowcall.job_runs SET status = 'queued', locked_by = NULL, locked_until = NULL WHERE id = %(run_id)s"
+ENDED = f"{WAITS}; UPDATE rowcall.job_runs SET status = 'dead', finished_at = now() WHERE id = %(run_id)s"
+
+# What can happen to one run, and what makes a running one fit for it.
+TO_ONE_RUN = {
+    "look": (GET_RUN, ""),
+    "progress": (PROGRESS, ""),
+    "fail": (FAIL, ""),
+    "give up": (GIVE_UP, ""),
+    "release": (RELEASE, ""),
+    "snooze": (SNOOZE, ""),
+    "cancelled": (CANCELLED, ASKED),
+    "expire": (EXPIRE, RUN_OUT),
+    "ask to cancel": (ASK_TO_CANCEL, ""),
+    "force cancel": (FORCE_CANCEL, ""),
+    "cancel": (CANCEL, WAITS),
+    "run now": (RUN_NOW, WAITS),
+    "retry": (RETRY, ENDED),
+    "clone": (CLONE, ENDED),
+}
+
+
+@pytest.mark.parametrize(("sql", "before"), TO_ONE_RUN.values(), ids=TO_ONE_RUN)
+def test_what_happens_to_one_run_reaches_it_by_its_id(
+    filled: PgConnection, held: list[int], sql: str, before: str
+) -> None:
+    ending = {"worker": WORKER, "run_id": held[0], "lease_no": 1, "attempt": 1, "delay": 1, "until": "2100-01-01"}
+    why = {
+        "error": "e",
+        "error_type": "E",
+        "stack": "",
+        "permanent": False,
+        "forensics": None,
+        "progress": "{}",
+        "who": "a test",
+    }
+    nodes = plan(filled, sql, {**dict.fromkeys(CHANGEABLE), "key": None, "fingerprint": "", **ending, **why}, before)
+    assert 1 <= looked_at(nodes) <= 5
+    assert "job_runs_pkey" in {node.get("Index Name") for node in nodes}
+
+
+def test_enqueueing_finds_equal_keys_by_their_index(filled: PgConnection) -> None:
+    keys = [None, "live:1", "old:1", *(f"new:{number}" for number in range(BATCH))]
+    options = {"job_type": "noop", "queue": "large", "priority": 0, "run_at": None, "max_attempts": 10}
+    wanted = {"payloads": ["{}"] * len(keys), "keys": keys, "fingerprints": [""] * len(keys), "created_by": None}
+    [insert] = [node for node in plan(filled, ENQUEUE_MANY, {**options, **wanted}) if node.get("Operation") == "Insert"]
+    assert insert["Conflict Arbiter Indexes"] == ["job_runs_idempotency_key"]
+    assert (insert["Tuples Inserted"], insert["Conflicting Tuples"]) == (BATCH + 1, 2)
+
+
+def test_a_key_finds_its_run_by_its_index(filled: PgConnection) -> None:
+    nodes = plan(filled, FIND_BY_KEY, {"keys": ["live:77", "old:77"]})
+    assert looked_at(nodes) <= 60
+    assert "job_runs_idempotency_key" in {node.get("Index Name") for node in nodes}
+
+
+def test_attempts_are_found_by_their_key(filled: PgConnection) -> None:
+    nodes = plan(filled, BY_INDEX + ATTEMPTS, {"run_id": 1, "after": 0, "limit": 50})
+    assert "job_attempts_pkey" in {node.get("Index Name") for node in nodes}
+
+
+# Of this session, since its beginning.
+UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'job_runs'"
+
+
+@pytest.mark.parametrize("sql", [CLAIM, HEARTBEAT], ids=["claim", "heartbeat"])
+def test_claim_and_heartbeat_are_heap_only_updates(filled: PgConnection, held: list[int], sql: str) -> None:
+    database.fetch_all(filled, "VACUUM rowcall.job_runs")  # the plans above were carried out and rolled back
+    leases = json.dumps({f"{run_id}/1": 7200.0 for run_id in held})
+    with filled.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(UPDATES)
+        [(all_before, hot_before)] = cursor.fetchall()
+        cursor.execute(BY_INDEX + sql, {**claiming(["small"]), "run_ids": held[:10], "held": leases})
+        cursor.execute(UPDATES)
+        [(all_after, hot_after)] = cursor.fetchall()
+        cursor.execute("ROLLBACK")
+    assert (all_after - all_before, hot_after - hot_before) == (10, 10)

@@ -1,0 +1,177 @@
+"""The connections: two to each who acts, to a real PostgreSQL, and one to look on and to make rows older."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from psycopg2.extras import Json
+
+from rowcall.base import database
+from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
+from rowcall.queue.wake import CHANNEL
+from tests.queue.model.run import COLUMNS, Run
+from tests.queue.model.world import Move
+from tests.support.processes import LIMIT_SECONDS
+
+# A statement is blocked as soon as it waits for another's lock; until it is, or is done, it is looked at this often.
+BLOCKED = "SELECT cardinality(pg_blocking_pids(%(pid)s)) > 0"
+LOOK_SECONDS = 0.001
+
+# audit_log only ever grows, so its rows are told apart by when they came.
+EMPTY = """
+DELETE FROM rowcall.job_runs;
+DELETE FROM rowcall.queues;
+SELECT setval(pg_get_serial_sequence('job_runs', 'id'), 1, false);
+SELECT coalesce(max(id), 0) FROM rowcall.audit_log
+"""
+
+INSERT = f"""
+INSERT INTO rowcall.job_runs ({", ".join(COLUMNS[1:])}) VALUES ({", ".join(f"%({name})s" for name in COLUMNS[1:])})
+RETURNING id
+"""
+
+BACK_DATE = "UPDATE rowcall.job_runs SET run_at = %(run_at)s, locked_until = %(locked_until)s WHERE id = %(id)s"
+
+PAUSE = """
+INSERT INTO rowcall.queues (name, paused_at) VALUES (%(name)s, CASE WHEN %(paused)s THEN now() END)
+ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at
+"""
+
+ATTEMPTS = """
+SELECT run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error_type, error, stack, permanent
+FROM rowcall.job_attempts ORDER BY run_id, lease_no
+"""
+
+AUDIT = """
+SELECT who, action, subject, subject_id, before, after, request_id FROM rowcall.audit_log
+WHERE id > %(mark)s ORDER BY id
+"""
+
+
+# When the transaction began, and what was answered in it.
+Begun: TypeAlias = tuple[datetime, list[Any]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Moves that were made: in a transaction that began `now`, with these answers; `woke` if it told the workers."""
+
+    now: datetime
+    answers: Sequence[Any]
+    woke: bool
+
+
+class Hands:
+    """The connections, and what goes through them."""
+
+    def __init__(self, url: str, *actors: str) -> None:
+        self._watching = _connect(url)
+        self._watching.autocommit = True
+        self._acting = {actor: (_connect(url), _connect(url)) for actor in actors}
+        self._mark = 0
+
+    def close(self) -> None:
+        """Hang up."""
+        for connection in (self._watching, *(connection for pair in self._acting.values() for connection in pair)):
+            connection.close()
+
+    # What the actors do.
+
+    def alone(self, *moves: Move) -> Made:
+        """Make moves, one after the other, and commit them together."""
+        connection = self._acting[moves[0].actor][0]
+        try:
+            return _ended(connection, *_begun(connection, *moves), commits=True)
+        finally:
+            connection.rollback()
+
+    def at_once(self, first: Move, second: Move, *, commits: bool) -> tuple[Made, Made]:
+        """Make the second move while the first is made and not yet committed, or else rolled back."""
+        one, other = self._acting[first.actor][0], self._acting[second.actor][1]
+        try:
+            earlier = _begun(one, first)
+            with ThreadPoolExecutor(max_workers=1) as elsewhere:
+                later = elsewhere.submit(_begun, other, second)
+                try:
+                    self._wait(later, other)
+                    return _ended(one, *earlier, commits=commits), _ended(other, *later.result(), commits=True)
+                finally:
+                    one.rollback()
+        finally:
+            one.rollback()
+            other.rollback()
+
+    def _wait(self, later: Future[Begun], connection: PgConnection) -> None:
+        """Until the move is made, or waits for a lock."""
+        pid = {"pid": connection.info.backend_pid}
+        until = time.monotonic() + LIMIT_SECONDS
+        while not later.done() and not fetch_value(self._watching, BLOCKED, pid):
+            assert time.monotonic() < until, "a move is neither made nor blocked"
+            wait([later], timeout=LOOK_SECONDS)
+
+    # What is only looked at, or made older.
+
+    def empty(self) -> None:
+        """Forget all runs; the ids begin again."""
+        self._mark = fetch_value(self._watching, EMPTY)
+
+    def now(self) -> datetime:
+        """The database's clock."""
+        moment: datetime = fetch_value(self._watching, "SELECT now()")
+        return moment
+
+    def insert(self, run: Run) -> None:
+        """Write a run as it stands; its id is what the database says."""
+        values = {name: Json(value) if isinstance(value, Mapping) else value for name, value in vars(run).items()}
+        run.id = fetch_value(self._watching, INSERT, values)
+
+    def back_date(self, run: Run) -> None:
+        """Write when it is due and until when it is leased."""
+        fetch_all(self._watching, BACK_DATE, vars(run))
+
+    def pause(self, name: str, paused: bool) -> None:
+        """Pause a queue, or let it go on."""
+        fetch_all(self._watching, PAUSE, {"name": name, "paused": paused})
+
+    def rows(self) -> dict[int, Row]:
+        """The runs as they stand in the table."""
+        return {
+            row["id"]: row for row in fetch_all(self._watching, f"SELECT {', '.join(COLUMNS)} FROM rowcall.job_runs")
+        }
+
+    def attempts(self) -> list[Row]:
+        """The history."""
+        return fetch_all(self._watching, ATTEMPTS)
+
+    def audit(self) -> list[Row]:
+        """What was audited since the table was emptied."""
+        return fetch_all(self._watching, AUDIT, {"mark": self._mark})
+
+
+def _connect(url: str) -> PgConnection:
+    connection = database.connect(url)
+    fetch_all(connection, f"SET TIME ZONE 'UTC'; LISTEN {CHANNEL}")
+    connection.commit()
+    return connection
+
+
+def _begun(connection: PgConnection, *moves: Move) -> Begun:
+    """Make moves in a new transaction."""
+    return fetch_value(connection, "SELECT now()"), [move.perform(connection) for move in moves]
+
+
+def _ended(connection: PgConnection, now: datetime, answers: Sequence[Any], *, commits: bool) -> Made:
+    """End the transaction; a session hears its own notifications with the answer to its commit."""
+    if commits:
+        connection.commit()
+    else:
+        connection.rollback()
+    connection.poll()
+    woke = any(heard.pid == connection.info.backend_pid for heard in connection.notifies)
+    connection.notifies.clear()
+    return Made(now, answers, woke)

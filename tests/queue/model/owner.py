@@ -1,0 +1,227 @@
+"""The owner of a lease writes, and nobody else can: a worker that believes to hold a run is told when it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rowcall import queue
+from rowcall.base.database import PgConnection
+from rowcall.queue import Done, Ending, Failure, LeaseRenewal
+from rowcall.status import Event, Status
+from tests.queue.model.run import Run
+from tests.queue.model.world import World
+
+WORKERS = ("worker-1", "worker-2")
+
+FAILURE = Failure("it broke", "ValueError", stack="Traceback: it broke")
+HOPELESS = Failure("it cannot work", "Permanent", permanent=True)
+RELEASED = Failure("stopping", "Released")
+SNOOZED = Failure("not yet", "Snooze")
+STOPPED = Failure("cancelled on request", "Cancelled")
+MUCH_LATER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What a worker believes to hold, rightly or not."""
+
+    worker: str
+    run_id: int
+    lease_no: int
+    attempt: int
+
+    def lies(self) -> list[Lease]:
+        """What a worker may believe that has no right to the run: each differs in one thing from what is true."""
+        return [
+            replace(self, lease_no=self.lease_no - 1),
+            replace(self, lease_no=self.lease_no + 1),
+            replace(self, worker=WORKERS[self.worker == WORKERS[0]]),
+        ]
+
+
+def owned(world: World, event: Event, lease: Lease, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:
+    """The fence: this very lease, of this very worker, on this very run, while it runs."""
+
+    def is_the_owners(run: Run) -> bool:
+        return run.lease_no == lease.lease_no and run.locked_by == lease.worker and guard(run)
+
+    return world.admits(event, lease.run_id, is_the_owners)
+
+
+def heartbeat(world: World, lease: Lease, seconds: float, now: datetime) -> bool | None:
+    """Extend the lease, never shorten it; tells whether the run was asked to stop, or None when it is lost."""
+    run = owned(world, Event.HEARTBEAT, lease)
+    if run is None:
+        return None
+    assert run.locked_until
+    until = max(run.locked_until, now + timedelta(seconds=seconds))
+    run.becomes(Event.HEARTBEAT, Status.RUNNING, now, locked_until=until)
+    return run.was_asked_to_stop
+
+
+def succeed(world: World, lease: Lease, result: Any, now: datetime) -> bool:
+    """Final, with its result.  Nothing goes into the history."""
+    run = owned(world, Event.SUCCEED, lease)
+    if run:
+        run.becomes(Event.SUCCEED, Status.SUCCEEDED, now, result=result)
+    return run is not None
+
+
+def fail(world: World, lease: Lease, delay: float, now: datetime) -> Status | None:
+    """Only while another attempt is left, and that is made after the delay."""
+    run = owned(world, Event.FAIL, lease, lambda run: run.has_attempts_left)
+    if run is None:
+        return None
+    return ends(world, Event.FAIL, run, FAILURE, now, Status.FAILED, run_at=now + timedelta(seconds=delay))
+
+
+def give_up(world: World, lease: Lease, now: datetime) -> Status | None:
+    """Final, however many attempts are left."""
+    run = owned(world, Event.GIVE_UP, lease)
+    return ends(world, Event.GIVE_UP, run, HOPELESS, now, Status.DEAD) if run else None
+
+
+def release(world: World, lease: Lease, now: datetime) -> Status | None:
+    """Given back, with the attempt counted; dead when that was the last one."""
+    run = owned(world, Event.RELEASE, lease)
+    if run is None:
+        return None
+    return ends(world, Event.RELEASE, run, RELEASED, now, Status.QUEUED if run.has_attempts_left else Status.DEAD)
+
+
+def ends(
+    world: World, event: Event, run: Run, failure: Failure, now: datetime, status: Status, **changes: Any
+) -> Status:
+    """The attempt failed: it goes into the history, and its error is shown."""
+    world.remember(event, run, failure, now)
+    run.shows(failure, now)
+    run.becomes(event, status, now, **changes)
+    return status
+
+
+def unclaim(world: World, lease: Lease, now: datetime) -> bool:
+    """As if it had not been claimed, but for the lease's number.  Nothing goes into the history."""
+    run = owned(world, Event.UNCLAIM, lease)
+    if run:
+        run.becomes(Event.UNCLAIM, Status.QUEUED, now, attempts=run.attempts - 1)
+    return run is not None
+
+
+def snooze(world: World, lease: Lease, now: datetime) -> Status | None:
+    """Waits until the handler asked to be called again; the attempt is given back, and no error is shown."""
+    run = owned(world, Event.SNOOZE, lease)
+    if run is None:
+        return None
+    world.remember(Event.SNOOZE, run, SNOOZED, now)
+    run.becomes(Event.SNOOZE, Status.QUEUED, now, run_at=MUCH_LATER, attempts=run.attempts - 1)
+    return run.status
+
+
+def cancelled(world: World, lease: Lease, now: datetime) -> Status | None:
+    """Only if that was asked for; no error is shown."""
+    run = owned(world, Event.CANCELLED, lease, lambda run: run.was_asked_to_stop)
+    if run is None:
+        return None
+    world.remember(Event.CANCELLED, run, STOPPED, now)
+    run.becomes(Event.CANCELLED, Status.CANCELLED, now)
+    return run.status
+
+
+@dataclass(frozen=True)
+class Writing:
+    """One of the owner's events, under one lease or, where the queue takes many at once, under several."""
+
+    event: Event
+    leases: tuple[Lease, ...]
+    seconds: int = 0
+
+    @property
+    def actor(self) -> str:
+        """Who believes to be the owner."""
+        return self.leases[0].worker
+
+    def perform(self, connection: PgConnection) -> object:
+        """What the queue answers."""
+        if self.event in MANY_AT_ONCE:
+            return MANY_AT_ONCE[self.event](connection, self.actor, self)
+        [lease] = self.leases
+        ending = Ending(lease.worker, lease.run_id, lease.lease_no, lease.attempt)
+        return ONE_BY_ONE[self.event](connection, ending, self.seconds)
+
+    def expect(self, world: World, now: datetime, _answer: object) -> object:
+        """What the model answers."""
+        if self.event is Event.HEARTBEAT:
+            beats = {(held.run_id, held.lease_no): heartbeat(world, held, self.seconds, now) for held in self.leases}
+            return {lease: asked for lease, asked in beats.items() if asked is not None}
+        if self.event in MANY_AT_ONCE:
+            return {lease.run_id for lease in self.leases if EXPECTED[self.event](world, lease, self.seconds, now)}
+        return EXPECTED[self.event](world, self.leases[0], self.seconds, now)
+
+    def locks(self) -> set[int]:
+        """None but those it changes."""
+        return set()
+
+
+MANY_AT_ONCE: dict[Event, Callable[[PgConnection, str, Writing], object]] = {
+    Event.HEARTBEAT: lambda connection, worker, move: queue.heartbeat(
+        connection, worker, [LeaseRenewal(lease.run_id, lease.lease_no, move.seconds) for lease in move.leases]
+    ),
+    Event.SUCCEED: lambda connection, worker, move: queue.succeed(
+        connection, worker, [Done(lease.run_id, lease.lease_no, '{"done": true}') for lease in move.leases]
+    ),
+    Event.UNCLAIM: lambda connection, worker, move: queue.unclaim(
+        connection, worker, [(lease.run_id, lease.lease_no) for lease in move.leases]
+    ),
+}
+
+ONE_BY_ONE: dict[Event, Callable[[PgConnection, Ending, int], object]] = {
+    Event.FAIL: lambda connection, ending, seconds: queue.fail(connection, ending, FAILURE, seconds),
+    Event.GIVE_UP: lambda connection, ending, _: queue.give_up(connection, ending, HOPELESS),
+    Event.RELEASE: lambda connection, ending, _: queue.release(connection, ending, RELEASED.error),
+    Event.SNOOZE: lambda connection, ending, _: queue.snooze(connection, ending, MUCH_LATER, SNOOZED.error),
+    Event.CANCELLED: lambda connection, ending, _: queue.cancelled(connection, ending),
+}
+
+EXPECTED: dict[Event, Callable[[World, Lease, int, datetime], object]] = {
+    Event.SUCCEED: lambda world, lease, _, now: succeed(world, lease, {"done": True}, now),
+    Event.UNCLAIM: lambda world, lease, _, now: unclaim(world, lease, now),
+    Event.FAIL: fail,
+    Event.GIVE_UP: lambda world, lease, _, now: give_up(world, lease, now),
+    Event.RELEASE: lambda world, lease, _, now: release(world, lease, now),
+    Event.SNOOZE: lambda world, lease, _, now: snooze(world, lease, now),
+    Event.CANCELLED: lambda world, lease, _, now: cancelled(world, lease, now),
+}
+
+
+@dataclass(frozen=True)
+class Telling:
+    """How far the work is: no event, but fenced as a heartbeat is."""
+
+    lease: Lease
+
+    @property
+    def actor(self) -> str:
+        """Who believes to be the owner."""
+        return self.lease.worker
+
+    def perform(self, connection: PgConnection) -> None:
+        """Nothing is answered."""
+        queue.note_progress(connection, self.actor, (self.lease.run_id, self.lease.lease_no), '{"share": 0.5}')
+
+    def expect(self, world: World, now: datetime, _answer: object) -> None:
+        """It is shown, if the lease is still the worker's."""
+        run = owned(world, Event.HEARTBEAT, self.lease)
+        if run:
+            run.becomes(Event.HEARTBEAT, Status.RUNNING, now, progress={"share": 0.5})
+
+    def locks(self) -> set[int]:
+        """None but the one it changes."""
+        return set()
+
+
+def everything_under(lease: Lease) -> list[Writing | Telling]:
+    """Whatever a worker can write that believes to have this lease."""
+    return [*(Writing(event, (lease,)) for event in (Event.HEARTBEAT, *EXPECTED)), Telling(lease)]

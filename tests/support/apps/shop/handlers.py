@@ -1,0 +1,160 @@
+"""What the shop's runs do."""
+
+import os
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rowcall.base.errors import Permanent, Retry, Snooze
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+from . import isolated as isolated
+from .business import book_order, lose_lease, ship_order
+
+FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@handles("shop_pack")
+@handles("shop_isolated_pack")
+def pack(run: Run) -> object:
+    """End as the payload says."""
+    ends = {
+        "well": _well,
+        "badly": _badly,
+        "badly at first": _badly_at_first,
+        "for good": _for_good,
+        "later": _later,
+        "not yet": _not_yet,
+        "exit": _exit,
+        "unstorable": _unstorable,
+        "never": _never,
+        "with the worker": _with_the_worker,
+        "with the worker, once returned": _with_the_worker_once_returned,
+    }
+    return ends[run.payload["ends"]](run)
+
+
+def _well(run: Run) -> object:
+    return {"packed": run.payload["order_id"], "attempt": run.attempt}
+
+
+def _badly(run: Run) -> object:
+    raise ValueError(f"order {run.payload['order_id']}: postgresql://me:hush@db/shop did not answer")
+
+
+def _badly_at_first(run: Run) -> object:
+    return _badly(run) if run.lease_no == 1 else _well(run)
+
+
+def _for_good(run: Run) -> object:
+    raise Permanent("no such order")
+
+
+def _later(run: Run) -> object:
+    raise Retry("the shelf is empty", after=3600)
+
+
+def _not_yet(run: Run) -> object:
+    raise Snooze(FAR_FUTURE)
+
+
+def _exit(run: Run) -> object:
+    sys.exit(3)
+
+
+def _unstorable(run: Run) -> object:
+    return {"a": "\0"}
+
+
+def _never(run: Run) -> object:
+    run.progress(0, "begun")
+    time.sleep(3600)  # what a test means to interrupt
+    return None
+
+
+def _with_the_worker(run: Run) -> object:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+def _with_the_worker_once_returned(run: Run) -> object:
+    return LastWords(said="nothing") if run.attempt == 1 else _well(run)
+
+
+class LastWords(dict[str, str]):
+    """A result that kills the worker when it is made ready to be stored: its handler has returned by then."""
+
+    def items(self) -> Any:
+        """The end."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handles("shop_clock")
+def clock(run: Run) -> object:
+    """Tell when the handler was called."""
+    return {"at": time.time()}
+
+
+@handles("shop_slow")
+def slow(run: Run) -> object:
+    """The first attempt works in small steps for as long as it still counts; the second is done at once."""
+    if run.attempt > 1:
+        return {"attempt": run.attempt}
+    for step in range(12_000):
+        run.progress(step / 12_000, f"step {step}")
+        run.check()
+        time.sleep(0.05)  # the work
+    return None
+
+
+@handles("shop_limited")
+def limited(run: Run) -> object:
+    """Take longer than the type allows, and never look up."""
+    time.sleep(3600)  # what the time limit ends
+    return None
+
+
+@handles("shop_book")
+def book(run: Run) -> object:
+    """Write to the shop's own table, and end with it."""
+    with run.transaction(result={"booked": run.payload["order_id"]}) as connection:
+        book_order(connection, run.payload["order_id"])
+        if run.payload["ends"] == "badly":
+            raise ValueError("after the write")
+        if run.payload["ends"] == "late":
+            lose_lease(connection, run.id)
+    return {"not": "this"}
+
+
+@handles("shop_narrow")
+def narrow(run: Run) -> None:
+    """Take a moment, so that too many at a time would be seen."""
+    time.sleep(0.02)  # the work
+
+
+@handles("shop_wait")
+def wait(run: Run) -> object:
+    """Knock, wait at the door of this lease, looking at nothing else, and then end as the payload says."""
+    Path(run.payload["doors"], f"{run.lease_no} knocked").touch()
+    while not Path(run.payload["doors"], f"{run.lease_no} open").exists():
+        time.sleep(0.01)  # between two looks at the door
+    return pack(run)
+
+
+@handles("shop_ship")
+def ship(run: Run) -> object:
+    """Write to the shop's own table, and end with it; or die on the way."""
+    _die(run, "in the handler")
+    with run.transaction(result={"shipped": run.payload["order_id"]}) as connection:
+        ship_order(connection, run.payload["order_id"])
+        _die(run, "in its transaction")
+    return None
+
+
+def _die(run: Run, moment: str) -> None:
+    if run.attempt == 1 and run.payload.get("dies") == moment:
+        os.kill(os.getpid(), signal.SIGKILL)

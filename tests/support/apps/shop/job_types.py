@@ -1,0 +1,74 @@
+"""What kinds of run the shop has."""
+
+from marshmallow import Schema, fields
+
+from rowcall.job_types import Definition, JobType, fixed
+
+
+class Order(Schema):
+    """Which order, and what shall happen to its run."""
+
+    order_id = fields.Integer(required=True)
+    ends = fields.String(load_default="well")
+
+
+class Errand(Order):
+    """An order whose handlers knock and wait, each lease at a door of its own: files in this folder."""
+
+    doors = fields.String(required=True)
+
+
+class Shipment(Order):
+    """An order, and at which moment of its first attempt the worker dies."""
+
+    dies = fields.String(load_default="")
+
+
+PACK = JobType(
+    "shop_pack",
+    schema=Order,
+    key=lambda payload: f"pack:{payload['order_id']}",
+    queue="packing",
+    max_attempts=2,
+    lease=30,
+    backoff=fixed(0, jitter=False),
+)
+
+CLOCK = JobType("shop_clock", schema=Order)
+
+SLOW = JobType("shop_slow", schema=Order, queue="packing", max_attempts=3, backoff=fixed(0, jitter=False))
+
+LIMITED = JobType("shop_limited", schema=Order, time_limit=0.5, backoff=fixed(3600, jitter=False))
+
+BOOK = JobType("shop_book", schema=Order, backoff=fixed(3600, jitter=False))
+
+NARROW = JobType("shop_narrow", schema=Order, queue="narrow", max_running=2, backoff=fixed(0, jitter=False))
+
+ISOLATED_PACK = JobType("shop_isolated_pack", schema=Order, isolated=True, backoff=fixed(0, jitter=False))
+
+ISOLATED = JobType("shop_isolated", schema=Order, isolated=True, backoff=fixed(0, jitter=False))
+
+ISOLATED_BOOK = JobType("shop_isolated_book", schema=Order, isolated=True, backoff=fixed(3600, jitter=False))
+
+ISOLATED_LIMITED = JobType(
+    "shop_isolated_limited", schema=Order, isolated=True, time_limit=0.5, backoff=fixed(3600, jitter=False)
+)
+
+ISOLATED_SHORT = JobType("shop_isolated_short", schema=Order, isolated=True, lease=2, backoff=fixed(0, jitter=False))
+
+ISOLATED_CAPPED = JobType(
+    "shop_isolated_capped", schema=Order, isolated=True, memory_cap=256, backoff=fixed(3600, jitter=False)
+)
+
+WAIT = JobType("shop_wait", schema=Errand, max_attempts=3, backoff=fixed(0, jitter=False))
+
+SHIP = JobType(
+    "shop_ship",
+    schema=Shipment,
+    key=lambda payload: f"ship:{payload['order_id']}",
+    max_attempts=100,
+    backoff=fixed(0, jitter=False),
+)
+
+# What should exist without anybody asking for it: `rowcall migrate` makes it so.
+STOCKTAKE = Definition("stocktake", PACK, "@yearly", payload={"order_id": 1})

@@ -1,0 +1,88 @@
+"""A gate inside the database: a worker's write that a test wants to catch waits there, in the server, until it may go.
+
+What a worker does between two instructions cannot be seen from outside.  But while its statement waits at the gate, it
+is known exactly what has been done and what has not, and there the worker can be killed or frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from tests.support.processes import wait_until
+
+# Advisory locks are a database's own, and nothing else takes this one in a test's database.
+LOCK = 4711
+
+BUILD = f"""
+DROP FUNCTION IF EXISTS wait_at_gate() CASCADE;
+CREATE SEQUENCE IF NOT EXISTS writes MINVALUE -1000;
+SELECT setval('writes', %(before)s);
+CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_LEVEL = 'ROW' OR nextval('writes') = 0 THEN
+        PERFORM pg_advisory_xact_lock_shared({LOCK});
+    END IF;
+    RETURN NEW;
+END $$;
+"""
+
+WAITING = f"""
+SELECT pid FROM pg_locks
+WHERE locktype = 'advisory' AND objid = {LOCK} AND NOT granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+class Gate:
+    """The gate of one database: open until it is told which write to hold."""
+
+    def __init__(self, connection: PgConnection) -> None:
+        self._connection = connection
+
+    def hold_change(self, when: str, table: str = "job_runs") -> None:
+        """Hold this change of a run, or of another table's row (SQL on NEW and OLD), before it is committed."""
+        self._close(f"TRIGGER gate BEFORE UPDATE ON {table} FOR EACH ROW WHEN ({when})")
+
+    def hold_commit(self, table: str) -> None:
+        """Hold the commit of whoever has inserted into this table."""
+        self._close(f"CONSTRAINT TRIGGER gate AFTER INSERT ON {table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW")
+
+    def hold_write(self, number: int) -> None:
+        """Hold the write to job_runs that has this number, counted from now on."""
+        self._close("TRIGGER gate AFTER UPDATE ON job_runs FOR EACH STATEMENT", before=-number)
+
+    def wait(self) -> None:
+        """Return as soon as a statement stands at the gate."""
+        wait_until(lambda: self._sql(WAITING), "a statement waits at the gate")
+
+    def open(self) -> None:
+        """Let everything through, now and until the next is to be held."""
+        self._sql("SELECT pg_advisory_unlock_all()")
+
+    def turn_away(self) -> None:
+        """Undo what stands at the gate: the server ends the connection, as when it notices that its client is dead."""
+        self._sql(f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) AS waiting")
+        wait_until(lambda: not self._sql(WAITING), "nothing waits at the gate")
+        self.open()
+
+    def _close(self, trigger: str, before: int = 0) -> None:
+        """Close the gate, and put it where this trigger stands instead of where it stood."""
+        self._sql(f"SELECT pg_advisory_lock({LOCK})")
+        self._sql(f"{BUILD} CREATE {trigger} EXECUTE FUNCTION wait_at_gate()", before=before)
+
+    def _sql(self, statement: str, **parameters: object) -> list[database.Row]:
+        return database.fetch_all(self._connection, statement, parameters)
+
+
+@contextmanager
+def gate(url: str) -> Iterator[Gate]:
+    """A gate in this database; it opens when the block is left."""
+    connection = database.connect(url)
+    connection.autocommit = True
+    try:
+        yield Gate(connection)
+    finally:
+        connection.close()

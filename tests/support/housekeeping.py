@@ -1,0 +1,60 @@
+"""What housekeeping tests share: runs that ended long ago, and walks in the test's own transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rowcall.base.database import Connection, PgConnection, Row, fetch_all
+from rowcall.job_types import load_catalogue
+from rowcall.queue.retention.walk import PruneOptions, expire_keys, prune_runs
+from rowcall.status import Status
+from tests.support.making import run_in
+
+TYPES = load_catalogue(None)
+
+
+def ended(connection: Connection, status: Status, ago: str, **columns: str) -> Row:
+    """A run that was asked for and ended in this status that long ago."""
+    moment = f"now() - interval '{ago}'"
+    return run_in(connection, status, **dict.fromkeys(("created_at", "finished_at", "updated_at"), moment), **columns)
+
+
+class Rehearsal:
+    """Steps that are all of one transaction, which the test rolls back."""
+
+    def __init__(self, connection: PgConnection) -> None:
+        self._connection = connection
+        self.open = False
+        self.saved: list[Any] = []
+
+    @contextmanager
+    def step(self) -> Iterator[PgConnection]:
+        """A part of the transaction."""
+        self.open = True
+        yield self._connection
+        self.open = False
+
+    def save(self, connection: PgConnection, what: Any) -> None:
+        """As a run would have it back."""
+        assert connection is self._connection
+        self.saved.append(json.loads(json.dumps(what)))
+
+
+def prune(connection: PgConnection, **policy: Any) -> dict[str, int]:
+    """What prune_runs counts, with this policy."""
+    *_, last = prune_runs(TYPES["prune_runs"].checked(policy), PruneOptions(Rehearsal(connection)))
+    return dict(last.counts)
+
+
+def expire(connection: PgConnection, **policy: Any) -> int:
+    """How many rows expire_keys deletes, with this policy."""
+    *_, last = expire_keys(TYPES["expire_keys"].checked(policy), PruneOptions(Rehearsal(connection)))
+    return last.counts["deleted"]
+
+
+def left(connection: Connection) -> list[int]:
+    """The ids of all runs."""
+    return [row["id"] for row in fetch_all(connection, "SELECT id FROM rowcall.job_runs ORDER BY id")]

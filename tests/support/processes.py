@@ -1,0 +1,86 @@
+"""Real processes: started, waited for, and looked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from rowcall.base.child_processes import own_command
+
+ROOT = Path(__file__).parents[2]
+APPS = ROOT / "tests" / "support" / "apps"
+
+# Generous: what takes longer than this on a busy machine is hanging.
+LIMIT_SECONDS = 60.0
+# Between two looks; how long something takes is never asserted.
+POLL_SECONDS = 0.02
+
+
+def rowcall(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `rowcall` to its end."""
+    return subprocess.run(
+        own_command(*arguments), env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
+
+
+def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    """Start `rowcall` and go on; its output can be read."""
+    return subprocess.Popen(
+        own_command(*arguments), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+@contextmanager
+def running(environment: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The same for a block; a process that has not ended with it is killed."""
+    with start(environment, *arguments) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_until(process: subprocess.Popen[str], event: str) -> None:
+    """Read what a process says until it logs this event; fail when it ends without."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f'"{event}"' in line:
+            return
+    raise AssertionError(f"the process ended and never said {event!r}")
+
+
+def freeze(process: subprocess.Popen[str]) -> None:
+    """Stop it where it is.  The signal only asks for that, and on a busy machine other threads go on for a while."""
+    process.send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{process.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "the process stands still")
+
+
+def wait_until(holds: Callable[[], object], what: str) -> None:
+    """Return as soon as something holds; fail with its name when it never does."""
+    until = time.monotonic() + LIMIT_SECONDS
+    while not holds():
+        assert time.monotonic() < until, f"waited {LIMIT_SECONDS:g} seconds for this: {what}"
+        time.sleep(POLL_SECONDS)
+
+
+def living_with(marker: str) -> dict[int, str]:
+    """The living processes that name this text in command line, environment or working folder: pid -> command line."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            words += os.fsencode((entry / "cwd").readlink())
+            zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except OSError:
+            continue
+        if marker.encode() in words and not zombie:
+            found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found

@@ -1,0 +1,111 @@
+"""`rowcall worker run|once`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from rowcall.base import logs, settings
+from rowcall.base.settings import Settings
+from rowcall.local_postgres import database_url
+from rowcall_worker.install.command import ENVIRONMENT_FILE, waking
+from rowcall_worker.install.units import PRINTED
+from rowcall_worker.runtime.supervisor import supervise_processes
+from rowcall_worker.runtime.worker import Report, Task, Worker
+
+Command = Callable[..., Any]
+
+
+def _options(command: Command) -> Command:
+    """What both ways to work can be told."""
+    for option in (
+        click.option("--grace", type=click.FloatRange(0), help="Seconds for running handlers when told to stop."),
+        click.option("--types", help="Serve only these job types: names with commas between.  [default: all]"),
+        click.option("--queues", help="Serve only these queues: names with commas between.  [default: all]"),
+        click.option(
+            "--concurrency", type=click.IntRange(1, 1000), help="Runs at a time.  [default: ROWCALL_CONCURRENCY]"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _waking_options(command: Command) -> Command:
+    """What prints instead of working."""
+    for option in (
+        click.option("--image", help="The image of the CronJob.  [default: rowcall:VERSION]"),
+        click.option(
+            "--environment-file", metavar="PATH", help=f"Where secrets will stand.  [default: {ENVIRONMENT_FILE}]"
+        ),
+        click.option("--print-k8s", "k8s", is_flag=True, help="Print a Kubernetes CronJob."),
+        click.option("--print-systemd", "systemd", is_flag=True, help="Print a systemd service and its timer."),
+        click.option("--print-crontab", "crontab", is_flag=True, help="Print a line for `crontab -e`."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group("worker")
+def worker_command() -> None:
+    """Do what is due.  Any number of workers, of either kind, may work at once."""
+
+
+@worker_command.command("run")
+@_options
+@click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Worker processes.")
+def run_command(processes: int, **told: Any) -> None:
+    """Stay and work.  SIGTERM or Ctrl-C lets running handlers finish; a second one ends at once."""
+    if processes > 1:
+        supervise_processes(processes)
+    else:
+        _work(once=False, **told)
+
+
+@worker_command.command("once")
+@_options
+@click.option("--limit", type=click.IntRange(1), help="Claim this many runs at most.")
+@click.option("--max-seconds", type=click.FloatRange(0), help="Claim no more after this long.")
+@_waking_options
+def once_command(
+    crontab: bool, systemd: bool, k8s: bool, environment_file: str | None, image: str | None, **told: Any
+) -> None:
+    """Do everything that is due and go: for cron, as often as it likes, also overlapping.
+
+    With a --print option it does nothing but print what wakes it each minute with the other options given here, as
+    this installation needs it: its program, folders, settings and user.  Secrets are not printed.
+    """
+    asked = {"crontab": crontab, "systemd": systemd, "k8s": k8s}
+    kinds = [kind for kind, wanted in asked.items() if wanted]
+    if len(kinds) > 1:
+        raise click.UsageError(f"--print-{kinds[0]} and --print-{kinds[1]} exclude each other: ask for one at a time")
+    if environment_file is not None and not (crontab or systemd):
+        raise click.UsageError("--environment-file belongs to --print-crontab or --print-systemd")
+    if image is not None and not k8s:
+        raise click.UsageError("--image belongs to --print-k8s")
+    if kinds:
+        found = waking(_settings(told["grace"]), told, _names(told["types"]), environment_file, image)
+        click.echo(PRINTED[kinds[0]](found), nl=False)
+    else:
+        click.echo(_work(once=True, **told))
+
+
+def _work(
+    once: bool, concurrency: int | None, grace: float | None, queues: str | None, types: str | None, **bounds: Any
+) -> Report:
+    chosen = _settings(grace)
+    logs.configure(chosen)
+    task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **bounds)
+    with database_url(chosen) as url:
+        return Worker(chosen, url, task).work()
+
+
+def _settings(grace: float | None) -> Settings:
+    chosen = settings.read()
+    return chosen if grace is None else dataclasses.replace(chosen, grace=grace)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return [name.strip() for name in text.split(",") if name.strip()] if text else None

@@ -1,0 +1,69 @@
+"""The outside: what handlers reach through `run.gateways`.  Each gateway is made when it is first used."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from rowcall.base.endpoints import Mailbox
+from rowcall.base.errors import NotConfigured
+from rowcall.base.files import Files, Written
+from rowcall.base.settings import Settings
+from rowcall_worker.gateways.mail import Mail, MailFolder
+from rowcall_worker.gateways.message import Attachment
+from rowcall_worker.gateways.payment import Charge, PaymentProvider, StripeLikeProvider
+from rowcall_worker.gateways.smtp import SmtpMail
+from rowcall_worker.gateways.webhook import Webhook
+
+__all__ = ["Attachment", "Charge", "Gateways", "Written"]
+
+# Who writes the mails that only become files.
+NOBODY = Mailbox("rowcall@localhost", "Rowcall")
+
+
+class Gateways:
+    """Mail, webhooks, payments and files, as the settings have them.
+
+    A gateway whose settings are missing says so when it is used, so that a worker starts without those it never needs.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def mail(self) -> Mail:
+        """Sends mails; without ROWCALL_SMTP_URL they become files."""
+        settings = self._settings
+        if settings.smtp is None:
+            return MailFolder(Files(settings.mail_folder), settings.mail_from or NOBODY)
+        assert settings.mail_from is not None, "Settings sees to it"
+        return SmtpMail(settings.smtp, settings.mail_from, timeout=settings.mail_timeout)
+
+    @cached_property
+    def webhook(self) -> Webhook:
+        """Delivers signed events."""
+        settings = self._settings
+        if not settings.webhook_secrets:
+            raise NotConfigured("webhooks cannot be signed: set ROWCALL_WEBHOOK_SECRET")
+        return Webhook(
+            settings.webhook_secrets,
+            allow_loopback=settings.webhook_allow_loopback,
+            timeout=settings.webhook_timeout,
+        )
+
+    @cached_property
+    def payment(self) -> PaymentProvider:
+        """Charges customers."""
+        settings = self._settings
+        if settings.payment_url is None or settings.payment_key is None:
+            raise NotConfigured("nothing can be charged: set ROWCALL_PAYMENT_URL and ROWCALL_PAYMENT_KEY")
+        return StripeLikeProvider(settings.payment_url, settings.payment_key, timeout=settings.payment_timeout)
+
+    @cached_property
+    def files(self) -> Files:
+        """Writes files, and reads them again."""
+        return Files(self._settings.file_folder)
+
+    @cached_property
+    def archive(self) -> Files:
+        """Keeps the runs that are pruned."""
+        return Files(self._settings.archive_folder)

@@ -1,0 +1,90 @@
+"""One HTTP exchange: a POST to an address that was chosen before, and its answer.
+
+The standard library's client is enough, and nothing else in it could surprise: it follows no redirect, reads no proxy
+from the environment, repeats nothing, unpacks nothing, and takes a connection that was made for it.  (urllib3 would
+bring retries, redirects and a pool, to be switched off, and its timeouts count anew with every byte.)
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from email.utils import parsedate_to_datetime
+from time import time
+
+from rowcall.base.endpoints import HttpUrl
+from rowcall.base.errors import OutcomeUnknown, Unavailable
+from rowcall_worker.gateways.sockets import Address, Deadline, connect, secure
+from rowcall_worker.gateways.words import describe
+
+# No server may put a run off for longer than this.
+LONGEST_RETRY_AFTER_SECONDS = 86400.0
+
+
+class Answer:
+    """What came back: its head, and as much of its body as is asked for."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.status: int = response.status
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until the server wishes to be asked again; None leaves it to the job type's backoff."""
+        text = (self._response.headers.get("Retry-After") or "").strip()
+        try:
+            seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time()
+        except (ValueError, OverflowError):
+            return None
+        return min(seconds, LONGEST_RETRY_AFTER_SECONDS) if seconds > 0 else None
+
+    def read(self, cap: int) -> bytes:
+        """The body, at most so many bytes of it, and less when it is cut or does not come in time."""
+        body = b""
+        try:
+            while len(body) < cap and (more := self._response.read1(cap - len(body))):
+                body += more
+        except (OSError, http.client.HTTPException):
+            pass
+        return body
+
+
+@contextmanager
+def post(
+    url: HttpUrl,
+    addresses: Sequence[Address],
+    headers: Mapping[str, str],
+    body: bytes,
+    deadline: Deadline,
+    context: ssl.SSLContext,
+) -> Iterator[Answer]:
+    """Send the request and give its answer, which can be read as long as the block lasts.
+
+    Raises Unavailable when not all of the request was sent, which leaves the other side nothing to carry out, and
+    OutcomeUnknown when it was, and no answer came back.
+    """
+    try:
+        connection = http.client.HTTPConnection(url.host, url.port)
+        connection.auto_open = 0
+        connection.sock = _connect(url, addresses, deadline, context)
+    except OSError as error:
+        raise Unavailable(f"{url.authority} could not be reached: {describe(error)}") from error
+    with closing(connection):
+        try:
+            connection.request("POST", url.target, body, {"Host": url.authority, "Connection": "close", **headers})
+        except OSError as error:
+            raise Unavailable(f"{url.authority} did not take the whole request: {describe(error)}") from error
+        try:
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise OutcomeUnknown(f"{url.authority} took the request and did not answer: {describe(error)}") from error
+        with response:
+            yield Answer(response)
+
+
+def _connect(url: HttpUrl, addresses: Sequence[Address], deadline: Deadline, context: ssl.SSLContext) -> socket.socket:
+    connection = connect(addresses, url.port, deadline)
+    return secure(connection, context, url.host) if url.secure else connection

@@ -1,0 +1,70 @@
+"""Mail: what handlers send it with, and the folder that it goes to where no mail server is set."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from rowcall.base.endpoints import Mailbox
+from rowcall.base.files import Files
+from rowcall_worker.gateways.message import Attachment, Letter, compose
+
+NO_PICTURES: Mapping[str, bytes] = MappingProxyType({})
+
+
+class Mail(ABC):
+    """What handlers send mails with, wherever they go."""
+
+    def __init__(self, sender: Mailbox) -> None:
+        self._sender = sender
+
+    def send(
+        self,
+        *,
+        to: str,
+        subject: str,
+        text: str,
+        message_id: str,
+        name: str = "",
+        html: str | None = None,
+        pictures: Mapping[str, bytes] = NO_PICTURES,
+        attachments: Sequence[Attachment] = (),
+    ) -> str:
+        """Send one mail to one address, and tell what the other side called it.
+
+        `pictures` are PNGs by the names under which the HTML shows them: `<img src="cid:chart">`.  Raises Unusable for
+        what a mail cannot have, Refused when this mail will never be taken, Unavailable when it surely was not sent
+        and may be tried again, and OutcomeUnknown when it was handed over and nothing came back.
+        """
+        return self._deliver(
+            compose(
+                self._sender,
+                to=to,
+                name=name,
+                subject=subject,
+                text=text,
+                html=html,
+                pictures=pictures,
+                attachments=attachments,
+                message_id=message_id,
+            )
+        )
+
+    @abstractmethod
+    def _deliver(self, letter: Letter) -> str: ...
+
+
+class MailFolder(Mail):
+    """Mails as files, for a machine without a mail server: the same mail again is the same file."""
+
+    def __init__(self, folder: Files, sender: Mailbox) -> None:
+        super().__init__(sender)
+        self._folder = folder
+
+    def _deliver(self, letter: Letter) -> str:
+        readable = re.sub(r"[^A-Za-z0-9._=+@-]", "_", letter.message_id.strip("<>"))[:60]
+        digest = hashlib.sha256(letter.message_id.encode()).hexdigest()[:12]
+        return self._folder.write(f"mail_{readable}-{digest}.eml", letter.content).path

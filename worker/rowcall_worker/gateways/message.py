@@ -1,0 +1,173 @@
+"""A mail as bytes: its head written here, its body by the standard library.
+
+The head holds what others have typed (names, subjects), and the standard library's way of folding it has lost quotes
+and let lines break in several versions of Python that are in use.  So its few lines are made here: plain ASCII where
+the text is, encoded words of fixed length where it is not.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+
+from rowcall.base.endpoints import Mailbox, mail_address
+from rowcall.base.errors import Unusable
+
+# Everything fits into 7 bits, so that no server on the way has a reason to change it.
+POLICY = SMTP.clone(cte_type="7bit")
+
+LONGEST_LINE_CHARACTERS = 255
+
+# 45 bytes become 60 characters of base64, and with what stands around them a line of less than 76.
+ENCODED_BYTES = 45
+
+# Control characters, halves of characters, and the two that Unicode separates lines and paragraphs with.
+NEVER_IN_A_LINE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file that goes along with a mail."""
+
+    name: str
+    content: bytes
+    media_type: str = "application/pdf"
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A mail ready to be sent: the envelope, and what is inside."""
+
+    sender: str
+    recipient: str
+    message_id: str
+    content: bytes
+
+    @property
+    def international(self) -> bool:
+        """Whether only servers that know SMTPUTF8 can take it."""
+        return not (self.sender + self.recipient).isascii()
+
+
+def compose(
+    sender: Mailbox,
+    *,
+    to: str,
+    name: str,
+    subject: str,
+    text: str,
+    html: str | None,
+    pictures: Mapping[str, bytes],
+    attachments: Sequence[Attachment],
+    message_id: str,
+) -> Letter:
+    """A letter to one person.  Unusable names the field that a mail cannot have."""
+    recipient = _recipient(to, name)
+    if not re.fullmatch(r"<[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,150}@[A-Za-z0-9.-]{1,100}>", message_id):
+        raise Unusable(f"the message_id {message_id!r} must look like <name@domain>")
+    head = (
+        ("From", _mailbox(sender)),
+        ("To", _mailbox(recipient)),
+        ("Subject", _words(_line("subject", subject))),
+        ("Date", format_datetime(datetime.now(UTC))),
+        ("Message-ID", message_id),
+        ("Auto-Submitted", "auto-generated"),
+    )
+    lines = "".join(f"{field}: {value}\r\n" for field, value in head)
+    content = lines.encode() + _body(text, html, pictures, attachments).as_bytes()
+    return Letter(sender.address, recipient.address, message_id, content)
+
+
+def _recipient(to: str, name: str) -> Mailbox:
+    try:
+        return Mailbox(mail_address(to), _line("name", name))
+    except ValueError as error:
+        raise Unusable(f"the address {to[:320]!r} must be {error}") from None
+
+
+def _body(
+    text: str, html: str | None, pictures: Mapping[str, bytes], attachments: Sequence[Attachment]
+) -> EmailMessage:
+    """Text and HTML as alternatives, pictures beside the HTML, attachments beside both."""
+    body = EmailMessage(POLICY)
+    body.set_content(_paragraphs("text", text))
+    if pictures and html is None:
+        raise Unusable("the pictures have no html to stand in")
+    if html is not None:
+        body.add_alternative(_paragraphs("html", html), subtype="html")
+        page = body.get_payload(1)
+        assert isinstance(page, EmailMessage)
+        for cid, png in pictures.items():
+            if not re.fullmatch(r"[A-Za-z0-9._-]{1,60}(@[A-Za-z0-9.-]{1,60})?", cid):
+                raise Unusable(
+                    f"the picture's name {cid!r} must be 1 to 60 of the characters A-Z a-z 0-9 . _ -,"
+                    " and may go on with @ and a domain"
+                )
+            name = cid.partition("@")[0]
+            page.add_related(png, "image", "png", cid=f"<{cid}>", disposition="inline", filename=f"{name}.png")
+    for attachment in attachments:
+        if not re.fullmatch(r"\w[\w.() -]{0,99}(?<! )", attachment.name):
+            raise Unusable(
+                f"the attachment's name {attachment.name!r} must be 1 to 100 letters, digits, spaces or"
+                " . _ - ( ), with a letter, digit or _ in front"
+            )
+        if not re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", attachment.media_type):
+            raise Unusable(f"the attachment's media_type {attachment.media_type!r} must look like application/pdf")
+        main, _, sub = attachment.media_type.partition("/")
+        body.add_attachment(attachment.content, main, sub, filename=attachment.name)
+    return body
+
+
+def _line(field: str, text: str) -> str:
+    """One line of text, fit for the head."""
+    if len(text) > LONGEST_LINE_CHARACTERS:
+        raise Unusable(f"the {field} has {len(text)} characters; it may have {LONGEST_LINE_CHARACTERS}")
+    for letter in text:
+        if unicodedata.category(letter) in NEVER_IN_A_LINE:
+            raise Unusable(f"the {field} {text!r} must be one line without control characters, and holds {letter!r}")
+    return text
+
+
+def _paragraphs(field: str, text: str) -> str:
+    """Text of any length, fit for the body."""
+    for letter in text:
+        if unicodedata.category(letter) in {"Cc", "Cs"} and letter not in "\t\r\n":
+            raise Unusable(f"the {field} must hold no control characters but tabs and line ends, and holds {letter!r}")
+    return text
+
+
+def _mailbox(mailbox: Mailbox) -> str:
+    """Name and address.  Letters and spaces may stand as they are; anything else in a name has a meaning to someone."""
+    if not mailbox.name:
+        return mailbox.address
+    plain = re.fullmatch(r"[A-Za-z0-9]+( [A-Za-z0-9]+)*", mailbox.name) and len(mailbox.name) <= 60
+    return f"{mailbox.name if plain else _encoded(mailbox.name)}\r\n <{mailbox.address}>"
+
+
+def _words(text: str) -> str:
+    """Free text; what could be taken for an encoded word, or is too long for a line, is encoded as well."""
+    plain = re.fullmatch(r"[ -~]{0,60}", text) and "=?" not in text and text == text.strip()
+    return text if plain else _encoded(text)
+
+
+def _encoded(text: str) -> str:
+    """Encoded words (RFC 2047), one to a line."""
+    return "\r\n ".join(f"=?utf-8?B?{base64.b64encode(piece).decode()}?=" for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    """The text in pieces, none of which ends inside of a character."""
+    piece = b""
+    for letter in text:
+        if len(piece) + len(letter.encode()) > ENCODED_BYTES:
+            yield piece
+            piece = b""
+        piece += letter.encode()
+    yield piece

@@ -1,0 +1,164 @@
+"""Payments: a charge under an idempotency key, at a provider with an API like Stripe's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ssl import SSLContext
+from typing import Any, NoReturn, Protocol
+from urllib.parse import urlencode
+
+from rowcall.base.endpoints import HttpUrl
+from rowcall.base.errors import Declined, KeyReused, OutcomeUnknown, Refused, Unavailable, Unusable, WrongCharge
+from rowcall_worker.gateways.exchange import Answer, post
+from rowcall_worker.gateways.sockets import Deadline, resolve, trusting_the_system
+from rowcall_worker.gateways.words import describe, excerpt
+
+# The provider waits for banks; how long it may take in all is set.
+STEP_SECONDS = 60.0
+
+ANSWER_BYTES = 1 << 20
+
+# What a charge may be called when its money is on the way.
+PAID = frozenset({"succeeded", "processing"})
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Money that was charged: the provider's id of it, and the amount in the currency's smallest unit."""
+
+    id: str
+    amount: int
+    currency: str
+    status: str
+
+
+class PaymentProvider(Protocol):
+    """Whoever charges; anything with this method can stand in for the provider that comes with Rowcall."""
+
+    def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
+        """Charge a customer of the provider once for each key, however often it is asked.
+
+        The amount is in the currency's smallest unit; `reference` is what people on both sides find the charge by.
+        Raises Declined, WrongCharge and KeyReused, which somebody must look at, Refused and Unusable for a request
+        that is wrong in itself, and Unavailable or OutcomeUnknown when it may be repeated with the same key.
+        """
+        ...
+
+
+class StripeLikeProvider:
+    """`POST /v1/payment_intents`, form-encoded, confirmed at once and without the customer at hand."""
+
+    def __init__(self, url: HttpUrl, key: str, *, timeout: float) -> None:
+        self._url = HttpUrl(url.secure, url.host, url.port, url.target.rstrip("/") + "/v1/payment_intents")
+        self._key = key
+        self._timeout = timeout
+
+    @cached_property
+    def _context(self) -> SSLContext:
+        return trusting_the_system()
+
+    def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
+        """Charge once for each key."""
+        _check(amount, currency, customer, reference, idempotency_key)
+        form = {
+            "amount": str(amount),
+            "currency": currency,
+            "customer": customer,
+            "description": reference,
+            "metadata[reference]": reference,
+            "confirm": "true",
+            "off_session": "true",
+            "error_on_requires_action": "true",
+        }
+        headers = {
+            "Authorization": f"Bearer {self._key}",
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Idempotency-Key": idempotency_key,
+            "User-Agent": "Rowcall",
+        }
+        deadline = Deadline(self._timeout, STEP_SECONDS)
+        try:
+            addresses = resolve(self._url.host, self._url.port, deadline)
+        except OSError as error:
+            raise Unavailable(f"the payment provider {self._url.host} has no address now: {describe(error)}") from error
+        with post(self._url, addresses, headers, urlencode(form).encode(), deadline, self._context) as answer:
+            body = answer.read(ANSWER_BYTES)
+            if not 200 <= answer.status < 300:
+                _refuse(answer, body, idempotency_key)
+        return _read(body, amount, currency)
+
+
+def _check(amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> None:
+    """Refuse what no provider could understand, before anything is sent."""
+    if type(amount) is not int or amount <= 0:
+        raise Unusable(f"the amount {amount!r} must be a whole number above zero, in the currency's smallest unit")
+    if not re.fullmatch(r"[a-z]{3}", currency):
+        raise Unusable(f"the currency {currency!r} must be three lower-case letters, such as eur")
+    if not re.fullmatch(r"[!-~]{1,255}", idempotency_key):
+        raise Unusable(f"the idempotency key {idempotency_key!r} must be 1 to 255 ASCII characters without spaces")
+    for name, text in (("customer", customer), ("reference", reference)):
+        if not text or len(text) > 500 or not text.isprintable():
+            raise Unusable(f"the {name} {text[:100]!r} must be 1 to 500 printable characters")
+
+
+def _read(body: bytes, amount: int, currency: str) -> Charge:
+    """The charge that a success tells of, held against what was asked."""
+    try:
+        charge = _charge(json.loads(body))
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
+        raise OutcomeUnknown(
+            f"the payment provider said yes, with an answer that cannot be read: {excerpt(body)}"
+        ) from error
+    if charge.status not in PAID:
+        raise Declined(f"the payment {charge.id} is {charge.status}: the customer has to act, and no money moved")
+    if (charge.amount, charge.currency) != (amount, currency):
+        raise WrongCharge(
+            f"the payment provider charged {charge.amount} {charge.currency} ({charge.id}) where {amount} {currency}"
+            " were asked: look at it there, and give back what is too much"
+        )
+    return charge
+
+
+def _charge(told: Any) -> Charge:
+    """An answer's charge; any of several errors where it is none."""
+    # What was received is said apart once it was, and may be less than what was to be paid.
+    received = told["status"] == "succeeded" and "amount_received" in told
+    charge = Charge(
+        told["id"], told["amount_received" if received else "amount"], told["currency"].lower(), told["status"]
+    )
+    if not (isinstance(charge.id, str) and isinstance(charge.amount, int) and isinstance(charge.status, str)):
+        raise TypeError("a charge has an id, an amount and a status")
+    return charge
+
+
+def _refuse(answer: Answer, body: bytes, idempotency_key: str) -> NoReturn:
+    """Raise what an answer means that is no success."""
+    status = answer.status
+    error = _error(body)
+    told = f"the payment provider answered {status}: {error.get('message') or excerpt(body) or 'nothing more'}"
+    if status == 402:
+        reason = error.get("decline_code") or error.get("code") or "declined"
+        raise Declined(f"{told} ({reason})")
+    if status in {400, 422} and error.get("type") == "idempotency_error":
+        raise KeyReused(f"{told}; the key {idempotency_key!r} was used before, for another charge")
+    if status in {425, 429}:
+        raise Unavailable(told, answer.retry_after)
+    # 409: another request under this key is under way, and may be the one that charges.  424: a bank did not answer.
+    if status in {408, 409, 424} or status >= 500 or status < 200:
+        raise OutcomeUnknown(told, answer.retry_after)
+    if status in {401, 403}:
+        raise Refused(f"{told}; is ROWCALL_PAYMENT_KEY right?")
+    raise Refused(told)
+
+
+def _error(body: bytes) -> Mapping[str, str]:
+    """What the provider says of an error, as short plain texts; nothing where it says it in a way of its own."""
+    try:
+        error: Any = json.loads(body)["error"]
+        return {name: excerpt(str(value).encode(errors="replace")) for name, value in error.items()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}

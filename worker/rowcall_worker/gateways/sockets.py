@@ -1,0 +1,141 @@
+"""Connections that keep to a time limit as a whole, however slowly the other side drips.
+
+A timeout of Python's sockets counts anew with every byte that arrives.  Here every step waits for what is left of the
+whole, and no longer than a step may take.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
+
+from rowcall.base.clock import elapsed
+
+# As much as even a slow line takes within a step.
+PIECE_BYTES = 1 << 16
+
+Address = IPv4Address | IPv6Address
+
+
+class Deadline:
+    """When an exchange must be over, and how long each of its steps may wait."""
+
+    def __init__(self, total: float, step: float) -> None:
+        self.total = total
+        self.step = step
+        self._until = elapsed() + total
+
+    def left(self) -> float:
+        """Seconds for the next step; TimeoutError when there are none."""
+        left = self._until - elapsed()
+        if left <= 0:
+            raise TimeoutError(f"it took longer than {self.total:g} seconds")
+        return min(left, self.step)
+
+    def patiently(self) -> None:
+        """From here on a step may take all that is left."""
+        self.step = self.total
+
+    def shorten(self, seconds: float) -> None:
+        """From here on everything together may take so long at most."""
+        self._until = min(self._until, elapsed() + seconds)
+
+
+class TimedSocket(socket.socket):
+    """A plain connection under a deadline."""
+
+    deadline: Deadline
+
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+        """What files and parsers made from a socket read with."""
+        self.settimeout(self.deadline.left())
+        return super().recv_into(*args, **kwargs)
+
+    def sendall(self, data: bytes, flags: int = 0, /) -> None:  # type: ignore[override]  # nobody here has other buffers
+        """In pieces, each of which may take a step; its timeout would else be one for all of the data."""
+        for begin in range(0, len(data), PIECE_BYTES):
+            self.settimeout(self.deadline.left())
+            super().sendall(data[begin : begin + PIECE_BYTES], flags)
+
+
+class TimedTLSSocket(ssl.SSLSocket):
+    """An encrypted connection under a deadline."""
+
+    deadline: Deadline
+
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+        """What files and parsers made from a socket read with."""
+        self.settimeout(self.deadline.left())
+        return super().recv_into(*args, **kwargs)
+
+    def send(self, *args: Any, **kwargs: Any) -> int:
+        """One piece of what sendall sends."""
+        self.settimeout(self.deadline.left())
+        return super().send(*args, **kwargs)
+
+
+def trusting_the_system() -> ssl.SSLContext:
+    """Certificates and names are checked, against the system's authorities or those of SSL_CERT_FILE."""
+    context = ssl.create_default_context()
+    context.sslsocket_class = TimedTLSSocket
+    return context
+
+
+def resolve(host: str, port: int, deadline: Deadline) -> list[Address]:
+    """All addresses of a host.  The resolver knows no time limit, so a thread that may be left behind asks it."""
+    answer: queue.SimpleQueue[list[Address] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answer.put(list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found)))
+        except OSError as error:
+            answer.put(error)
+
+    threading.Thread(target=ask, name=f"resolve {host}", daemon=True).start()
+    try:
+        told = answer.get(timeout=deadline.left())
+    except queue.Empty:
+        raise TimeoutError(f"the name {host} was not resolved in time") from None
+    if isinstance(told, OSError):
+        raise told
+    return told
+
+
+def connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> TimedSocket:
+    """A connection to the first of these addresses that takes it; else the error of the last."""
+    failure: OSError = OSError("there is no address to connect to")
+    for address in addresses:
+        family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+        connection = TimedSocket(family, socket.SOCK_STREAM)
+        try:
+            connection.deadline = deadline
+            connection.settimeout(deadline.left())
+            connection.connect((str(address), port))
+            # A request goes out in two writes, and the second must not wait for the first one's acknowledgement.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            connection.close()
+            failure = error
+        else:
+            return connection
+    raise failure
+
+
+def secure(connection: TimedSocket, context: ssl.SSLContext, host: str) -> TimedTLSSocket:
+    """The same connection, encrypted, and known to lead to this host."""
+    deadline = connection.deadline
+    try:
+        connection.settimeout(deadline.left())
+        secured = context.wrap_socket(connection, server_hostname=host)
+    except OSError:
+        connection.close()
+        raise
+    assert isinstance(secured, TimedTLSSocket)
+    secured.deadline = deadline
+    return secured

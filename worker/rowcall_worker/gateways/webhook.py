@@ -1,0 +1,119 @@
+"""Webhooks: signed POSTs of JSON, by the specification of Standard Webhooks.
+
+A receiver takes the header `webhook-id` as the event's name, because an event may arrive more than once, and checks
+`webhook-signature`: `v1,` and the base64 of the HMAC-SHA256 over id, timestamp and body with dots between.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from ssl import SSLContext
+from time import time
+from typing import NoReturn
+
+from rowcall.base import endpoints
+from rowcall.base.endpoints import HttpUrl
+from rowcall.base.errors import Blocked, OutcomeUnknown, Refused, Unavailable, Unusable
+from rowcall_worker.gateways import addresses
+from rowcall_worker.gateways.exchange import Answer, post
+from rowcall_worker.gateways.sockets import Address, Deadline, resolve, trusting_the_system
+from rowcall_worker.gateways.words import describe, excerpt
+
+Resolve = Callable[[str, int, Deadline], list[Address]]
+
+# How long a receiver may be silent; the whole has a limit of its own.
+STEP_SECONDS = 15.0
+
+# Nothing but an error's text needs the body of an answer.
+ANSWER_BYTES = 1024
+
+# 408: the receiver got tired of waiting; 425: too early; 429: too many requests.
+TEMPORARY = frozenset({408, 425, 429})
+
+
+class Webhook:
+    """Delivers events to URLs that others have chosen."""
+
+    def __init__(
+        self, secrets: Sequence[bytes], *, allow_loopback: bool, timeout: float, resolve: Resolve = resolve
+    ) -> None:
+        self._secrets = tuple(secrets)
+        self._allow_loopback = allow_loopback
+        self._timeout = timeout
+        self._resolve = resolve
+
+    @cached_property
+    def _context(self) -> SSLContext:
+        return trusting_the_system()
+
+    def deliver(self, *, url: str, event_id: str, payload: object) -> str:
+        """Deliver one event, and tell how it was taken, such as `HTTP 204`.
+
+        Raises Blocked for an URL that webhooks do not go to, Refused when the receiver will never take it, and
+        Unavailable or OutcomeUnknown when it may be tried again: with the same id, and a signature of its own.
+        """
+        try:
+            endpoints.event_id(event_id)
+        except ValueError as error:
+            raise Unusable(f"the event id {event_id!r} must be {error}") from None
+        body = _json(payload)
+        deadline = Deadline(self._timeout, STEP_SECONDS)
+        target, reachable = self._find(url, deadline)
+        with post(target, reachable, self._headers(event_id, body), body, deadline, self._context) as answer:
+            if not 200 <= answer.status < 300:
+                _refuse(target, answer)
+            return f"HTTP {answer.status}"
+
+    def _find(self, url: str, deadline: Deadline) -> tuple[HttpUrl, list[Address]]:
+        """The URL in its parts, and the addresses it leads to, every one of them allowed."""
+        try:
+            target = HttpUrl.parse(url)
+        except ValueError as error:
+            raise Blocked(f"the webhook's URL {url[:200]!r} must be {error}") from None
+        if not (target.secure or self._allow_loopback):
+            raise Blocked(f"the webhook's URL {target} must begin with https")
+        addresses.check_host(target.host)
+        try:
+            found = self._resolve(target.host, target.port, deadline)
+        except OSError as error:
+            raise Unavailable(f"the webhook's host {target.host} has no address now: {describe(error)}") from error
+        addresses.check(target, found, self._allow_loopback)
+        return target, found
+
+    def _headers(self, event_id: str, body: bytes) -> dict[str, str]:
+        sent_at = str(int(time()))
+        signed = f"{event_id}.{sent_at}.".encode() + body
+        digests = (hmac.digest(secret, signed, "sha256") for secret in self._secrets)
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": "Rowcall",
+            "webhook-id": event_id,
+            "webhook-timestamp": sent_at,
+            "webhook-signature": " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests),
+        }
+
+
+def _json(payload: object) -> bytes:
+    """The same payload is the same bytes in every attempt."""
+    try:
+        return json.dumps(payload, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unusable(f"the webhook's payload cannot be written as JSON: {error}") from None
+
+
+def _refuse(url: HttpUrl, answer: Answer) -> NoReturn:
+    """Raise what an answer means that is no success."""
+    told = f"{url.authority} answered the webhook with {answer.status}"
+    if 300 <= answer.status < 400:
+        raise Refused(f"{told}: redirects are not followed, give the URL that it leads to")
+    told = f"{told} {excerpt(answer.read(ANSWER_BYTES))}".rstrip()
+    if answer.status in TEMPORARY:
+        raise Unavailable(told, answer.retry_after)
+    if 400 <= answer.status < 500:
+        raise Refused(told)
+    # A server that failed, or one that stands before it, does not know how far the receiver had come.
+    raise OutcomeUnknown(told, answer.retry_after)

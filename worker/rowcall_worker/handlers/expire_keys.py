@@ -1,0 +1,17 @@
+"""expire_keys: the bare rows of pruned runs go, and with them their keys."""
+
+from __future__ import annotations
+
+from rowcall.queue.retention.walk import PruneOptions, expire_keys
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+
+@handles("expire_keys")
+def expire(run: Run) -> dict[str, int]:
+    """Expire by the policy that is the payload; the figures count over all attempts."""
+    expired = 0
+    for progress in expire_keys(run.payload, PruneOptions(run, saved=run.saved())):
+        expired = progress.counts["deleted"]
+        run.progress(progress.share, f"{progress.counts['looked_at']:,} runs looked at")
+    return {"expired": expired}

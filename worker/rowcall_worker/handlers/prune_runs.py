@@ -1,0 +1,18 @@
+"""prune_runs: what has ended long ago goes, and of a run with a key all but its bare row."""
+
+from __future__ import annotations
+
+from rowcall.queue.retention.walk import PruneOptions, prune_runs
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.handlers import handles
+
+
+@handles("prune_runs")
+def prune(run: Run) -> dict[str, int]:
+    """Prune by the policy that is the payload; the figures count over all attempts."""
+    archive = run.gateways.archive if run.payload["archive"] else None
+    counts: dict[str, int] = {}
+    for progress in prune_runs(run.payload, PruneOptions(run, archive, saved=run.saved())):
+        counts = dict(progress.counts)
+        run.progress(progress.share, f"{counts['looked_at']:,} runs looked at")
+    return counts

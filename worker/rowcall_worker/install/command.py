@@ -1,0 +1,121 @@
+"""What is so here and now: the values that a printed `rowcall worker once` needs to work elsewhere as it would here."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import site
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rowcall.base import settings
+from rowcall.base.child_processes import own_command
+from rowcall.base.errors import JobTypeUnknown, RowcallError
+from rowcall.base.settings import Settings
+from rowcall.job_types import catalogue
+from rowcall.local_postgres.account import user_name
+from rowcall_worker.install.units import Waking
+
+ENVIRONMENT_FILE = "/etc/rowcall.env"
+
+# Where cron looks for programs.
+CRON_PATH = ("/usr/bin", "/bin")
+
+
+def waking(
+    chosen: Settings,
+    options: Mapping[str, str | float | None],
+    types: Sequence[str] | None,
+    environment_file: str | None,
+    image: str | None,
+) -> Waking:
+    """This installation's `rowcall worker once` with these options; an app or a type that is not there is refused."""
+    if not math.isfinite(chosen.grace):
+        raise RowcallError(
+            f"--grace is {chosen.grace}, and a worker must be stopped some day: give a number of seconds"
+        )
+    known = catalogue()
+    for name in types or ():
+        if name not in known:
+            raise JobTypeUnknown(name, sorted(known))
+    secrets = _secrets()
+    file = environment_file or (ENVIRONMENT_FILE if secrets else None)
+    return Waking(
+        program=_program(),
+        arguments=["worker", "once", *_told(options)],
+        settings=_settings(chosen),
+        places=_places(chosen),
+        folder=_folder(chosen.app) if chosen.app else None,
+        secrets=secrets,
+        environment_file=str(Path(file).expanduser().absolute()) if file else None,
+        user=user_name(os.geteuid()),
+        version=version("rowcall"),
+        image=image or f"rowcall:{version('rowcall')}",
+        grace=chosen.grace,
+        embedded=chosen.database_url is None,
+    )
+
+
+def _program() -> list[str]:
+    """`rowcall` beside the interpreter that runs now, or that interpreter itself."""
+    beside = Path(sys.executable).absolute().with_name("rowcall")
+    return [str(beside)] if os.access(beside, os.X_OK) else own_command()
+
+
+def _told(options: Mapping[str, str | float | None]) -> list[str]:
+    """The options that were given, as words."""
+    words: list[str] = []
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", f"{value:.15g}" if isinstance(value, float) else str(value)]
+    return words
+
+
+def _settings(chosen: Settings) -> dict[str, str]:
+    """What the environment says and is neither secret nor a folder, as it says it."""
+    return {
+        setting.variable: os.environ[setting.variable].strip()
+        for name, setting in settings.all_settings().items()
+        if settings.source(name) == "environment"
+        and getattr(chosen, name) != setting.default
+        and not setting.secret
+        and not isinstance(getattr(chosen, name), Path)
+    }
+
+
+def _places(chosen: Settings) -> dict[str, str]:
+    """Folders, which must not depend on where a worker starts, and where modules and programs are looked for."""
+    values = {setting.variable: getattr(chosen, name) for name, setting in settings.all_settings().items()}
+    found = {name: str(value.absolute()) for name, value in values.items() if isinstance(value, Path)}
+    modules = os.environ.get("PYTHONPATH")
+    if modules:
+        found["PYTHONPATH"] = os.pathsep.join(str(Path(entry).absolute()) for entry in modules.split(os.pathsep))
+    if chosen.database_url is None and chosen.postgres != "wheel":
+        found |= _way_to_postgresql()
+    return found
+
+
+def _way_to_postgresql() -> dict[str, str]:
+    """A PATH, where the embedded server's programs are found by nothing else."""
+    programs = [shutil.which("postgres"), shutil.which("pg_config")]
+    folders = [str(Path(program).absolute().parent) for program in programs if program]
+    return {"PATH": os.pathsep.join(dict.fromkeys([*folders, *CRON_PATH]))} if {*folders} - {*CRON_PATH} else {}
+
+
+def _folder(app: str) -> str | None:
+    """The folder that holds the app's package; None where it is installed, and so found from anywhere."""
+    package = sys.modules[app.partition(".")[0]]
+    folder = str(Path(package.__path__[0]).absolute().parent)
+    return None if folder in [*site.getsitepackages(), site.getusersitepackages()] else folder
+
+
+def _secrets() -> list[str]:
+    """The names of the secrets that are set, and of what libpq reads besides DATABASE_URL."""
+    known = settings.all_settings()
+    ours = [spec.variable for name, spec in known.items() if spec.secret and settings.source(name) == "environment"]
+    # PGPASSWORD, PGSSLROOTCERT and others belong to the URL; PGDATA is the server's, and libpq does not read it.
+    libpq = [name for name in sorted(os.environ) if name.startswith("PG") and name != "PGDATA" and os.environ[name]]
+    return ours + (libpq if "DATABASE_URL" in ours else [])

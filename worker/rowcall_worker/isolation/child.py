@@ -1,0 +1,114 @@
+"""What happens inside the child process of an isolated run."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import resource
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from rowcall.base import logs
+from rowcall.base.clock import elapsed
+from rowcall.base.errors import MemoryCapExceeded
+from rowcall.base.settings import Settings
+from rowcall.queue import Claimed
+from rowcall_worker.attempt.context import Run
+from rowcall_worker.attempt.runner import Runner
+from rowcall_worker.handlers import Handler
+from rowcall_worker.isolation.channel import Channel
+from rowcall_worker.runtime.in_flight import InFlightRun
+
+
+class ChildsRun(InFlightRun):
+    """The run as its child holds it: kept up to date by the worker, and telling it of progress at once."""
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, order: Mapping[str, Any], channel: Channel) -> None:
+        self._channel = channel
+        super().__init__(claimed_from(order["claimed"]), order["deadline"])
+
+    @property
+    def progress(self) -> str | None:
+        """Nothing is kept here."""
+        return None
+
+    @progress.setter
+    def progress(self, told: str | None) -> None:
+        # At once, and not now and then: it may be the last that is heard of this process.
+        if told is not None:
+            self._channel.send({"progress": told})
+
+    def listen(self) -> None:
+        """Take over what the worker knows of the lease, for as long as this process lives."""
+        while self._channel.open:
+            for line in self._channel.read():
+                told = json.loads(line)
+                self.deadline = told["deadline"]
+                self.lost = told["lost"]
+                self.cancel_requested = told["cancel_requested"]
+
+
+def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) -> None:
+    """Attempt the run that the worker sends, and tell it what came of that."""
+    order = _order(channel)
+    run = ChildsRun(order, channel)
+    job_type = run.claimed.job_type
+    logs.RUN.set(run.key)
+    # Where a fatal signal strikes is written to the worker as well: lines that are no JSON.
+    faulthandler.enable(channel.fileno(), all_threads=False)
+    threading.Thread(target=run.listen, name="listen", daemon=True).start()
+    handler = _capped(handlers[job_type], order["memory_cap"])
+    handling = Runner.of({job_type: handler}, order["worker"], order["url"], settings)
+    channel.send({"begun": elapsed()})
+    outcome = handling.attempt(run)
+    verdict = None if outcome.verdict is None else outcome.verdict.packed()
+    channel.send({"answer": {"result": outcome.result, "verdict": verdict, "finished": outcome.finished}})
+
+
+def claimed_from(fields: Mapping[str, Any]) -> Claimed:
+    """The claim, as the worker sent it."""
+    moment = fields["scheduled_for"]
+    return Claimed(**{**fields, "scheduled_for": moment and datetime.fromisoformat(moment)})
+
+
+def _order(channel: Channel) -> dict[str, Any]:
+    lines: list[bytes] = []
+    while not lines:
+        lines = channel.read()
+    order: dict[str, Any] = json.loads(lines[0])
+    return order
+
+
+def _capped(handler: Handler, mebibytes: int | None) -> Handler:
+    """The handler, with a cap on the memory that it can have."""
+    if mebibytes is None:
+        return handler
+
+    def capped(run: Run) -> Any:
+        try:
+            with _memory_cap(mebibytes * 2**20):
+                return handler(run)
+        except MemoryError as error:
+            raise MemoryCapExceeded(run.job_type, mebibytes) from error
+
+    return capped
+
+
+@contextmanager
+def _memory_cap(size: int) -> Iterator[None]:
+    """Let the kernel refuse more.  What tells of that afterwards needs memory too, so the cap ends with the block.
+
+    RLIMIT_DATA counts what is writable and private; RLIMIT_AS would count reserved addresses too, of which threads and
+    libraries take hundreds of megabytes and use few, and a look at the resident size now and then would come too late.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -1,0 +1,81 @@
+"""Ticker: decides the nominal times that have come, on a thread and connection of its own.
+
+Every worker ticks.  `run` looks again when the next nominal time comes, and never later than its poll interval, so that
+a definition that was just changed is noticed; `once` looks a single time, before it drains what is due.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rowcall.base.logs import LogEvent, log
+from rowcall.definitions import Ticked, tick
+from rowcall.job_types import Catalogue
+from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
+
+# The clock that is waited by is not the database's: a look that comes a moment early must not become a storm.
+SHORTEST_PAUSE_SECONDS = 0.05
+
+
+@dataclass
+class Scheduler:
+    """The thread that ticks."""
+
+    link: Link
+    worker: str
+    catalogue: Catalogue
+    bound: int
+    poll: float
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _told: set[tuple[str, int]] = field(default_factory=set)
+
+    def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
+        """Begin; a daemon, because what it was deciding is decided by the next tick, anybody's."""
+        threading.Thread(target=guarded(self._run), name="ticker", daemon=True).start()
+
+    def stop(self) -> None:
+        """Tick no more."""
+        self._stopped.set()
+
+    def once(self) -> None:
+        """One tick, for a worker that does not stay."""
+        try:
+            self._tell(tick(self.link.get(), self.worker, self.catalogue, self.bound))
+        except CONNECTION_ERRORS as error:
+            # Whoever is woken next minute ticks; what is due can still be tried.
+            self.link.lost(error)
+        self.link.close()
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._stopped.wait(pause):
+            try:
+                ticked = tick(self.link.get(), self.worker, self.catalogue, self.bound)
+            except CONNECTION_ERRORS as error:
+                pause = self.link.lost(error)
+            else:
+                self.link.works()
+                self._tell(ticked)
+                pause = self._pause(ticked)
+        self.link.close()
+
+    def _pause(self, ticked: Ticked) -> float:
+        """Until the next nominal time; at once where the bound left some for the next tick."""
+        if ticked.next_in is None or (ticked.next_in <= 0 and not any(ticked.decided.values())):
+            return self.poll
+        return min(self.poll, max(ticked.next_in, SHORTEST_PAUSE_SECONDS))
+
+    def _tell(self, ticked: Ticked) -> None:
+        """Log what happened; of a definition that cannot be decided once, and not at every tick."""
+        if ticked.slept_since is not None:
+            log().warning(LogEvent.SCHEDULE_SLEPT, since=ticked.slept_since.isoformat())
+        if any(ticked.decided.values()):
+            log().info(
+                LogEvent.SCHEDULE_TICKED, **{outcome.value: number for outcome, number in ticked.decided.items()}
+            )
+        for broken in ticked.broken:
+            if (broken.name, broken.revision) not in self._told:
+                self._told.add((broken.name, broken.revision))
+                log().error(LogEvent.SCHEDULE_BROKEN, definition=broken.name, error=broken.error)

@@ -1,0 +1,30 @@
+"""Stopping: the first signal asks, the second ends at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+# What a shell calls a process that was ended by this signal.
+ENDED_BY_SIGNAL = 128
+
+
+class StopSignal:
+    """Whether the worker was asked to stop; `wake` ends whatever the main thread is waiting for."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.asked = False
+        self._wake = wake
+        for number in SIGNALS:
+            signal.signal(number, self._receive)
+
+    def _receive(self, number: int, _: FrameType | None) -> None:
+        if self.asked:
+            # Handlers may hang and the database may be gone: the leases run out by themselves.
+            os._exit(ENDED_BY_SIGNAL + number)
+        self.asked = True
+        self._wake()

@@ -1,0 +1,51 @@
+"""Several worker processes under one: `rowcall worker run --processes N`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from rowcall.base.child_processes import dies_with_us, own_command
+from rowcall.base.errors import RowcallError
+from rowcall_worker.runtime.signals import SIGNALS
+
+# How soon a process that ended by itself is noticed.
+POLL_SECONDS = 0.1
+
+
+def supervise_processes(count: int) -> None:
+    """Start this very command line that many times with one process each, hand signals on, and wait for all to end.
+
+    A process that ends unasked ends the others too: the supervisor that started us starts us again, whole.
+    """
+    single = own_command(*sys.argv[1:], "--processes", "1")
+    children = [
+        subprocess.Popen(single, preexec_fn=dies_with_us(signal.SIGTERM), start_new_session=True) for _ in range(count)
+    ]
+    asked = _hand_on(children)
+    while all(child.poll() is None for child in children):
+        time.sleep(POLL_SECONDS)  # the end of one of several children wakes nobody
+    if not asked:
+        for child in children:
+            child.terminate()
+    failed = [code for code in [child.wait() for child in children] if code]
+    if failed and not asked:
+        raise RowcallError(f"a worker process ended with {failed[0]}; the reason stands above")
+
+
+def _hand_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+    """Pass SIGTERM and Ctrl-C to the children; the list fills with what was passed."""
+    passed: list[int] = []
+
+    def hand_on(number: int, _: FrameType | None) -> None:
+        passed.append(number)
+        for child in children:
+            child.send_signal(number)
+
+    for number in SIGNALS:
+        signal.signal(number, hand_on)
+    return passed

@@ -1,0 +1,205 @@
+"""The two ways to work: `run` stays, `once` drains what is due and goes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from rowcall.base import database
+from rowcall.base.clock import elapsed
+from rowcall.base.errors import JobTypeUnknown
+from rowcall.base.logs import LogEvent, log
+from rowcall.base.settings import Settings
+from rowcall.job_types import Catalogue, JobType, catalogue
+from rowcall.queue import ClaimRequest
+from rowcall.queue.queues import make_queues
+from rowcall.queue.workers import Registration, register, stopped
+from rowcall.schema import check_revision
+from rowcall.status import Status
+from rowcall_worker.attempt.runner import Runner
+from rowcall_worker.handlers import load_handlers
+from rowcall_worker.isolation.parent import Isolation
+from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
+from rowcall_worker.runtime.executor import Executor
+from rowcall_worker.runtime.heartbeat import Heartbeat
+from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.notifier import Notifier
+from rowcall_worker.runtime.producer import Producer
+from rowcall_worker.runtime.scheduler import Scheduler
+from rowcall_worker.runtime.signals import StopSignal
+
+# How often a stopping worker looks whether its handlers have ended.
+DRAIN_STEP_SECONDS = 0.05
+
+RELEASED = "the worker was stopped before the run was finished"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker was told to do."""
+
+    once: bool
+    concurrency: int
+    queues: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    limit: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a worker did, for the line at its end."""
+
+    claimed: int
+    succeeded: int
+    failed: int
+    dead: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"claimed {self.claimed}, succeeded {self.succeeded}, failed {self.failed}, dead {self.dead}"
+            f" in {self.seconds:.1f} seconds"
+        )
+
+
+class Worker:
+    """A worker process: its threads, in the order in which they begin and end."""
+
+    def __init__(self, settings: Settings, url: str, task: Task) -> None:
+        self._settings = settings
+        self._url = url
+        self._task = task
+        types = catalogue()
+        served = _served(types, task.types)
+        handlers = load_handlers(types, settings.app)
+        leases = {name: kind.lease or settings.lease for name, kind in served.items()}
+        # An isolated type's limit is kept by the thread that waits for the child.
+        limits = {name: kind.time_limit for name, kind in served.items() if kind.time_limit and not kind.isolated}
+        self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self._outage = Outage()
+        self.in_flight = InFlight(task.concurrency, task.limit)
+        handling = Runner.of(handlers, self.id, url, settings)
+        self._isolation = Isolation(served, self.id, url)
+        ways = {name: (self._isolation if kind.isolated else handling).attempt for name, kind in served.items()}
+        self._executor = Executor(self.in_flight, ways)
+        self._heartbeat = Heartbeat(
+            self.in_flight,
+            self._executor,
+            self._link("heartbeat"),
+            self.id,
+            leases,
+            limits,
+            # A lease must survive two heartbeats that fail, also the shortest one.
+            min([settings.heartbeat, *(lease / 3 for lease in leases.values())]),
+        )
+        wanted = ClaimRequest(leases, 0, task.queues, types.limits)
+        self._producers = [
+            Producer(self.in_flight, self._link("pump"), self.id, types, wanted, settings.poll, leads)
+            for leads in (True, False)
+        ]
+        self._notifier = Notifier(self._link("listener"), self.in_flight.wake)
+        self._scheduler = Scheduler(self._link("ticker"), self.id, types, settings.tick_bound, settings.poll)
+
+    def _link(self, purpose: str) -> Link:
+        return Link(self._url, f"rowcall worker {purpose}", self._outage)
+
+    def work(self) -> Report:
+        """Work until asked to stop; with `once`, until nothing is due, or a bound is reached."""
+        task, started = self._task, elapsed()
+        with database.transaction(self._url) as connection:
+            check_revision(connection)
+            make_queues(connection, list(self._producers[0].wanted.declared))
+            register(connection, self._registered())
+        log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
+        shutdown = StopSignal(self.in_flight.quiet.set)
+        self._heartbeat.start()
+        if task.once:
+            self._scheduler.once()
+        else:
+            self._scheduler.start(self.in_flight.guarded)
+            self._notifier.start()
+            self._isolation.start()
+        threads = [producer.start() for producer in self._producers]
+        until = float("inf") if task.max_seconds is None else started + task.max_seconds
+        while not shutdown.asked and elapsed() < until and self.in_flight.failure is None:
+            # Signals are handled between waits, so none may last for ever.
+            quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
+            self.in_flight.quiet.clear()
+            if task.once and (quiet or self._limit_reached()):
+                break
+        self._drain()
+        for thread in threads:
+            thread.join(DRAIN_STEP_SECONDS)
+        self._heartbeat.stop()
+        report = self._told(elapsed() - started)
+        if self.in_flight.failure is not None:
+            raise self.in_flight.failure
+        return report
+
+    def _limit_reached(self) -> bool:
+        limit = self._task.limit
+        return limit is not None and self.in_flight.claimed >= limit and self.in_flight.empty
+
+    def _drain(self) -> None:
+        """Claim no more; let running handlers end within the grace; give back the rest."""
+        in_flight, producer = self.in_flight, self._producers[0]
+        in_flight.close()
+        self._notifier.stop()
+        self._scheduler.stop()
+        grace = self._settings.grace
+        if not in_flight.empty:
+            log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(in_flight.held), grace=grace)
+            helper = Producer(
+                in_flight, self._link("drain"), self.id, producer.catalogue, producer.wanted, producer.poll, leads=False
+            )
+            helper.unclaim(in_flight.withdraw())
+            until = elapsed() + grace
+            while not in_flight.empty and elapsed() < until:
+                in_flight.quiet.wait(DRAIN_STEP_SECONDS)
+                # A claim that was under way may have brought more.
+                helper.unclaim(in_flight.withdraw())
+            # Before the runs are another's: two of a run must not work at the same time.
+            self._isolation.close()
+            helper.release(list(in_flight.held.values()), RELEASED)
+            helper.link.close()
+        self._isolation.close()
+        self._executor.close()
+        in_flight.wake()
+
+    def _told(self, seconds: float) -> Report:
+        """Say goodbye in the database and in the log."""
+        tally = self.in_flight.tally
+        report = Report(
+            self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
+        )
+        try:
+            with database.transaction(self._url) as connection:
+                stopped(connection, self.id)
+        except CONNECTION_ERRORS as error:
+            self._outage.begins(self._outage.epoch, error)
+        log().info(LogEvent.WORKER_STOPPED, worker=self.id, **vars(report))
+        return report
+
+    def _registered(self) -> Registration:
+        return Registration(
+            self.id,
+            socket.gethostname(),
+            os.getpid(),
+            version("rowcall"),
+            None if self._task.queues is None else list(self._task.queues),
+            list(self._producers[0].wanted.leases),
+            self._task.concurrency,
+        )
+
+
+def _served(types: Catalogue, names: Sequence[str] | None) -> Mapping[str, JobType]:
+    """The job types that this worker takes: all it knows, or those it was told."""
+    for name in names or ():
+        if name not in types:
+            raise JobTypeUnknown(name, sorted(types))
+    return {name: types[name] for name in (names or types)}
