@@ -13,8 +13,8 @@ import click
 from rowcall.local_postgres import open_server
 from tests.conftest import SOURCE, UNSAFE_AND_FAST
 from tests.mutants.copies import NONSENSE, AttemptError, Copies
-from tests.mutants.listed import MUTANTS, QUEUE
-from tests.mutants.mutant import Mutant
+from tests.mutants.listed import MUTANTS
+from tests.mutants.mutant import QUEUE, Mutant
 
 # What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
 FOLDER = "tests/database/"

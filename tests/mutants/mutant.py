@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+QUEUE = "shared/rowcall/queue/"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Mutant:
                 " the code has changed, so say anew what stands there, or take the mutant off the list"
             )
         return "".join(lines[:first]) + scope.replace(self.stands, self.instead) + "".join(lines[last:])
+
+
+def at(file: str, place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
+    """Mutants of one place of the queue: what goes wrong, what stands there, and what stands there instead."""
+    return [Mutant(name, QUEUE + file, place, stands, instead) for name, stands, instead in changes]
 
 
 def lines_of(text: str, place: str) -> tuple[int, int]:

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.mutants.__main__ import main
-from tests.mutants.listed import MUTANTS, QUEUE
-from tests.mutants.mutant import ROOT, Mutant, names_of
+from tests.mutants.listed import MUTANTS
+from tests.mutants.mutant import QUEUE, ROOT, Mutant, names_of
 
 CHANGES_A_RUN = re.compile(r"UPDATE rowcall.job_runs|(?:INSERT INTO|DELETE FROM) job_(?:runs|attempts)")
 
