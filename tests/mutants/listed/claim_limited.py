@@ -16,7 +16,7 @@ LIMITED = at(
     ("who runs counts in every queue", " WHERE held.name = due_lanes.queue)", ")"),
     ("under a limit runs not due are claimed", "AND run_at <= now() AND {CLAIMABLE}", "AND {CLAIMABLE}"),
     ("under a limit anything is claimed", "AND {CLAIMABLE}", "AND status <> 'running'"),
-    ("under a limit the last due goes first", "ORDER BY run_at, id\n", "ORDER BY run_at DESC, id DESC\n"),
+    ("under a limit the last due goes first", "ORDER BY run_at, id", "ORDER BY run_at DESC, id DESC"),
     ("each priority has the limit for itself", "WHERE position <= room", "WHERE true"),
     (
         "under a limit the urgent wait",

@@ -25,7 +25,7 @@ FINISH = [
         for mutant in at(
             "finish.py",
             "_ending",
-            (f"{event} is not remembered", "FROM ended\n)", f"FROM ended WHERE '{{event}}' <> '{event}'\n)"),
+            (f"{event} is not remembered", "FROM ended )", f"FROM ended WHERE '{{event}}' <> '{event}' )"),
         )
     ),
     *at("finish.py", "_ending", ("a lease that ended is still held", "locked_by = NULL, locked_until = NULL, ", "")),

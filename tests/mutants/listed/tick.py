@@ -19,7 +19,7 @@ TICK = [
         "OCCUR",
         ("what was decided is decided again", "known.nominal_at = decided.nominal_at", "false"),
         ("what is not to run runs", "WHERE outcome = '{Outcome.ENQUEUED}' ORDER BY", "ORDER BY"),
-        ("a fact that has a run is an error", "    ON CONFLICT DO NOTHING\n", ""),
+        ("a fact that has a run is an error", "ON CONFLICT DO NOTHING", ""),
         (
             "runs come without their nominal time",
             "SELECT %(definition_id)s, nominal_at,",
@@ -30,7 +30,7 @@ TICK = [
             "payload, %(queue)s, %(priority)s, run_at,",
             "payload, %(queue)s, %(priority)s, now(),",
         ),
-        ("runs come without their key", "        key, fingerprint,", "        NULL, fingerprint,"),
+        ("runs come without their key", "key, fingerprint,", "NULL, fingerprint,"),
         (
             "a fact that has a run is told as enqueued",
             "THEN '{Outcome.SKIPPED}' ELSE new.outcome",
