@@ -12,12 +12,12 @@ import click
 
 from rowcall.local_postgres import open_server
 from tests.conftest import SOURCE, UNSAFE_AND_FAST
-from tests.mutants.copies import NONSENSE, AttemptError, Copies
-from tests.mutants.listed import MUTANTS, QUEUE
-from tests.mutants.mutant import Mutant
+from tests.mutants.copies import NONSENSE, Copies, TrialResult
+from tests.mutants.listed import MUTANTS
+from tests.mutants.mutant import QUEUE, Mutant
 
 # What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
-FOLDER = "tests/database/"
+FOLDER = "tests/queue/database/"
 SENTENCES = (
     *(
         f"{FOLDER}test_{name}.py"
@@ -51,8 +51,8 @@ def main(model_only: bool, only: str, jobs: int) -> None:
         if sound.test:
             raise click.ClickException(f"{sound.test} fails without any mutant: {sound.reason}")
         with ThreadPoolExecutor(max_workers=jobs) as trials:
-            verdicts = trials.map(lambda mutant: copies.try_out(mutant, tests_for(mutant, model_only)), chosen)
-            caught = sum([shown(mutant, verdict) for mutant, verdict in zip(chosen, verdicts, strict=True)])
+            results = trials.map(lambda mutant: copies.try_out(mutant, tests_for(mutant, model_only)), chosen)
+            caught = sum([shown(mutant, result) for mutant, result in zip(chosen, results, strict=True)])
     click.echo(f"{caught} of {len(chosen)} mutants were caught, in {time.monotonic() - began:.0f} s")
     sys.exit(caught < len(chosen))
 
@@ -65,17 +65,17 @@ def tests_for(mutant: Mutant | None, model_only: bool) -> tuple[str, ...]:
     return (*sorted(SENTENCES, key=lambda name: Path(name).stem != f"test_{own}"), MODEL)
 
 
-def shown(mutant: Mutant, verdict: AttemptError) -> bool:
+def shown(mutant: Mutant, result: TrialResult) -> bool:
     """Print one line; whether the mutant was caught, and was worth catching."""
-    if verdict.test is None:
+    if result.test is None:
         who = "SURVIVED"
-    elif NONSENSE.search(verdict.reason):
-        who = f"NONSENSE: {verdict.reason}"
+    elif NONSENSE.search(result.reason):
+        who = f"NONSENSE: {result.reason}"
     else:
-        who = verdict.test.removeprefix(FOLDER)
+        who = result.test.removeprefix(FOLDER)
     file = mutant.file.removeprefix(QUEUE).removeprefix("shared/rowcall/")
-    click.echo(f"{file:11} {mutant.name:58} {verdict.seconds:5.1f} s  {who}")
-    return verdict.test is not None and not NONSENSE.search(verdict.reason)
+    click.echo(f"{file:11} {mutant.name:58} {result.seconds:5.1f} s  {who}")
+    return result.test is not None and not NONSENSE.search(result.reason)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from tests.mutants.mutant import ROOT, Mutant
 
-COPIED = ("api", "worker", "shared", "migrations", "example", "tests", "pyproject.toml")
+# Each holds one import package.
+SOURCES = ("shared", "api", "worker", "migrations", "example")
+COPIED = (*SOURCES, "tests", "pyproject.toml")
 
 PYTEST = (
     *("-m", "pytest", "--exitfirst", "--tb=no", "-rfE", "--assert=plain"),
@@ -33,7 +35,7 @@ LIMIT_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class AttemptError:
+class TrialResult:
     """The test that failed, with the first words of its reason, or None where all passed; and how long that took."""
 
     test: str | None
@@ -56,22 +58,28 @@ class Copies:
             compileall.compile_dir(copy, quiet=2)
             self._free.put(copy)
 
-    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> AttemptError:
+    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> TrialResult:
         """Run the tests, up to the first that fails, with this mutant in place."""
         copy = self._free.get()
         try:
             with in_place(mutant, copy) if mutant else contextlib.nullcontext():
-                return self._verdict(copy, tests)
+                return self._tested(copy, tests)
         finally:
             self._free.put(copy)
 
-    def _verdict(self, copy: Path, tests: Sequence[str]) -> AttemptError:
+    def _tested(self, copy: Path, tests: Sequence[str]) -> TrialResult:
         began = time.monotonic()
         ended = subprocess.run(
             [sys.executable, *PYTEST, f"--home={self._server}", *tests],
             cwd=copy,
             # Bytecode of a mutant must not outlive it; COLUMNS keeps pytest from cutting the reasons short.
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "500"},
+            # What is installed lies behind PYTHONPATH.
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(str(copy / name) for name in SOURCES),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "COLUMNS": "500",
+            },
             capture_output=True,
             text=True,
             timeout=LIMIT_SECONDS,
@@ -81,7 +89,7 @@ class Copies:
         if ended.returncode not in {0, 1} or (ended.returncode == 1 and failed is None):
             raise RuntimeError(f"pytest ended with {ended.returncode}:\n{ended.stdout}\n{ended.stderr}")
         test, reason = failed.groups(default="") if failed else (None, "")
-        return AttemptError(test, reason, time.monotonic() - began)
+        return TrialResult(test, reason, time.monotonic() - began)
 
 
 @contextlib.contextmanager

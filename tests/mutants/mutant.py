@@ -6,12 +6,15 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.mutants.matching import spans_of, string_breaks, string_literals
+
 ROOT = Path(__file__).parents[2]
+QUEUE = "shared/rowcall/queue/"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """`stands` occurs once in `place`, a constant or function of this file."""
+    """`stands` occurs once in `place`, a constant or function of this file, in whatever layout."""
 
     name: str
     file: str
@@ -21,16 +24,31 @@ class Mutant:
 
     def applied(self, root: Path = ROOT) -> str:
         """The file's text as the mutant would have it."""
-        text = (root / self.file).read_text()
+        return self.applied_to((root / self.file).read_text())
+
+    def applied_to(self, text: str) -> str:
+        """This text of the file as the mutant would have it."""
         first, last = lines_of(text, self.place)
         lines = text.splitlines(keepends=True)
         scope = "".join(lines[first:last])
-        if scope.count(self.stands) != 1:
+        found = spans_of(self.stands, scope)
+        if len(found) != 1:
             raise ValueError(
-                f"{self.name}: {self.stands!r} stands {scope.count(self.stands)} times in {self.place} of {self.file};"
-                " the code has changed, so say anew what stands there, or take the mutant off the list"
+                f"{self.name}: {self.stands!r} stands {len(found)} times in {self.place} of {self.file}; the code has"
+                " changed, so correct what stands there, or take the mutant off the list"
             )
-        return "".join(lines[:first]) + scope.replace(self.stands, self.instead) + "".join(lines[last:])
+        return "".join(lines[:first]) + self._replaced(scope, *found[0]) + "".join(lines[last:])
+
+    def _replaced(self, scope: str, start: int, end: int) -> str:
+        inside = any(left < place < right for left, right in string_literals(scope) for place in (start, end))
+        # Where a string breaks in what is replaced, what follows may be of another sort: it stays a string of its own.
+        breaks = [scope[left:right] for left, right in string_breaks(scope) if inside and start <= left < right <= end]
+        return scope[:start] + self.instead.strip() + "".join(breaks) + scope[end:]
+
+
+def at(file: str, place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
+    """Mutants of one place of the queue: what goes wrong, what stands there, and what stands there instead."""
+    return [Mutant(name, QUEUE + file, place, stands, instead) for name, stands, instead in changes]
 
 
 def lines_of(text: str, place: str) -> tuple[int, int]:

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.mutants.__main__ import main
-from tests.mutants.listed import MUTANTS, QUEUE
-from tests.mutants.mutant import ROOT, Mutant, names_of
+from tests.mutants.listed import MUTANTS
+from tests.mutants.mutant import QUEUE, ROOT, Mutant, names_of
 
-CHANGES_A_RUN = re.compile(r"UPDATE rowcall.job_runs|(?:INSERT INTO|DELETE FROM) job_(?:runs|attempts)")
+CHANGES_A_RUN = re.compile(r"(UPDATE rowcall\.job_runs|(INSERT INTO|DELETE FROM) rowcall\.job_(runs|attempts))\b")
 
 # The owner's name in a statement, and what else must stand beside it: F is the run, its lease's number, its owner.
 OWNER = "locked_by = %(worker)s"
@@ -21,15 +21,20 @@ LEASE = ("lease_no = %(lease_no)s", "{LEASE_KEY}")
 
 
 def statements() -> dict[tuple[str, str], str]:
-    """Every constant or function of rowcall.queue whose own text changes a run, and that text."""
+    """Every constant or function of rowcall.queue whose own text changes a run, and that text on one line."""
     found: dict[tuple[str, str], str] = {}
-    for path in sorted((ROOT / QUEUE).glob("*.py")):
+    for path in sorted((ROOT / QUEUE).rglob("*.py")):
         text = path.read_text()
         for node in ast.parse(text).body:
-            source = ast.get_source_segment(text, node) or ""
+            source = on_one_line(ast.get_source_segment(text, node) or "")
             if CHANGES_A_RUN.search(source):
-                found |= {(path.name, name): source for name in names_of(node)}
+                found |= {(path.relative_to(ROOT / QUEUE).as_posix(), name): source for name in names_of(node)}
     return found
+
+
+def on_one_line(text: str) -> str:
+    """The text whatever its layout."""
+    return re.sub(r"\s+", " ", text)
 
 
 def by_place() -> dict[tuple[str, str], list[Mutant]]:
@@ -69,6 +74,6 @@ def test_every_part_of_every_owners_fence_has_a_mutant() -> None:
     fenced = {place: text for place, text in statements().items() if f"run.{OWNER}" in text}
     assert len(fenced) == 5, "SUCCEED, HAND_BACK, HEARTBEAT, PROGRESS and _ending"
     for place, text in fenced.items():
-        taken = [mutant.stands for mutant in places[place]]
+        taken = [on_one_line(mutant.stands) for mutant in places[place]]
         parts = [part for part in ("run.id = %(run_id)s", *LEASE, OWNER) if part in text]
         assert all(any(part in stands for stands in taken) for part in parts), place

@@ -1,0 +1,40 @@
+"""Mutants of queue/cancel.py."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+CANCEL = [
+    *at(
+        "cancel.py",
+        "CANCEL",
+        ("cancel hits other runs", "id = %(run_id)s AND ", ""),
+        ("cancel in any status", " AND {WAITS}", ""),
+    ),
+    *at("cancel.py", "CANCELLED_AT_ONCE", ("cancel without an end", "finished_at = now()", "finished_at = NULL")),
+    *at(
+        "cancel.py",
+        "ASK_TO_CANCEL",
+        ("ask to cancel hits other runs", "id = %(run_id)s AND ", ""),
+        ("ask to cancel in any status", " AND {RUNS}", ""),
+    ),
+    *at(
+        "cancel.py",
+        "ASKED",
+        ("asking again forgets when it was asked", "coalesce(cancel_requested_at, now())", "now()"),
+    ),
+    *at(
+        "cancel.py",
+        "FORCE_CANCEL",
+        ("force cancel hits other runs", "id = %(run_id)s AND ", ""),
+        ("force cancel hits a later lease", " AND lease_no = %(lease_no)s", ""),
+        ("force cancel in any status", " AND status IN {sources_of(Event.FORCE_CANCEL)}", ""),
+        ("force cancel leaves the lease", ", locked_by = NULL, locked_until = NULL", ""),
+        ("force cancel forgets when it was asked", "coalesce(run.cancel_requested_at, now())", "now()"),
+        (
+            "force cancel is not remembered",
+            "FROM ended JOIN seen ON ended.id = seen.id",
+            "FROM ended JOIN seen ON false",
+        ),
+    ),
+]

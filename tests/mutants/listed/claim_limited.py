@@ -1,0 +1,34 @@
+"""Mutants of queue/claim_limited.py."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+LIMITED = at(
+    "claim_limited.py",
+    "CLAIM_LIMITED",
+    ("two claims use one queue's places at once", "FOR UPDATE OF queues SKIP LOCKED", ""),
+    ("limited claims wait for each other", "FOR UPDATE OF queues SKIP LOCKED", "FOR UPDATE OF queues"),
+    ("who has ended still holds a place", " AND run.status = '{Status.RUNNING}'", ""),
+    ("leases that ran out hold their places", "AND {LEASE_IS_OVER}", "AND false"),
+    ("leases still running are ended for their places", "AND {LEASE_IS_OVER}", ""),
+    ("who runs does not count", "(SELECT count(*) FROM held WHERE held.name = due_lanes.queue)", "0"),
+    ("who runs counts in every queue", " WHERE held.name = due_lanes.queue)", ")"),
+    ("under a limit runs not due are claimed", "AND run_at <= now() AND {CLAIMABLE}", "AND {CLAIMABLE}"),
+    ("under a limit anything is claimed", "AND {CLAIMABLE}", "AND status <> 'running'"),
+    ("under a limit the last due goes first", "ORDER BY run_at, id", "ORDER BY run_at DESC, id DESC"),
+    ("each priority has the limit for itself", "WHERE position <= room", "WHERE true"),
+    (
+        "under a limit the urgent wait",
+        "PARTITION BY queue ORDER BY priority, run_at, id",
+        "PARTITION BY queue ORDER BY id",
+    ),
+    ("under a limit more is claimed than was asked for", "ORDER BY priority, run_at, id LIMIT %(limit)s", ""),
+    ("who still runs is forgotten", "WHERE held.name = queues.name AND held.id NOT IN", "WHERE held.id NOT IN"),
+    (
+        "who begins is forgotten",
+        "SELECT met.id FROM met WHERE met.queue = queues.name AND",
+        "SELECT met.id FROM met WHERE false AND",
+    ),
+    ("nobody says that another claim was in the way", "max_running > 0 AND queue NOT IN", "false AND queue NOT IN"),
+)

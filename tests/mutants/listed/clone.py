@@ -1,0 +1,25 @@
+"""Mutants of queue/clone.py."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+CLONE = [
+    *at(
+        "clone.py",
+        "CLONE",
+        ("clone takes other runs too", "WHERE id = %(run_id)s", "WHERE id >= %(run_id)s"),
+        ("clone of what was pruned", " AND pruned_at IS NULL", ""),
+        ("a clone's own payload is not taken", "coalesce(%(payload)s::jsonb, payload)", "payload"),
+        ("a clone is due at once though it was to wait", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
+        ("a clone keeps no key", "%(key)s", "NULL"),
+    ),
+    *at(
+        "clone.py",
+        "clone",
+        ("a clone is not audited", 'record(connection, operator.who, "clone"', '(connection, operator.who, "clone"'),
+        ("a clone is made of what was not seen", "check_seen(lock_run(connection, run_id), seen)", "pass"),
+        ("a clone that is refused is kept", "with all_or_nothing(connection):", "if True:"),
+        ("a clone of another run is the same content", 'f"clone of {run_id}"', '"clone"'),
+    ),
+]

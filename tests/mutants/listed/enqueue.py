@@ -1,0 +1,67 @@
+"""Mutants of queue/enqueue.py."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+ENQUEUE = [
+    *at(
+        "enqueue.py",
+        "INSERT",
+        (
+            "a key is written down as who asked",
+            "idempotency_key, request_fingerprint, created_by, status)",
+            "created_by, request_fingerprint, idempotency_key, status)",
+        ),
+    ),
+    *at(
+        "enqueue.py",
+        "UNLESS_KEY_IS_TAKEN",
+        (
+            "a second run for one key is tried",
+            "ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
+            "",
+        ),
+        ("what is due later wakes the workers", "CASE WHEN run_at <= now() THEN", "CASE WHEN true THEN"),
+        ("what is due wakes nobody", "CASE WHEN run_at <= now() THEN", "CASE WHEN false THEN"),
+    ),
+    *at(
+        "enqueue.py",
+        "ENQUEUE_ONE",
+        ("a key is not kept", "%(key)s", "NULL"),
+        ("every run is due at once", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
+    ),
+    *at(
+        "enqueue.py",
+        "ENQUEUE_MANY",
+        ("of many the keys are not kept", "%(max_attempts)s, wanted.key,", "%(max_attempts)s, NULL,"),
+        ("many are due at once", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
+    ),
+    *at(
+        "enqueue.py",
+        "answered",
+        ("a key stands for any content", "if fingerprint != item.fingerprint:", "if False:"),
+        ("a replay is said to be new", "replayed=True", "replayed=False"),
+    ),
+    *at(
+        "enqueue.py",
+        "fingerprint_of",
+        ("another payload is the same content", "[job_type, payload, chosen]", "[job_type, chosen]"),
+        ("other options are the same content", "[job_type, payload, chosen]", "[job_type, payload]"),
+    ),
+    *at(
+        "enqueue.py",
+        "_enqueued",
+        ("of many with a conflict some are kept", "with all_or_nothing(connection):", "if True:"),
+    ),
+    *at("enqueue.py", "stored_text", ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:")),
+    *at("enqueue.py", "checked_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
+    *at("enqueue.py", "checked_key", ("keys of any characters are stored", "or not key.isprintable()", "")),
+    *at(
+        "enqueue.py",
+        "check_options",
+        ("queues of any name are taken", 'not NAME.fullmatch(chosen["queue"])', "False"),
+        ("priorities beyond the column are tried", 'not -32768 <= chosen["priority"] <= 32767', "False"),
+        ("any number of attempts is taken", 'not 1 <= chosen["max_attempts"] <= 1000', "False"),
+    ),
+]

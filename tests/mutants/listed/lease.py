@@ -1,0 +1,55 @@
+"""Mutants of queue/lease.py."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+LEASE = [
+    *at(
+        "lease.py",
+        "HEARTBEAT",
+        ("a heartbeat shortens a lease", "run.locked_until, now()", "now()"),
+        ("a heartbeat keeps a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("a heartbeat keeps another worker's lease", " AND run.locked_by = %(worker)s", ""),
+        ("a heartbeat does not tell of cancelling", "run.cancel_requested_at IS NOT NULL AS", "false AS"),
+    ),
+    *at(
+        "lease.py",
+        "PROGRESS",
+        ("progress is told of other runs", "run.id = %(run_id)s AND ", ""),
+        ("progress is told under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
+        ("progress is told by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("telling of progress forgets what was saved", "coalesce(run.progress, '{{}}') || ", ""),
+    ),
+    *at(
+        "lease.py",
+        "EXPIRED_SET",
+        (
+            "a run that was to stop goes on",
+            "run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'",
+            "false THEN ''",
+        ),
+        (
+            "a run goes on after its last lease",
+            "run.attempts >= run.max_attempts THEN '{Status.DEAD}'",
+            "false THEN ''",
+        ),
+        ("a lease that ran out is still held", "locked_by = NULL, locked_until = NULL, ", ""),
+        ("a run whose lease ran out goes first again", "ELSE now() END", "ELSE run.run_at END"),
+        ("a lease that ran out is no error of its own", "error_type = 'LeaseExpired', ", ""),
+    ),
+    *at(
+        "lease.py",
+        "EXPIRED_HISTORY",
+        ("a lease that ran out is another's too", "ON expired.id = {{seen}}.id", "ON true"),
+    ),
+    *at(
+        "lease.py",
+        "EXPIRE",
+        ("the sweep ends other leases", "id = %(run_id)s AND ", ""),
+        ("the sweep ends a later lease", "lease_no = %(lease_no)s AND ", ""),
+        ("the sweep ends living leases", " AND locked_until < now()", ""),
+        ("the sweep does not wait for a heartbeat", "FOR UPDATE", ""),
+        ("a lease ended by the sweep is not remembered", '({EXPIRED_HISTORY.format(seen="seen")})', "(SELECT 1)"),
+    ),
+]

@@ -1,0 +1,48 @@
+"""Mutants of queue/operate.py, and the row that it locks first."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+OPERATE = [
+    *at(
+        "operate.py",
+        "RUN_NOW",
+        ("run now hits other runs", "id = %(run_id)s AND ", ""),
+        ("run now in any status", " AND status IN {sources_of(Event.RUN_NOW)}", ""),
+        ("run now some other time", "run_at = now(), ", ""),
+        ("run now forgets the attempts", "run_at = now(), ", "run_at = now(), attempts = 0, "),
+    ),
+    *at(
+        "operate.py",
+        "RETRIABLE",
+        ("retry in any status", "status IN {sources_of(Event.RETRY)} AND ", ""),
+        ("retry of what was pruned", " AND pruned_at IS NULL", ""),
+    ),
+    *at("operate.py", "RETRY", ("retry hits other runs", "id = %(run_id)s AND ", "")),
+    *at(
+        "operate.py",
+        "RETRIED",
+        ("retry keeps the attempts", "attempts = 0, ", ""),
+        ("retry forgets the lease number", "attempts = 0, ", "attempts = 0, lease_no = 0, "),
+        ("retry some other time", "run_at = now(), ", ""),
+        ("retry leaves the end", "finished_at = NULL, ", ""),
+        ("retry leaves the wish to stop", ", cancel_requested_at = NULL", ""),
+        ("retry keeps the error", "last_error = NULL, ", ""),
+        ("retry keeps the progress", ", progress = NULL", ""),
+    ),
+    *at(
+        "views/inspect.py", "LOCK_RUN", ("the audit tells what was before somebody's change", " FOR UPDATE OF run", "")
+    ),
+    *at(
+        "operate.py",
+        "change",
+        (
+            "an operator's change is not audited",
+            "record(connection, operator.who, event",
+            "(connection, operator.who, event",
+        ),
+        ("what was not seen is changed", "check_seen(before, seen)", "pass"),
+        ("an operator's change wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+    ),
+]
