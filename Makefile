@@ -14,7 +14,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: .venv/installed ## start PostgreSQL, API, worker and a demo run; Ctrl-C ends all of it
-	@exec .venv/bin/python -m rowcall.cli.main up --with-parent
+	@exec .venv/bin/python -m rowcall.cli up --with-parent
 
 test: .venv/installed ## run the whole suite against a real PostgreSQL
 	@$(RUN) pytest -n auto $(PYTEST_ARGS)

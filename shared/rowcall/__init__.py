@@ -1,0 +1,53 @@
+"""What a team's own code imports: job types and definitions to declare, runs to enqueue, how a handler ends early.
+
+Each name is loaded when it is first used, because `import rowcall` must cost a web process little, and because the
+keeper of the local PostgreSQL runs where only the standard library can be imported.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rowcall.base.errors import Permanent, Retry, Snooze
+    from rowcall.job_types import Definition, JobType, exponential, fixed, quadratic
+    from rowcall.queue import enqueue, enqueue_many
+
+__all__ = [
+    "Definition",
+    "JobType",
+    "Permanent",
+    "Retry",
+    "Snooze",
+    "enqueue",
+    "enqueue_many",
+    "exponential",
+    "fixed",
+    "quadratic",
+]
+
+_MODULES = {
+    "Definition": "rowcall.job_types",
+    "JobType": "rowcall.job_types",
+    "Permanent": "rowcall.base.errors",
+    "Retry": "rowcall.base.errors",
+    "Snooze": "rowcall.base.errors",
+    "enqueue": "rowcall.queue",
+    "enqueue_many": "rowcall.queue",
+    "exponential": "rowcall.job_types",
+    "fixed": "rowcall.job_types",
+    "quadratic": "rowcall.job_types",
+}
+
+if not TYPE_CHECKING:  # a type checker would take any name for one that this function returns
+
+    def __getattr__(name: str) -> Any:
+        """Load the name's module, once."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names too, though they may not be loaded yet."""
+    return sorted({*globals(), *__all__})

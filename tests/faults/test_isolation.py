@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from tests.support.processes import freeze, living_with, rowcall, start, wait_until
+from tests.support.processes import freeze, gone, living_with, rowcall, start, wait_until
 from tests.support.shop import Shop
 
 Row = dict[str, Any]
@@ -56,14 +55,6 @@ def child_of(shop: Shop, run_id: int) -> int:
     """The process that works on the run, as soon as it has said which one it is."""
     wait_until(lambda: shop.row(run_id)["progress"], f"the child of run {run_id} has told its pid")
     return int(shop.row(run_id)["progress"]["note"])
-
-
-def gone(pid: int) -> bool:
-    """Whether there is no such process; one that only waits to be reaped is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def came_to(run: Row) -> list[object]:

@@ -18,10 +18,10 @@ CLAIM = """
 import json, sys
 from pathlib import Path
 from rowcall.local_postgres.account import claim
-from rowcall.base.errors import EmbeddedServerError
+from rowcall.base.errors import LocalPostgresError
 try:
     claim(Path(sys.argv[1]))
-except EmbeddedServerError as error:
+except LocalPostgresError as error:
     print(json.dumps({"error": str(error)}), flush=True)
 """
 

@@ -57,8 +57,23 @@ def read_until(process: subprocess.Popen[str], event: str) -> None:
 def freeze(process: subprocess.Popen[str]) -> None:
     """Stop it where it is.  The signal only asks for that, and on a busy machine other threads go on for a while."""
     process.send_signal(signal.SIGSTOP)
-    stat = Path(f"/proc/{process.pid}/stat")
-    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "the process stands still")
+    wait_until(lambda: state_of(process.pid) == "T", "the process stands still")
+
+
+def state_of(pid: int) -> str | None:
+    """The letter of a process's state in /proc, such as T for stopped; None where there is no such process.
+
+    One that ends between the opening of its file and the reading makes the reading fail.
+    """
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def gone(pid: int) -> bool:
+    """Whether there is no such process, or only one that waits to be reaped."""
+    return state_of(pid) in (None, "Z")
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:
@@ -76,11 +91,10 @@ def living_with(marker: str) -> dict[int, str]:
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-            words += os.fsencode((entry / "cwd").readlink())
-            zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        except OSError:
+            command = (entry / "cmdline").read_bytes()
+            words = command + (entry / "environ").read_bytes() + os.fsencode((entry / "cwd").readlink())
+        except OSError:  # it ended meanwhile, or belongs to somebody else
             continue
-        if marker.encode() in words and not zombie:
-            found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        if marker.encode() in words and not gone(int(entry.name)):
+            found[int(entry.name)] = command.replace(b"\0", b" ").decode()
     return found

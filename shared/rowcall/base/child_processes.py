@@ -19,7 +19,7 @@ def own_command(*words: str) -> list[str]:
 
     -P: a folder that happens to be named as one of our packages is not taken for it.
     """
-    return [sys.executable, "-P", "-m", "rowcall.cli.main", *words]
+    return [sys.executable, "-P", "-m", "rowcall.cli", *words]
 
 
 def die_with(parent: int, number: signal.Signals) -> None:

@@ -11,6 +11,7 @@ import psycopg2
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
 from rowcall.base.redaction import redacted
+from rowcall.cli import extras
 
 COMMANDS = "rowcall.commands"
 
@@ -24,8 +25,30 @@ class FrontDoor(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, loaded only now: `rowcall worker` need not import Flask."""
-        command: click.Command | None = found()[cmd_name].load() if cmd_name in found() else None
+        if cmd_name not in found():
+            return None
+        try:
+            command: click.Command = found()[cmd_name].load()
+        except ModuleNotFoundError as error:
+            if not extras.is_missing(error):
+                raise
+            return _not_installed(cmd_name, error)
         return command
+
+
+def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
+    """A command whose extra is missing: `rowcall --help` lists it, and running it ends with the error."""
+
+    def fail(**_: object) -> None:
+        raise error
+
+    return click.Command(
+        name,
+        callback=fail,
+        short_help=extras.needs([name]),
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
 
 
 def found() -> dict[str, EntryPoint]:
@@ -59,7 +82,3 @@ def main() -> None:
 def _end(sentence: str, code: int) -> None:
     click.echo(f"rowcall: {redacted(sentence)}", err=True)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

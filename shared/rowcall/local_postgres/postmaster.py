@@ -56,7 +56,7 @@ class Postmaster:
         return cls(process, home, port, log_start)
 
     def wait_until_ready(self, told_to_stop: Callable[[], bool]) -> None:
-        """Return once it accepts connections; PortInUse or EmbeddedServerError if it never will."""
+        """Return once it accepts connections; PortInUse or LocalPostgresError if it never will."""
         deadline = self.started + START_LIMIT
         while not self._ready():
             if self.ended():

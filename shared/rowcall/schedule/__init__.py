@@ -4,9 +4,10 @@
 one of them; `moment` and `duration` read what people write.  Whatever cannot be used is a ScheduleInvalid.
 """
 
+from rowcall.base.durations import duration_words
 from rowcall.schedule.decide import CatchUp, Decided, Decision, Outcome, Overlap, Rule, asleep, decide
 from rowcall.schedule.expression import Expression, parse
-from rowcall.schedule.moments import duration, duration_words, moment
+from rowcall.schedule.moments import duration, moment
 from rowcall.schedule.payload import names_time, rendered
 from rowcall.schedule.times import MissingTime, RepeatedTime, Times
 from rowcall.schedule.zones import zone_named

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from rowcall.schedule.moments import duration_words
+from rowcall.base.durations import duration_words
 from rowcall.schedule.times import Times
 from rowcall.schedule.zones import SECOND
 

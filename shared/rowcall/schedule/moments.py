@@ -56,20 +56,6 @@ def duration(value: str | int | float) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def duration_words(length: timedelta) -> str:
-    """Such as "2 h 5 min"; nothing is rounded, so that a sentence may compare two of them."""
-    minutes, seconds = divmod(length, timedelta(minutes=1))
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = (
-        f"{days} day{'' if days == 1 else 's'}" if days else "",
-        f"{hours} h" if hours else "",
-        f"{minutes} min" if minutes else "",
-        f"{seconds.total_seconds():g} s" if seconds else "",
-    )
-    return " ".join(filter(None, parts)) or "0 s"
-
-
 def _told(value: str | int | float) -> str:
     try:
         return shown(str(value))

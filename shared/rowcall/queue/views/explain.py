@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from math import ceil
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
+from rowcall.base.durations import duration_words
 from rowcall.base.errors import RunNotFound
 from rowcall.queue.finish import BY_INDEX
 from rowcall.queue.workers import SILENCE_SECONDS
-from rowcall.schedule import duration_words
 from rowcall.status import Event, Status, sources_of
 
 # The row by its id, its queue's rule, and who runs under that queue's limit.
