@@ -10,8 +10,8 @@ from rowcall.job_types import catalogue
 from rowcall.schema import check_revision
 from rowcall_api.http import database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
+from rowcall_api.mount import mount
 from rowcall_api.routes import bulk, definitions, docs, effects, explain, metrics, ops, runs, stats, steering
-from rowcall_example.routes import cleanups, invoices, reports
 
 # A payload may be 64 KiB; the rest is room for the fields around it.
 BODY_BYTES = 256 * 1024
@@ -38,8 +38,10 @@ def create_app(database_url: str) -> flask.Flask:
     # A path is what it is: no other one leads to the same route, and none is sent elsewhere.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)
-    for resource in (runs, steering, bulk, explain, definitions, effects, reports, cleanups, invoices, stats):
+    for resource in (runs, steering, bulk, explain, definitions, effects, stats):
         described.register_blueprint(resource.blueprint)
     for page in (docs, metrics, ops):
         app.register_blueprint(page.blueprint)
+    if chosen.app:
+        mount(app, described, chosen.app)
     return app

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import flask
+import sqlalchemy
 
-from rowcall.base.database import Connection, Row
+from rowcall.base.database import Row
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import enqueue, get_run
 from rowcall_api.http.body import BodyBlueprint
@@ -40,7 +41,7 @@ def enqueue_and_answer(
     job_type: str,
     payload: Mapping[str, Any],
     key: str | None,
-    must_exist: Callable[[Connection], object] | None = None,
+    must_exist: Callable[[sqlalchemy.Connection], object] | None = None,
     **options: Any,
 ) -> Answer:
     """The run that this request has now, committed: 202 where it is new, 200 where an earlier request had made it.

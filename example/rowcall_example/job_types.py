@@ -1,6 +1,7 @@
-"""What the small SaaS does: what each job is given, its key, and how it is run and tried again.
+"""The jobs of this app: what each is given, its natural key, and how it is run and tried again.
 
-Days and weeks are dates in a payload; which zone they are days of, the business functions say.
+API, command line and worker import this module, so it holds declarations only; what a job does is in `handlers`.
+Days and weeks are dates in a payload; which time zone they belong to is said by the queries.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from rowcall.base.database import LARGEST_ID
-from rowcall.base.endpoints import event_id
-from rowcall.job_types.backoff import exponential, fixed
-from rowcall.job_types.declaration import KEY_CHARACTERS, JobType
+from rowcall import JobType, exponential, fixed
 
 WEEK_DAYS = 7
 
-# An event's id is the rest of its run's key.
+# The largest bigint: what is beyond it cannot be the id of a row.
+LARGEST_ID = 2**63 - 1
+
+# A run's key has 255 characters at most, and an event's is this prefix and the event's id.
 WEBHOOK = "webhook:"
+EVENT_ID_CHARACTERS = 255 - len(WEBHOOK)
 
 # Mail servers, shops and banks that are down are often so for minutes; the last tries come hours later.
 PATIENT = exponential(base=10, cap=3600)
@@ -92,19 +94,17 @@ class CacheName(Schema):
     name = fields.String(required=True, validate=validate.Length(1, 200))
 
 
-def _check_event_id(text: str) -> None:
-    try:
-        event_id(text, KEY_CHARACTERS - len(WEBHOOK))
-    except ValueError as error:
-        raise ValidationError(
-            f"must be {error}; with `{WEBHOOK}` before it, it is the run's key, of {KEY_CHARACTERS} at most"
-        ) from None
-
-
 class Event(Schema):
-    """What happened, and who is told."""
+    """What happened, and who is told of it."""
 
-    event_id = fields.String(required=True, validate=_check_event_id)
+    event_id = fields.String(
+        required=True,
+        validate=validate.Regexp(
+            rf"[A-Za-z0-9_:@/+=-]{{1,{EVENT_ID_CHARACTERS}}}\Z",
+            error=f"must be 1 to {EVENT_ID_CHARACTERS} of the characters A-Z a-z 0-9 _ : @ / + = -; with `{WEBHOOK}`"
+            " before it, it is the run's key, of 255 at most",
+        ),
+    )
     url = fields.String(required=True, validate=validate.Length(1, 2000))
     body = fields.Dict(keys=fields.String(), required=True)
 

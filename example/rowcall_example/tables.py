@@ -1,14 +1,30 @@
-"""The small SaaS's own tables, in a schema of their own, as a team keeps its tables beside Rowcall's."""
+"""The app's own tables, in the schema `example`, beside Rowcall's in the schema `rowcall`.
+
+A team would keep them in its own migrations; the demo makes them where they are missing, so that one step is enough.
+"""
 
 from __future__ import annotations
 
-from rowcall.base.database import Connection, fetch_all
+from rowcall_example.errors import DemoRefused
+from rowcall_example.sql import Connection, fetch_all, fetch_value
 
-# Two that come first at once would both find no schema, and one of them would fail: "example" on a telephone's keys.
+# Two processes that come first at once would both find no schema, and one of them would fail.  The number is any that
+# others are unlikely to use: "example" on a telephone's keys.
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(3926753)"
 
-TABLES = """
-CREATE SCHEMA IF NOT EXISTS example;
+# By this comment on `example.users` the app knows its own tables again.
+MARK = "made by rowcall_example"
+
+# A schema `example` that holds something, and not the app's own tables.
+SOMEBODY_ELSES = """
+SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace('example'))
+    AND obj_description(to_regclass('example.users'), 'pg_class') IS DISTINCT FROM %(mark)s
+"""
+
+# Not IF NOT EXISTS: that asks for the right to create schemas also where there is nothing to create.
+SCHEMA_IS_MISSING = "SELECT to_regnamespace('example') IS NULL"
+
+TABLES = f"""
 CREATE TABLE IF NOT EXISTS example.users (
     id bigint GENERATED ALWAYS AS IDENTITY,
     email text NOT NULL,
@@ -66,10 +82,18 @@ CREATE TABLE IF NOT EXISTS example.cache_entries (
     CONSTRAINT cache_entries_pkey PRIMARY KEY (name)
 );
 CREATE INDEX IF NOT EXISTS cache_entries_expiry ON example.cache_entries (expires_at);
+COMMENT ON TABLE example.users IS '{MARK}';
 """
 
 
 def create_tables(connection: Connection) -> None:
-    """Create the tables that are not there yet."""
+    """Create the tables that are missing; refused in a schema `example` that is somebody else's."""
     fetch_all(connection, ONE_AT_A_TIME)
+    if fetch_value(connection, SOMEBODY_ELSES, {"mark": MARK}):
+        raise DemoRefused(
+            "this database has a schema `example` with other tables than the demo's, and nothing was added to it: set"
+            " DATABASE_URL to a database without that schema"
+        )
+    if fetch_value(connection, SCHEMA_IS_MISSING):
+        fetch_all(connection, "CREATE SCHEMA example")
     fetch_all(connection, TABLES)

@@ -17,7 +17,7 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.job_types import catalogue
 from rowcall_api.app import create_app
-from tests.example.business import rows
+from tests.example.queries import rows
 from tests.support.digest import Digest
 
 Call = Callable[..., TestResponse]

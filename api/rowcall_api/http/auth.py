@@ -39,9 +39,12 @@ def needs(scope: str) -> Callable[[View], View]:
     return mark
 
 
-def names_scope(view: object) -> bool:
-    """Whether a view says which scope it needs."""
-    return hasattr(view, MARK)
+def named_scope(view: object, method: str) -> str | None:
+    """The scope that a view names, or in a view that is a class, the function for this method."""
+    functions = getattr(view, "view_class", None)
+    function = getattr(functions, "get" if method == "HEAD" else method.lower(), None)
+    named: str | None = getattr(function, MARK, None) or getattr(view, MARK, None)
+    return named
 
 
 def authenticate() -> Caller:
@@ -69,7 +72,7 @@ def operator() -> Operator:
 
 def authorize(caller: Caller, view: object) -> None:
     """Forbidden unless the caller's key has the scope that the view needs; one that names none is the admin's."""
-    scope = getattr(view, MARK, "admin" if view else None)
+    scope = named_scope(view, flask.request.method) or ("admin" if view else None)
     if scope and not caller.scopes & {scope, "admin"}:
         raise Forbidden(f"this key has not the scope {scope}")
 

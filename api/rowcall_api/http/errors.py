@@ -33,8 +33,6 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunNotFound: ("not-found", 404),
     errors.EffectNotFound: ("not-found", 404),
     errors.EffectNotOpen: ("effect-not-open", 409),
-    errors.UserNotFound: ("user-not-found", 422),
-    errors.InvoiceNotFound: ("not-found", 404),
     errors.TransitionRefused: ("transition-refused", 409),
     errors.RunPruned: ("run-pruned", 409),
     errors.RunChanged: ("run-changed", 412),
@@ -125,8 +123,6 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"errors": error.fields}
     if isinstance(error, errors.ScheduleInvalid) and error.field:
         return {"errors": {error.field: str(error)}}
-    if isinstance(error, errors.UserNotFound):
-        return {"errors": {"user_id": str(error)}}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     if isinstance(error, errors.RunChanged):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import flask
 from webargs.flaskparser import abort
-from werkzeug.exceptions import NotAcceptable, NotFound, RequestEntityTooLarge
+from werkzeug.exceptions import MethodNotAllowed, NotAcceptable, NotFound, RequestEntityTooLarge
 
 from rowcall_api.http import auth
 
@@ -18,18 +18,33 @@ API = "/v1"
 
 JSON = ("application/json", "application/json;charset=utf-8")
 
+# The names of the app's blueprints, among the application's extensions.
+PROTECTED = "protected_blueprints"
+
 View: TypeAlias = Callable[..., Any] | None
 
 
 def register(app: flask.Flask) -> None:
-    """Put the door before all that lies below API, and before every other route that names a scope."""
+    """Guard all that lies below API, the blueprints of an app, and every other route that names a scope."""
+    app.extensions[PROTECTED] = set()
     app.before_request(_let_in)
 
 
+def protect(app: flask.Flask, blueprint: str) -> None:
+    """Guard this blueprint of an app too, at whatever path it lies."""
+    app.extensions[PROTECTED].add(blueprint)
+
+
+def protects(app: flask.Flask, endpoint: str) -> bool:
+    """Whether an endpoint belongs to a blueprint of an app."""
+    return endpoint.partition(".")[0] in app.extensions.get(PROTECTED, ())
+
+
 def _let_in() -> None:
-    view: View = flask.current_app.view_functions.get(flask.request.endpoint or "")
-    inside = flask.request.path == API or flask.request.path.startswith(f"{API}/")
-    if inside or auth.names_scope(view):
+    app, request = flask.current_app, flask.request
+    view: View = app.view_functions.get(request.endpoint or "")
+    inside = request.path == API or request.path.startswith(f"{API}/") or protects(app, _endpoint())
+    if inside or auth.named_scope(view, request.method):
         flask.g.caller = auth.authenticate()
         auth.authorize(flask.g.caller, view)
     if inside:
@@ -37,6 +52,16 @@ def _let_in() -> None:
         _json_is_accepted()
         _body_is_within_bounds()
         _query_is_asked_for(view)
+
+
+def _endpoint() -> str:
+    """What answers at this path; also for a method that it does not answer, which a stranger shall not learn."""
+    error = flask.request.routing_exception
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        adapter = flask.current_app.url_map.bind_to_environ(flask.request.environ)
+        found: str = adapter.match(method=min(error.valid_methods))[0]
+        return found
+    return flask.request.endpoint or ""
 
 
 def _path_can_be_a_name() -> None:
@@ -61,7 +86,8 @@ def _body_is_within_bounds() -> None:
 
 def _query_is_asked_for(view: View) -> None:
     """Refuse a query where the route takes none; where it takes one, its schema refuses what it does not know."""
-    parameters = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
+    function = getattr(getattr(view, "view_class", None), flask.request.method.lower(), view)
+    parameters = getattr(function, "_apidoc", {}).get("arguments", {}).get("parameters", ())
     if view and not any(parameter["in"] == "query" for parameter in parameters):
         unknown = {name: ["Unknown field."] for name in flask.request.args}
         if unknown:

@@ -15,7 +15,7 @@ from apispec import BasePlugin
 from flask_smorest import Api
 from werkzeug.routing import Rule
 
-from rowcall_api.http import auth, errors
+from rowcall_api.http import auth, errors, guard
 
 PROBLEM = "application/problem+json"
 
@@ -181,10 +181,13 @@ class Operations(BasePlugin):
     ) -> None:
         """apispec's hook, called for each route with the methods that it answers."""
         rule: Rule = kwargs["rule"]
-        scope = getattr(self._app.view_functions[rule.endpoint], auth.MARK, "")
-        assert scope, f"{rule} lets everybody in: put @needs below what describes it"
+        apps = guard.protects(self._app, rule.endpoint)
+        # Rowcall's own names are unique; those of an app are told apart from them by its blueprint's name.
+        name = rule.endpoint if apps else rule.endpoint.rpartition(".")[2]
         for method, doc in (operations or {}).items():
-            _complete(Operation(path or "", method, scope, doc), rule.endpoint.rpartition(".")[2])
+            scope = auth.named_scope(self._app.view_functions[rule.endpoint], method)
+            assert scope or apps, f"{rule} lets everybody in: put @needs below what describes it"
+            _complete(Operation(path or "", method, scope or "admin", doc), name)
 
 
 def _complete(operation: Operation, name: str) -> None:

@@ -1,48 +1,55 @@
-"""`rowcall demo`."""
+"""`rowcall demo`: an app's own commands are click's, named in its package as entry points of `rowcall.commands`."""
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 from datetime import datetime
+from pathlib import Path
 
 import click
 
-from rowcall.base import settings
-from rowcall.base.errors import SettingsError
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction
 from rowcall_example.demo import outside, seed
+from rowcall_example.errors import DemoRefused
 
 
 @click.group("demo")
 def demo_command() -> None:
-    """A small SaaS to try the built-in jobs on."""
+    """The rows of a small SaaS, to try the example's jobs on."""
 
 
 @demo_command.command("seed")
 @click.option("--users", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many there should be.")
 @click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="The day that all is before.  [default: today, UTC]")
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
     """Add users with orders, invoices and sessions, as far as they are not there yet.
 
-    Their addresses end in @example.com.  The same day always gives the same rows.
+    Their addresses end in @example.com, their tables are in the schema `example`.  The same day always gives the same
+    rows.
     """
-    with command_transaction() as connection:
-        seeded = seed.seed(connection, users, today.date() if today else None)
+    try:
+        with command_transaction() as connection:
+            seeded = seed.seed(connection, users, today.date() if today else None)
+    except DemoRefused as error:
+        raise click.ClickException(str(error)) from None
     if as_json:
-        show_json(vars(seeded))
+        click.echo(json.dumps({**vars(seeded), "today": str(seeded.today)}))
     elif seeded.users:
-        told = (f"{number:,} {name.replace('_', ' ')}" for name, number in vars(seeded).items() if name != "today")
-        click.echo(f"added {', '.join(told)}, as of {seeded.today}")
+        added = (f"{number:,} {name.replace('_', ' ')}" for name, number in vars(seeded).items() if name != "today")
+        click.echo(f"added {', '.join(added)}, as of {seeded.today}")
     else:
         click.echo(f"the demo's {users} users are there already: nothing added")
 
 
 @demo_command.command("outside", hidden=True)
 @click.option("--port", type=click.IntRange(1, 65535), required=True)
-def outside_command(port: int) -> None:
+@click.option("--folder", type=click.Path(path_type=Path), required=True)
+def outside_command(port: int, folder: Path) -> None:
     """Stand in for a payment provider and a receiver of webhooks; `rowcall up` starts it."""
-    chosen = settings.read()
-    if chosen.payment_key is None or not chosen.webhook_secrets:
-        raise SettingsError("the demo's outside needs ROWCALL_PAYMENT_KEY and ROWCALL_WEBHOOK_SECRET: use `rowcall up`")
-    outside.serve(chosen.home / "demo", chosen.payment_key, chosen.webhook_secrets, port)
+    key, words = os.environ.get("ROWCALL_PAYMENT_KEY"), os.environ.get("ROWCALL_WEBHOOK_SECRET")
+    if not key or not words:
+        raise click.ClickException("set ROWCALL_PAYMENT_KEY and ROWCALL_WEBHOOK_SECRET, as `rowcall up` does")
+    outside.serve(folder, key, [base64.b64decode(word.removeprefix("whsec_")) for word in words.split()], port)

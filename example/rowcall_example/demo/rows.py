@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from rowcall.base.database import Row
-from rowcall_example.business.money import decimals_of
+from rowcall_example.money import decimals_of
+from rowcall_example.sql import Row
 
 DAYS = 21
 

@@ -1,8 +1,4 @@
-"""The demo's runs: what `rowcall up` asks for, so that each built-in job is seen at work.
-
-All that they do stays on this machine.  Where the environment names a database, a mail server or a payment provider,
-there are none: what a team has set is not for trying things on.
-"""
+"""The demo's runs: what `rowcall up` asks for, so that each job is seen at work."""
 
 from __future__ import annotations
 
@@ -11,21 +7,17 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from rowcall import queue
-from rowcall.base.database import PgConnection, fetch_all, fetch_value, transaction
-from rowcall.base.errors import DemoRefused, KeyConflict
-from rowcall.base.secret_files import read_private, write_private
-from rowcall.base.settings import Settings
-from rowcall.status import Status
-from rowcall_example.demo import seed
+from rowcall import enqueue
 from rowcall_example.demo.outside import DECLINED_INVOICE, FLAKY, HOST
 from rowcall_example.demo.rows import email_of
+from rowcall_example.demo.seed import seed
+from rowcall_example.errors import DemoRefused
+from rowcall_example.sql import Connection, fetch_all, fetch_value
 
 USERS = 20
 
@@ -36,70 +28,72 @@ USER = "SELECT id FROM example.users WHERE email = %(email)s"
 
 INVOICES = "SELECT number, id FROM example.invoices WHERE number = ANY (%(numbers)s) ORDER BY number"
 
+HAS_SUCCEEDED = "SELECT status = 'succeeded' FROM rowcall.job_runs WHERE id = %(run_id)s"
+
 Asked = tuple[str, dict[str, Any], str | None]
 
 
-@dataclass(frozen=True)
-class Demo:
-    """A demo that can be shown: the day it is of, where its outside is, and what processes must be told of that."""
+def prepare(connection: Connection, folder: Path) -> Demo | None:
+    """Add the demo's rows, and choose how its outside is reached; None in a database that is in use.
 
-    today: date
-    port: int
-    environment: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Shown:
-    """Where to look, and the run that only a person brings to its end, until somebody has."""
-
-    mails: Path
-    files: Path
-    charges: Path
-    webhooks: Path
-    declined_run: int | None
-
-
-def prepare(settings: Settings, url: str) -> Demo | None:
-    """Seed the small SaaS and choose what its outside is reached with; None where the demo has no place."""
-    if settings.database_url or settings.smtp or settings.payment_url:
-        return None
+    What must be the same at the next start is kept in the folder.
+    """
     try:
-        with transaction(url) as connection:
-            today = seed.seed(connection, USERS).today
+        today = seed(connection, USERS).today
     except DemoRefused:
         return None
-    folder = settings.home / "demo"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     port = _kept_port(folder / "port")
-    told = {
+    settings = {
         "ROWCALL_PAYMENT_URL": f"http://{HOST}:{port}",
         "ROWCALL_PAYMENT_KEY": _kept(folder / "payment_key", lambda: f"sk_demo_{secrets.token_hex(16)}"),
         "ROWCALL_WEBHOOK_SECRET": _kept(folder / "webhook_secret", _signing_secret),
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on",
     }
-    return Demo(today, port, {name: text for name, text in told.items() if not os.environ.get(name, "").strip()})
+    unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
+    return Demo(today, folder, port, unset)
 
 
-def ask(settings: Settings, url: str, shown: Demo) -> Shown:
-    """Enqueue the demo's runs of the day; those that were asked for before stay what they are."""
-    declined = None
-    with transaction(url) as connection:
-        for job_type, payload, key in _runs(connection, shown):
-            # The port was in use, and the day's webhooks go where the outside was before.
-            with suppress(KeyConflict):
-                asked = queue.enqueue(connection, job_type, payload, key=key, created_by="rowcall up")
-                declined = asked.run_id if job_type == "charge_invoice" else declined
-        if declined and queue.get_run(connection, declined)["status"] == Status.SUCCEEDED:
-            declined = None
-    folder = settings.home / "demo"
-    outside = (folder / "charges.jsonl", folder / "webhooks")
-    return Shown(settings.mail_folder, settings.file_folder, *outside, declined)
+@dataclass(frozen=True)
+class Demo:
+    """A demo that can be shown: the day it is of, where its outside is, and the settings that lead there."""
+
+    today: date
+    folder: Path
+    port: int
+    environment: Mapping[str, str]
+
+    @property
+    def command(self) -> list[str]:
+        """What stands in for the outside: a command of `rowcall`, with these settings in its environment."""
+        return ["demo", "outside", "--port", str(self.port), "--folder", str(self.folder)]
+
+    def ask(self, connection: Connection, program: str, mails: Path, files: Path) -> list[str]:
+        """Enqueue the day's runs, each once however often it is asked for, and say where to see what they do."""
+        declined = None
+        for job_type, payload, key in _runs(connection, self.today, self.port):
+            asked = enqueue(connection, job_type, payload, key=key, created_by="rowcall up")
+            declined = asked.run_id if job_type == "charge_invoice" else declined
+        lines = [
+            "The example's jobs are at work; see what they make, and what became of each:",
+            "",
+            f"  mails       {mails}/*.eml",
+            f"  reports     {files}/sales_report   (PDF and CSV)",
+            f"  charges     {self.folder}/charges.jsonl",
+            f"  webhooks    {self.folder}/webhooks   (one is refused at first, and comes again)",
+            "",
+            f"  {program} runs list",
+            f"  {program} runs list --status dead",
+        ]
+        if not fetch_value(connection, HAS_SUCCEEDED, {"run_id": declined}):
+            lines.append(f"  {program} runs retry {declined}   (its charge was declined; the next one is not)")
+        return lines
 
 
-def _runs(connection: PgConnection, shown: Demo) -> Iterator[Asked]:
-    """Each built-in job once or twice; the invoice whose charge is declined comes after the other."""
-    today, yesterday = str(shown.today), str(shown.today - timedelta(days=1))
-    monday = shown.today - timedelta(days=shown.today.weekday() + 7)
+def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:
+    """Each job once or twice; the invoice whose charge is declined comes after the other."""
+    today, yesterday = str(day), str(day - timedelta(days=1))
+    monday = day - timedelta(days=day.weekday() + 7)
     user_id = fetch_value(connection, USER, {"email": email_of(1)})
     week = {"from": str(monday), "to": str(monday + timedelta(days=6))}
     yield "send_weekly_report", {"user_id": user_id, "date_range": week}, None
@@ -107,8 +101,9 @@ def _runs(connection: PgConnection, shown: Demo) -> Iterator[Asked]:
         yield "charge_invoice", {"invoice_id": invoice["id"]}, None
     for name in ("steady", FLAKY.strip("-")):
         event = {"type": "day.begun", "data": {"day": today, "receiver": name}}
-        hooks = f"http://{HOST}:{shown.port}/hooks"
-        yield "deliver_webhook", {"event_id": f"demo-{today}-{name}", "url": hooks, "body": event}, None
+        # With the port in its id: where another port had to be taken, it is another event, for another receiver.
+        event_id = f"demo-{today}-{port}-{name}"
+        yield "deliver_webhook", {"event_id": event_id, "url": f"http://{HOST}:{port}/hooks", "body": event}, None
     yield "build_sales_report", {"date": yesterday}, None
     yield "cleanup_nightly", {"day": yesterday}, None
     yield "refresh_cache", {"name": "dashboard:open_invoices"}, f"demo:refresh_cache:{today}"
@@ -116,11 +111,11 @@ def _runs(connection: PgConnection, shown: Demo) -> Iterator[Asked]:
 
 
 def _kept(file: Path, make: Callable[[], str]) -> str:
-    """The secret of last time, or a new one."""
-    known = read_private(file)
-    if not known:
-        write_private(file, known := make())
-    return known
+    """What the file held last time, or something new; the file is its owner's alone."""
+    if not file.exists() or not file.read_text():
+        file.touch(mode=0o600)
+        file.write_text(make())
+    return file.read_text()
 
 
 def _signing_secret() -> str:
@@ -130,14 +125,14 @@ def _signing_secret() -> str:
 def _kept_port(file: Path) -> int:
     """The port of last time, because the runs of that time know it; another one where somebody else has it now."""
     try:
-        port = _bound(int(read_private(file) or 0))
+        port = _free_port(int(_kept(file, lambda: "0")))
     except OSError:
-        port = _bound(0)
-    write_private(file, str(port))
+        port = _free_port(0)
+    file.write_text(str(port))
     return port
 
 
-def _bound(port: int) -> int:
+def _free_port(port: int) -> int:
     with socket.create_server((HOST, port)) as probe:
         free: int = probe.getsockname()[1]
     return free

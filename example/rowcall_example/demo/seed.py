@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import date
 from random import Random
 
-from rowcall.base.database import Connection, Row, fetch_all, fetch_value
-from rowcall.base.errors import DemoRefused
 from rowcall_example.demo.rows import CACHED, DOMAIN, chance_of, email_of, invoices, orders, sessions, user
+from rowcall_example.errors import DemoRefused
+from rowcall_example.sql import Connection, Row, fetch_all, fetch_value
 from rowcall_example.tables import create_tables
 
 
@@ -98,11 +98,14 @@ def seed(connection: Connection, users: int, today: date | None = None) -> Seede
     if not missing:
         return Seeded(day)
     if fetch_value(connection, OTHER_USERS):
-        raise DemoRefused(DOMAIN)
+        raise DemoRefused(
+            f"this database has users that are not the demo's (theirs end in @{DOMAIN}), and the demo's orders and"
+            " invoices would count among theirs: set DATABASE_URL to a database without them"
+        )
     chances = {number: chance_of(number, day) for number in missing}
 
-    def rows_of(kind: Callable[[int, date, Random], Iterator[Row]]) -> list[Row]:
-        return [row for number in missing for row in kind(number, day, chances[number])]
+    def rows_of(make: Callable[[int, date, Random], Iterator[Row]]) -> list[Row]:
+        return [row for number in missing for row in make(number, day, chances[number])]
 
     def add(statement: str, rows: list[Row]) -> int:
         return len(fetch_all(connection, f"{statement} RETURNING 1", {"rows": json.dumps(rows), "today": day}))

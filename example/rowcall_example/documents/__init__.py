@@ -6,8 +6,8 @@ What draws and sets type is loaded by the first document, not by the worker's st
 
 from __future__ import annotations
 
-from rowcall_example.business import DaySales, Invoice, ReminderKind, WeeklyFigures
 from rowcall_example.documents.letter import Letter, Part
+from rowcall_example.queries import DaySales, Invoice, ReminderKind, WeeklyFigures
 
 __all__ = ["Letter", "Part", "write_invoice_letter", "write_sales_csv", "write_sales_pdf", "write_weekly_letter"]
 

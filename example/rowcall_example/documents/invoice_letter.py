@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC
 
-from rowcall_example.business import Invoice, ReminderKind
-from rowcall_example.business.money import money_text
 from rowcall_example.documents.colours import ACCENT, ALARM, NOTICE
 from rowcall_example.documents.letter import Letter
 from rowcall_example.documents.rendering import rendered
 from rowcall_example.documents.wording import day_text, one_line
+from rowcall_example.money import money_text
+from rowcall_example.queries import Invoice, ReminderKind
 
 
 @dataclass(frozen=True)

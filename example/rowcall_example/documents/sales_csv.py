@@ -11,8 +11,8 @@ import csv
 import io
 from collections.abc import Iterator
 
-from rowcall_example.business import CurrencySales, DaySales
-from rowcall_example.business.money import decimal_text
+from rowcall_example.money import decimal_text
+from rowcall_example.queries import CurrencySales, DaySales
 
 COLUMNS = ("row", "date", "currency", "hour_utc", "customer_id", "customer", "email", "orders", "amount")
 

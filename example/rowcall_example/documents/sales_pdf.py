@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rowcall_example.business import CurrencySales, DaySales
-from rowcall_example.business.money import money_text
 from rowcall_example.documents.chart import Drawing, Series, bars
 from rowcall_example.documents.colours import ACCENT, MUTED
 from rowcall_example.documents.fonts import drawable
 from rowcall_example.documents.paper import SMALL_SIZE, Column, Paper
 from rowcall_example.documents.wording import counted, day_text, one_line
+from rowcall_example.money import money_text
+from rowcall_example.queries import CurrencySales, DaySales
 
 CHART_HEIGHT = 190.0
 

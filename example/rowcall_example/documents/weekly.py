@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rowcall_example.business import DayFigures, Week, WeeklyFigures
-from rowcall_example.business.money import money_text
 from rowcall_example.documents.chart import Drawing, Series, bars
 from rowcall_example.documents.colours import ACCENT, EARLIER
 from rowcall_example.documents.wording import change_text, counted, days_text, share_text
+from rowcall_example.money import money_text
+from rowcall_example.queries import DayFigures, Week, WeeklyFigures
 
 CHART_HEIGHT = 158.0
 

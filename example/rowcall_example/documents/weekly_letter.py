@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rowcall_example.business import WeeklyFigures
 from rowcall_example.documents import picture, weekly, weekly_pdf
 from rowcall_example.documents.letter import Letter, Part
 from rowcall_example.documents.rendering import rendered
 from rowcall_example.documents.wording import counted, days_text
+from rowcall_example.queries import WeeklyFigures
 
 # Shown wider than it is drawn, so that its labels are as large as the mail's small print.
 CHART_WIDTH = 392.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rowcall_example.business import WeeklyFigures
 from rowcall_example.documents import weekly
 from rowcall_example.documents.colours import MUTED
 from rowcall_example.documents.fonts import drawable
 from rowcall_example.documents.paper import SMALL_SIZE, Column, Paper
 from rowcall_example.documents.wording import days_text, one_line
+from rowcall_example.queries import WeeklyFigures
 
 FIGURES = (
     Column("", 2.6),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from rowcall_example.business.sales import sales_of_day
 from rowcall_example.documents import write_sales_csv, write_sales_pdf
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall_example.queries.sales import sales_of_day
+from rowcall_worker.handlers import Run, handles
 
 FORMATS = {"csv": write_sales_csv, "pdf": write_sales_pdf}
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.base.errors import Permanent
-from rowcall.effects import effects_of
-from rowcall_example.business.invoices import Invoice, Marked, invoice_with_user, mark_paid
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall import Permanent
+from rowcall_example.queries.invoices import Invoice, Marked, invoice_with_user, mark_paid
+from rowcall_worker.handlers import Run, handles
 
 
 @handles("charge_invoice")
@@ -16,7 +14,7 @@ def charge_invoice(run: Run) -> dict[str, Any] | None:
     """Charge what the invoice asks for, then mark it as paid with the run's success."""
     with run.step() as connection:
         invoice = invoice_with_user(connection, run.payload["invoice_id"])
-        begun = {effect["state"] for effect in effects_of(connection, run.id)} - {"refused"}
+        begun = {effect["state"] for effect in run.effects(connection)} - {"refused"}
     # What an earlier attempt has charged for certain is looked at below, together with what has become of the invoice.
     if invoice.status != "open" and "applied" not in begun:
         return _nothing_to_charge(invoice, may_be_charged=bool(begun))

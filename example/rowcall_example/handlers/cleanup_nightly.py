@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from rowcall_example.business.cache import count_old_cache_entries, delete_old_cache_entries
-from rowcall_example.business.days import utc_day
-from rowcall_example.business.sessions import count_expired_sessions, delete_expired_sessions
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall_example.days import utc_day
+from rowcall_example.queries.cache import count_old_cache_entries, delete_old_cache_entries
+from rowcall_example.queries.sessions import count_expired_sessions, delete_expired_sessions
+from rowcall_worker.handlers import Run, handles
 
 # A batch is one transaction; a crash costs no more than the last one, and nobody waits long for its locks.
 BATCH = 1000

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall_worker.handlers import Run, handles
 
 
 @handles("deliver_webhook")

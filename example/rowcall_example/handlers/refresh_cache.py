@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall_example.business.cache import refresh
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall_example.queries.cache import refresh
+from rowcall_worker.handlers import Run, handles
 
 
 @handles("refresh_cache")

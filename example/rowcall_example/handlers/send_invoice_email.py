@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall_example.business.invoices import ReminderKind, invoice_with_user
 from rowcall_example.documents import write_invoice_letter
-from rowcall_example.posting import post
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall_example.mailing import mail_letter
+from rowcall_example.queries.invoices import ReminderKind, invoice_with_user
+from rowcall_worker.handlers import Run, handles
 
 
 @handles("send_invoice_email")
@@ -19,7 +18,7 @@ def send_invoice_email(run: Run) -> dict[str, Any]:
         invoice = invoice_with_user(connection, invoice_id)
     if invoice.status != "open":
         return {"sent": None, "reason": f"invoice {invoice.number} is {invoice.status}"}
-    effect = post(
+    effect = mail_letter(
         run,
         write_invoice_letter(invoice, kind),
         invoice.user,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
-from rowcall.queue import enqueue_many
-from rowcall_example.business.invoices import due_invoices
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall import enqueue_many
+from rowcall_example.queries.invoices import due_invoices
+from rowcall_worker.handlers import Run, handles
 
 # More than any small SaaS sends in a day; what is beyond it is enqueued by the next page, in the same transaction.
 PAGE = 10_000

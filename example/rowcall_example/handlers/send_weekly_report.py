@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
-from rowcall_example.business.weekly import weekly_figures
 from rowcall_example.documents import write_weekly_letter
-from rowcall_example.posting import post
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall_example.mailing import mail_letter
+from rowcall_example.queries.weekly import weekly_figures
+from rowcall_worker.handlers import Run, handles
 
 
 @handles("send_weekly_report")
@@ -21,7 +20,7 @@ def send_weekly_report(run: Run) -> None:
     letter = write_weekly_letter(figures)
     run.progress(0.6, "sending")
     about = {"template": "weekly_report", "user_id": user_id, "week": week["from"]}
-    effect = post(run, letter, figures.user, key=f"weekly_report:{user_id}:{week['from']}", content=about)
+    effect = mail_letter(run, letter, figures.user, key=f"weekly_report:{user_id}:{week['from']}", content=about)
     result = {"sent": effect.reference, "recipient": figures.user.email}
     with run.transaction(result) as connection:
         key = {"user_id": user_id, "week_start_date": week["from"]}

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
-from rowcall_api.http.auth import needs
-from rowcall_api.http.body import BodyBlueprint
-from rowcall_api.schemas.runs import EnqueueHeaders
+from rowcall_api.app_routes import Answer, Blueprint, EnqueueHeaders, answers_with_a_run, enqueue_and_answer, needs
 from rowcall_example.job_types import CLEANUP_NIGHTLY
 
-blueprint = BodyBlueprint("cleanups", __name__, url_prefix="/v1/cleanups", description="Deleting what nobody needs.")
+blueprint = Blueprint("cleanups", __name__, url_prefix="/v1/cleanups", description="Deleting what nobody needs.")
 
 
 @blueprint.post("")
@@ -18,9 +15,9 @@ blueprint = BodyBlueprint("cleanups", __name__, url_prefix="/v1/cleanups", descr
 @blueprint.arguments(EnqueueHeaders, location="headers")
 @answers_with_a_run(blueprint)
 @needs("enqueue")
-def clean_up(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
+def clean_up(payload: dict[str, Any], headers: dict[str, Any]) -> Answer:
     """Delete the sessions and cache entries that nobody needs any more at a day's end (UTC).
 
     Without an `Idempotency-Key` the day is the key.
     """
-    return enqueue_and_answer(CLEANUP_NIGHTLY.name, CLEANUP_NIGHTLY.schema().dump(wanted), headers["idempotency_key"])
+    return enqueue_and_answer(CLEANUP_NIGHTLY.name, CLEANUP_NIGHTLY.schema().dump(payload), headers["idempotency_key"])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
-from rowcall_api.http.auth import needs
-from rowcall_api.http.body import BodyBlueprint
-from rowcall_api.schemas.runs import EnqueueHeaders
-from rowcall_example.business.invoices import invoice_with_user
-from rowcall_example.job_types import CHARGE_INVOICE
+from werkzeug.exceptions import NotFound
 
-blueprint = BodyBlueprint("invoices", __name__, url_prefix="/v1/invoices", description="Invoices that are to be paid.")
+from rowcall_api.app_routes import Answer, Blueprint, EnqueueHeaders, answers_with_a_run, enqueue_and_answer, needs
+from rowcall_example.errors import InvoiceNotFound
+from rowcall_example.job_types import CHARGE_INVOICE
+from rowcall_example.queries.invoices import invoice_with_user
+from rowcall_example.sql import Connection
+
+blueprint = Blueprint("invoices", __name__, url_prefix="/v1/invoices", description="Invoices that are to be paid.")
 
 
 @blueprint.post("/<int:invoice_id>/charge")
@@ -23,9 +24,12 @@ def charge_invoice(headers: dict[str, Any], invoice_id: int) -> Answer:
 
     Without an `Idempotency-Key` the invoice is the key. Under whichever key it is asked for, it is charged once.
     """
-    return enqueue_and_answer(
-        CHARGE_INVOICE.name,
-        {"invoice_id": invoice_id},
-        headers["idempotency_key"],
-        must_exist=lambda connection: invoice_with_user(connection, invoice_id),
-    )
+
+    def must_exist(connection: Connection) -> None:
+        try:
+            invoice_with_user(connection, invoice_id)
+        except InvoiceNotFound as error:
+            raise NotFound(str(error)) from None
+
+    payload = {"invoice_id": invoice_id}
+    return enqueue_and_answer(CHARGE_INVOICE.name, payload, headers["idempotency_key"], must_exist)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
-from rowcall_api.http.auth import needs
-from rowcall_api.http.body import BodyBlueprint
-from rowcall_api.schemas.runs import EnqueueHeaders
-from rowcall_example.business.users import get_user
+from rowcall_api.app_routes import (
+    Answer,
+    Blueprint,
+    EnqueueHeaders,
+    Problem,
+    answers_with_a_run,
+    enqueue_and_answer,
+    needs,
+)
+from rowcall_example.errors import UserNotFound
 from rowcall_example.job_types import SEND_WEEKLY_REPORT
+from rowcall_example.queries.users import get_user
+from rowcall_example.sql import Connection
 
-blueprint = BodyBlueprint("reports", __name__, url_prefix="/v1/reports", description="Reports that are sent to users.")
+blueprint = Blueprint("reports", __name__, url_prefix="/v1/reports", description="Reports that are sent to users.")
 
 
 @blueprint.post("/weekly")
@@ -19,15 +26,19 @@ blueprint = BodyBlueprint("reports", __name__, url_prefix="/v1/reports", descrip
 @blueprint.arguments(EnqueueHeaders, location="headers")
 @answers_with_a_run(blueprint)
 @needs("enqueue")
-def send_weekly_report(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
+def send_weekly_report(payload: dict[str, Any], headers: dict[str, Any]) -> Answer:
     """Send a user the report of a week.
 
     Without an `Idempotency-Key` user and week are the key: a report is sent once. A user that does not exist is a wrong
     field, and answered 422.
     """
-    return enqueue_and_answer(
-        SEND_WEEKLY_REPORT.name,
-        SEND_WEEKLY_REPORT.schema().dump(wanted),
-        headers["idempotency_key"],
-        must_exist=lambda connection: get_user(connection, wanted["user_id"]),
-    )
+
+    def must_exist(connection: Connection) -> None:
+        try:
+            get_user(connection, payload["user_id"])
+        except UserNotFound as error:
+            raise Problem(422, "user-not-found", str(error), errors={"user_id": str(error)}) from None
+
+    # The view gets the values that the schema made of the body; a payload is stored in its JSON form.
+    stored = SEND_WEEKLY_REPORT.schema().dump(payload)
+    return enqueue_and_answer(SEND_WEEKLY_REPORT.name, stored, headers["idempotency_key"], must_exist)

@@ -56,7 +56,7 @@ class Settings:
         "ROWCALL_APP",
         module_name,
         None,
-        "Package of your own jobs: its job_types (and in workers its handlers) are imported.",
+        "Package of your own jobs: its job_types are imported, by workers its handlers, and by the API its routes.",
     )
     api_host: str = _setting("ROWCALL_API_HOST", str.strip, "127.0.0.1", "Address the API listens on.")
     api_port: int = _setting("ROWCALL_API_PORT", PORT, 8000, "Port the API listens on; 0 takes a free one.")

@@ -1,9 +1,10 @@
-"""All job types that this process knows: the built-in ones, and those of the team's own package."""
+"""All job types that this process knows: Rowcall's own, and those of the team's package."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,11 +16,14 @@ from rowcall.job_types import builtin, housekeeping
 from rowcall.job_types.declaration import JobType
 from rowcall.job_types.definition import Definition
 
+WITHOUT_APP = "ROWCALL_APP is not set, so only Rowcall's own job types are known; it names the package with yours"
+
 
 class Catalogue(Mapping[str, JobType]):
-    """Name -> job type; an unknown name is an error that lists the known ones."""
+    """Name -> job type; an unknown name is an error that lists the known ones, with a hint where there is one."""
 
-    def __init__(self, *modules: ModuleType) -> None:
+    def __init__(self, *modules: ModuleType, hint: str = "") -> None:
+        self._hint = hint
         self._types: dict[str, JobType] = {}
         self._definitions: dict[str, Definition] = {}
         for module in modules:
@@ -54,7 +58,7 @@ class Catalogue(Mapping[str, JobType]):
         try:
             return self._types[name]
         except KeyError:
-            raise JobTypeUnknown(name, sorted(self._types)) from None
+            raise JobTypeUnknown(name, sorted(self._types), self._hint) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._types
@@ -71,8 +75,10 @@ def _taken(what: str, name: str, module: ModuleType) -> str:
 
 
 def load_catalogue(app: str | None) -> Catalogue:
-    """The catalogue of this app package; without one, only the built-in types."""
-    return Catalogue(builtin, housekeeping, *([app_module(app, "job_types")] if app else []))
+    """The catalogue of this app package; without one, only Rowcall's own types."""
+    if app is None:
+        return Catalogue(builtin, housekeeping, hint=WITHOUT_APP)
+    return Catalogue(builtin, housekeeping, app_module(app, "job_types"))
 
 
 def app_module(app: str, name: str) -> ModuleType:
@@ -92,6 +98,12 @@ def app_module(app: str, name: str) -> ModuleType:
             f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"
             " start Rowcall in the folder that holds the package, or install it"
         ) from None
+
+
+def optional_app_module(app: str, name: str) -> ModuleType | None:
+    """A module that a package may leave out; one that is there and cannot be imported fails with its own reason."""
+    app_module(app, "job_types")  # an app has this one in any case; where it lacks it, that is the error to see
+    return app_module(app, name) if importlib.util.find_spec(f"{app}.{name}") else None
 
 
 @functools.cache

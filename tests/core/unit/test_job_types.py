@@ -11,7 +11,7 @@ from marshmallow import Schema, fields
 from rowcall.base.errors import DeclarationError, JobTypeUnknown, RunInvalid
 from rowcall.job_types import Catalogue, Definition, JobType, load_catalogue
 from rowcall.job_types.declaration import KEY_CHARACTERS
-from rowcall_example.business.invoices import ReminderKind
+from rowcall_example.queries.invoices import ReminderKind
 from rowcall_worker.handlers import load_handlers
 
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pypdfium2
 
-from rowcall_example.business import (
+from rowcall_example.queries import (
     CurrencySales,
     CustomerSales,
     DayFigures,

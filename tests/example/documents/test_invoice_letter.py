@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall_example.business import ReminderKind
 from rowcall_example.documents import write_invoice_letter
+from rowcall_example.queries import ReminderKind
 from tests.example.documents.figures import Page, invoice, named
 
 

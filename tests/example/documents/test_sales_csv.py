@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from rowcall_example.business import DaySales
 from rowcall_example.documents import write_sales_csv
+from rowcall_example.queries import DaySales
 from tests.example.documents.figures import DAY, customer, day_sales
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pypdfium2
 import pytest
 
-from rowcall_example.business import CustomerSales, DaySales, HourSales
 from rowcall_example.documents import write_sales_pdf
+from rowcall_example.queries import CustomerSales, DaySales, HourSales
 from tests.example.documents.figures import DAY, customer, day_sales, pages
 
 

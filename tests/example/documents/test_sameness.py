@@ -8,7 +8,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from rowcall_example.business import ReminderKind
 from rowcall_example.documents import (
     Letter,
     write_invoice_letter,
@@ -16,6 +15,7 @@ from rowcall_example.documents import (
     write_sales_pdf,
     write_weekly_letter,
 )
+from rowcall_example.queries import ReminderKind
 from tests.example.documents.figures import customer, day_sales, invoice, weekly
 from tests.support.processes import LIMIT_SECONDS, ROOT
 

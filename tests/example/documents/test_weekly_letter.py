@@ -8,9 +8,9 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from rowcall_example.business import DayFigures, Sales, WeeklyFigures
 from rowcall_example.documents import write_weekly_letter
 from rowcall_example.documents.colours import ACCENT, EARLIER
+from rowcall_example.queries import DayFigures, Sales, WeeklyFigures
 from tests.example.documents.figures import MONDAY, OFFICE, Page, named, pages, week, weekly
 
 QUIET = week()

@@ -12,10 +12,10 @@ import structlog
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
-from rowcall.base.database import PgConnection, committed
+from rowcall.base.database import PgConnection, Row, committed
 from rowcall.base.errors import CancelRequested, LeaseLost
 from rowcall.base.jsonb import stored
-from rowcall.effects import Effect, Lease, hold, key_of, kind_of, record
+from rowcall.effects import Effect, Lease, effects_of, hold, key_of, kind_of, record
 from rowcall.queue import Done, note_progress, saved, succeed
 from rowcall_worker.attempt.effects import Ledger, Perform
 from rowcall_worker.gateways import Gateways
@@ -120,6 +120,10 @@ class Run:
         """Write an effect down that is nothing but the rows of this transaction; False when it was there already."""
         known = kind_of(kind)
         return record(connection, self._lease, known, key_of(known, key), content, reference)
+
+    def effects(self, connection: PgConnection) -> list[Row]:
+        """What this run has begun so far, in earlier attempts too; each with its kind, key and state."""
+        return effects_of(connection, self.id)
 
     def progress(self, share: float, note: str = "") -> None:
         """Tell how far the work is, from 0 to 1; written with the next heartbeat tick, at no cost to the handler."""

@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rowcall.base.errors import DeclarationError
+from rowcall.effects import Effect
 from rowcall.job_types.catalogue import Catalogue, app_module
 from rowcall_worker.attempt.context import Run
+
+# The first three are what an app's handlers are written with.
+__all__ = ["Effect", "Handler", "Run", "handles", "load_handlers"]
 
 Handler = Callable[[Run], Any]
 

@@ -1,10 +1,8 @@
 """Every error Rowcall raises on purpose.  Its text says what was wrong, where, and what to do."""
 
 from rowcall.base.errors.attempts import (
-    CacheNameUnknown,
     CancelRequested,
     ChildDied,
-    InvoiceNotFound,
     LeaseLost,
     MemoryCapExceeded,
     NoChild,
@@ -12,8 +10,6 @@ from rowcall.base.errors.attempts import (
     Retry,
     Snooze,
     TimeLimitExceeded,
-    TimeZoneUnknown,
-    UserNotFound,
 )
 from rowcall.base.errors.effects import AmbiguousEffect, EffectConflict, EffectInvalid, EffectNotFound, EffectNotOpen
 from rowcall.base.errors.gateways import (
@@ -31,7 +27,6 @@ from rowcall.base.errors.gateways import (
 from rowcall.base.errors.process import (
     DatabaseUnreachable,
     DeclarationError,
-    DemoRefused,
     LocalPostgresError,
     PortInUse,
     RowcallError,
@@ -58,7 +53,6 @@ from rowcall.base.errors.requests import (
 __all__ = [
     "AmbiguousEffect",
     "Blocked",
-    "CacheNameUnknown",
     "CancelRequested",
     "ChildDied",
     "DatabaseUnreachable",
@@ -67,14 +61,12 @@ __all__ = [
     "DefinitionFileInvalid",
     "DefinitionInvalid",
     "DefinitionNotFound",
-    "DemoRefused",
     "EffectConflict",
     "EffectInvalid",
     "EffectNotFound",
     "EffectNotOpen",
     "FilterInvalid",
     "GatewayError",
-    "InvoiceNotFound",
     "JobTypeUnknown",
     "KeyConflict",
     "KeyGone",
@@ -100,10 +92,8 @@ __all__ = [
     "SettingsError",
     "Snooze",
     "TimeLimitExceeded",
-    "TimeZoneUnknown",
     "TransitionRefused",
     "Unavailable",
     "Unusable",
-    "UserNotFound",
     "WrongCharge",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from rowcall.base.errors.process import RowcallError
@@ -75,37 +74,6 @@ class Retry(RowcallError):
 
 class Permanent(RowcallError):
     """Raised by a handler: trying again cannot help, so the run is given up at once."""
-
-
-class UserNotFound(Permanent):
-    """No user has this id."""
-
-    def __init__(self, user_id: int) -> None:
-        super().__init__(f"there is no user {user_id}; correct user_id")
-
-
-class TimeZoneUnknown(Permanent):
-    """A user's time zone is none that PostgreSQL knows."""
-
-    def __init__(self, user_id: int, time_zone: str) -> None:
-        super().__init__(
-            f"user {user_id} has the time zone {time_zone!r}, which PostgreSQL does not know; set users.time_zone to a"
-            " name of pg_timezone_names, such as Europe/Berlin, and retry the run"
-        )
-
-
-class InvoiceNotFound(Permanent):
-    """No invoice has this id."""
-
-    def __init__(self, invoice_id: int) -> None:
-        super().__init__(f"there is no invoice {invoice_id}; correct invoice_id")
-
-
-class CacheNameUnknown(Permanent):
-    """A value was asked for that nothing computes."""
-
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"nothing computes a cache entry {name!r}; known: {', '.join(known)}")
 
 
 class Snooze(RowcallError):

@@ -35,13 +35,3 @@ class SchemaMismatch(RowcallError):
 
 class DeclarationError(RowcallError):
     """A job type or a handler is declared wrongly; found when the program starts."""
-
-
-class DemoRefused(RowcallError):
-    """The demo was to be added to a database that is in use."""
-
-    def __init__(self, domain: str) -> None:
-        super().__init__(
-            f"this database has users that are not the demo's (theirs end in @{domain}), and the demo's orders and"
-            " invoices would count among theirs: set DATABASE_URL to a database without them"
-        )

@@ -11,10 +11,10 @@ from rowcall.base.errors.process import RowcallError
 class JobTypeUnknown(RowcallError):
     """A run was asked for whose job type is in no catalogue."""
 
-    def __init__(self, name: str, known: Sequence[str]) -> None:
+    def __init__(self, name: str, known: Sequence[str], hint: str = "") -> None:
         self.name = name
         self.known = tuple(known)
-        super().__init__(f"there is no job type {name!r}; known here: {', '.join(self.known)}")
+        super().__init__(f"there is no job type {name!r}; known here: {', '.join(self.known)}{hint and f'; {hint}'}")
 
 
 class RunInvalid(RowcallError):

@@ -25,23 +25,25 @@ from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.secret_files import read_private, write_private
 from rowcall.base.settings import Settings
+from rowcall.cli.up.demo import Demo, asked, prepared
 from rowcall.definitions import apply_code
 from rowcall.job_types import catalogue
 from rowcall.local_postgres import database_url
 from rowcall.schema.revision import REVISION, revision_of
 from rowcall.status import Status
-from rowcall_example.demo import outside, runs
 
 # A worker under `up` is a developer's: it waits no longer for a handler than a person at a terminal would.
 WORKER_GRACE_SECONDS = 2.0
 STOP_SECONDS = 10.0
 READY_SECONDS = 60.0
-DEMO_SECONDS = 60.0
+FIRST_RUN_SECONDS = 60.0
 
 # How soon a child that ended, or an API that answers, is noticed.
 POLL_SECONDS = 0.05
 
-DEMO_PAYLOAD = {"hello": "world"}
+FIRST_PAYLOAD = {"hello": "world"}
+
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Running:
     postgres: str
     version: str
     key: str
-    demo: Row
-    shown: runs.Shown | None
+    first_run: Row
+    shown: list[str]
 
 
 class Stop(BaseException):
@@ -72,18 +74,18 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
         api_port = _port(settings, port)
         # gunicorn ends gently on SIGTERM, within the time its requests take, and at once on SIGQUIT.
         children.append(_start(["api", "--port", str(api_port)], if_we_die=signal.SIGQUIT))
-        saas = runs.prepare(settings, url)
-        told = saas.environment if saas else {}
-        if saas:
-            children.append(_start(["demo", "outside", "--port", str(saas.port)], signal.SIGTERM, told))
-        children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], signal.SIGTERM, told))
+        demo = prepared(settings, url)
+        environment = demo.environment if demo else {}
+        if demo:
+            children.append(_start(demo.command, signal.SIGTERM, environment))
+        children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], signal.SIGTERM, environment))
         _wait_for_port("the API", settings.api_host, api_port, children)
         with database.transaction(url) as connection:
             key = _key(connection, settings.home / "api_key")
             version = database.fetch_value(connection, "SELECT current_setting('server_version')")
-        demo = _demo(url, children)
-        shown = _show(settings, url, saas, children) if saas else None
-        yield Running(f"http://{settings.api_host}:{api_port}", url, str(version), key, demo, shown), children
+        first_run = _first_run(url, children)
+        shown = _show(settings, url, demo, children) if demo else []
+        yield Running(f"http://{settings.api_host}:{api_port}", url, str(version), key, first_run, shown), children
 
 
 def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -140,7 +142,7 @@ def _free(host: str, port: int) -> bool:
 
 
 def _start(
-    arguments: Sequence[str], if_we_die: signal.Signals, told: Mapping[str, str] | None = None
+    arguments: Sequence[str], if_we_die: signal.Signals, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start one of our own commands, in a session of its own: the terminal's Ctrl-C reaches only us, and we order the
     end."""
@@ -148,7 +150,7 @@ def _start(
         own_command(*arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, **(told or {})},
+        env={**os.environ, **(environment or {})},
         start_new_session=True,
         preexec_fn=dies_with_us(if_we_die),
     )
@@ -189,10 +191,10 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
 
 
-def _show(settings: Settings, url: str, saas: runs.Demo, children: Sequence[subprocess.Popen[bytes]]) -> runs.Shown:
-    """Have the built-in jobs work for the demo's small SaaS, once its outside is there."""
-    _wait_for_port("the demo's outside", outside.HOST, saas.port, children)
-    return runs.ask(settings, url, saas)
+def _show(settings: Settings, url: str, demo: Demo, children: Sequence[subprocess.Popen[bytes]]) -> list[str]:
+    """Have the app's jobs at work, once what stands in for the outside answers."""
+    _wait_for_port("the demo's outside", LOOPBACK, demo.port, children)
+    return asked(settings, url, demo)
 
 
 def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
@@ -205,11 +207,11 @@ def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
     return key
 
 
-def _demo(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
+def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
     """Enqueue one run, and watch the worker make it succeed."""
     with database.transaction(url) as connection:
-        run_id = queue.enqueue(connection, "noop", DEMO_PAYLOAD, created_by="rowcall up").run_id
-    until = time.monotonic() + DEMO_SECONDS
+        run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, created_by="rowcall up").run_id
+    until = time.monotonic() + FIRST_RUN_SECONDS
     while time.monotonic() < until:
         _all_alive(children)
         with database.transaction(url) as connection:
@@ -218,5 +220,5 @@ def _demo(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
             return run
         time.sleep(POLL_SECONDS)  # a run that ends wakes nobody
     raise RowcallError(
-        f"the demo run {run_id} is {run['status']} after {DEMO_SECONDS:g} seconds: see `rowcall runs show`"
+        f"the first run, {run_id}, is {run['status']} after {FIRST_RUN_SECONDS:g} seconds: see `rowcall runs show`"
     )

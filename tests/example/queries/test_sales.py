@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 
 from rowcall.base.database import PgConnection
-from rowcall_example.business import CustomerSales, HourSales, sales, sales_of_day
-from tests.example.business.rows import order, user
+from rowcall_example.queries import CustomerSales, HourSales, sales, sales_of_day
+from tests.example.queries.rows import order, user
 
 DAY = date(2026, 11, 20)
 

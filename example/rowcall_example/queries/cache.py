@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from rowcall.base.database import Connection, fetch_one, fetch_value
-from rowcall.base.errors import CacheNameUnknown
+from rowcall_example.errors import CacheNameUnknown
+from rowcall_example.sql import Connection, fetch_one, fetch_value
 
 
 @dataclass(frozen=True)

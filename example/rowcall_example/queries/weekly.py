@@ -9,10 +9,10 @@ from datetime import date, datetime, timedelta
 
 import psycopg2.errors
 
-from rowcall.base.database import Connection, drivers_error, fetch_all
-from rowcall.base.errors import TimeZoneUnknown
-from rowcall_example.business.days import utc_day
-from rowcall_example.business.users import User, get_user
+from rowcall_example.days import utc_day
+from rowcall_example.errors import TimeZoneUnknown
+from rowcall_example.queries.users import User, get_user
+from rowcall_example.sql import Connection, fetch_all
 
 # In both statements the index (orders_user, sessions_user) finds the user's rows between two moments that lie a day
 # outside of the asked days, which is enough for every zone; then the user's own calendar decides.  So a day has 23 or
@@ -151,7 +151,5 @@ def _check_zone(connection: Connection, user: User) -> None:
     """Refuse a zone that PostgreSQL does not know, also where there is no row that would need it."""
     try:
         fetch_all(connection, "SELECT now() AT TIME ZONE %(zone)s", {"zone": user.time_zone})
-    except Exception as error:
-        if not isinstance(drivers_error(error), psycopg2.errors.InvalidParameterValue):
-            raise
+    except psycopg2.errors.InvalidParameterValue:
         raise TimeZoneUnknown(user.id, user.time_zone) from None

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 
-from rowcall.base.database import Connection, fetch_all, fetch_one
-from rowcall.base.errors import InvoiceNotFound
-from rowcall_example.business.users import User
+from rowcall_example.errors import InvoiceNotFound
+from rowcall_example.queries.users import User
+from rowcall_example.sql import Connection, fetch_all, fetch_one
 
 
 class ReminderKind(StrEnum):

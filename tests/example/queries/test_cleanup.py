@@ -8,14 +8,14 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
-from rowcall_example.business import (
+from rowcall_example.days import utc_day
+from rowcall_example.queries import (
     count_expired_sessions,
     count_old_cache_entries,
     delete_expired_sessions,
     delete_old_cache_entries,
-    utc_day,
 )
-from tests.example.business.rows import made, session, user
+from tests.example.queries.rows import made, session, user
 
 END_OF_DAY = datetime(2026, 11, 21, tzinfo=UTC)
 

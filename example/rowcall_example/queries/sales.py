@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
-from rowcall.base.database import Connection, Row, fetch_all
-from rowcall_example.business.days import utc_day
+from rowcall_example.days import utc_day
+from rowcall_example.sql import Connection, Row, fetch_all
 
 # Whoever comes after these is counted, but not named.
 NAMED_CUSTOMERS = 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rowcall.base.database import Connection, fetch_value
+from rowcall_example.sql import Connection, fetch_value
 
 # From the head of sessions_expiry, in batches; rows that another cleanup has locked are left to it.
 DELETE_EXPIRED = """

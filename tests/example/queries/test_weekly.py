@@ -7,9 +7,9 @@ from datetime import date, timedelta
 import pytest
 
 from rowcall.base.database import PgConnection
-from rowcall.base.errors import TimeZoneUnknown, UserNotFound
-from rowcall_example.business import Sales, weekly_figures
-from tests.example.business.rows import order, session, user
+from rowcall_example.errors import TimeZoneUnknown, UserNotFound
+from rowcall_example.queries import Sales, weekly_figures
+from tests.example.queries.rows import order, session, user
 
 MONDAY = date(2026, 3, 23)
 SUNDAY = date(2026, 3, 29)  # Berlin's clocks go forward at 02:00
@@ -140,6 +140,6 @@ def test_a_user_that_is_not_there_is_named(connection: PgConnection) -> None:
 def test_a_time_zone_that_is_none_is_named_with_what_to_do(connection: PgConnection) -> None:
     user_id = user(connection, "Mars/Olympus")
     with pytest.raises(
-        TimeZoneUnknown, match=f"user {user_id} has the time zone 'Mars/Olympus', .* set users.time_zone"
+        TimeZoneUnknown, match=f"user {user_id} has the time zone 'Mars/Olympus', .* set example.users.time_zone"
     ):
         weekly_figures(connection, user_id, MONDAY, SUNDAY)

@@ -10,7 +10,8 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection
-from rowcall_example.business import cache, invoices, sales, sessions, utc_day, weekly
+from rowcall_example.days import utc_day
+from rowcall_example.queries import cache, invoices, sales, sessions, weekly
 from tests.support.plans import looked_at, plan
 
 MANY = 100_000

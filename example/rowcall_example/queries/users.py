@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rowcall.base.database import Connection, fetch_one
-from rowcall.base.errors import UserNotFound
+from rowcall_example.errors import UserNotFound
+from rowcall_example.sql import Connection, fetch_one
 
 # By the primary key.
 GET_USER = "SELECT id, email, name, time_zone FROM example.users WHERE id = %(user_id)s"

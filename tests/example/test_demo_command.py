@@ -6,7 +6,7 @@ import json
 import re
 
 from rowcall.base import database
-from tests.example.business.rows import user
+from tests.example.queries.rows import user
 from tests.support.processes import rowcall
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
-from rowcall.base.errors import DemoRefused
-from rowcall_example.business import due_invoices, sales_of_day, weekly_figures
-from rowcall_example.business.invoices import REMINDER_DAYS
 from rowcall_example.demo.seed import Seeded, seed
-from tests.example.business.rows import user
+from rowcall_example.errors import DemoRefused
+from rowcall_example.queries import due_invoices, sales_of_day, weekly_figures
+from rowcall_example.queries.invoices import REMINDER_DAYS
+from tests.example.queries.rows import user
 
 TODAY = date(2026, 11, 21)
 COUNTED = ("users", "orders", "invoices", "sessions", "cache_entries")

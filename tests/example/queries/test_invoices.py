@@ -9,9 +9,9 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_one
-from rowcall.base.errors import InvoiceNotFound
-from rowcall_example.business import Marked, Reminder, ReminderKind, due_invoices, invoice_with_user, mark_paid
-from tests.example.business.rows import invoice, user
+from rowcall_example.errors import InvoiceNotFound
+from rowcall_example.queries import Marked, Reminder, ReminderKind, due_invoices, invoice_with_user, mark_paid
+from tests.example.queries.rows import invoice, user
 
 DAY = date(2026, 11, 20)
 

@@ -1,19 +1,18 @@
-"""Posting: a letter goes to a user as a mail, at most once."""
+"""A letter goes to a user as a mail, at most once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from rowcall.effects import Effect
-from rowcall_example.business.users import User
 from rowcall_example.documents.letter import Letter
-from rowcall_worker.attempt.context import Run
+from rowcall_example.queries.users import User
 from rowcall_worker.gateways import Attachment
+from rowcall_worker.handlers import Effect, Run
 
 
-def post(run: Run, letter: Letter, user: User, *, key: str, content: Mapping[str, Any]) -> Effect:
-    """Send it under this key, and tell what the mail server called it."""
+def mail_letter(run: Run, letter: Letter, user: User, *, key: str, content: Mapping[str, Any]) -> Effect:
+    """Send it unless it was sent before under this key; the effect has the mail server's reference."""
 
     def send(effect: Effect) -> dict[str, Any]:
         reference = run.gateways.mail.send(
@@ -28,6 +27,6 @@ def post(run: Run, letter: Letter, user: User, *, key: str, content: Mapping[str
         )
         return {"reference": reference, "message_id": effect.message_id}
 
-    # Whom it goes to and what it says may be corrected between two attempts; what it is about may not.
+    # `content` says what the mail is about, and may not change between two attempts; address and subject may.
     details = {"recipient": user.email, "subject": letter.subject}
     return run.effect("sent_emails", key=key, content=content, details=details, perform=send)

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
-from rowcall.base.errors import CacheNameUnknown
-from rowcall_example.business import refresh
-from rowcall_example.business.cache import COMPUTED
-from tests.example.business.rows import invoice, made, order, session, user
+from rowcall_example.errors import CacheNameUnknown
+from rowcall_example.queries import refresh
+from rowcall_example.queries.cache import COMPUTED
+from tests.example.queries.rows import invoice, made, order, session, user
 
 TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
 

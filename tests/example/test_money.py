@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall_example.business.money import decimal_text, money_text
+from rowcall_example.money import decimal_text, money_text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""The app's own routes: found in its module `routes`, and mounted beside Rowcall's, where no two can clash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from types import ModuleType
+
+import flask
+from werkzeug.routing import Map, Rule
+
+from rowcall.base.errors import DeclarationError
+from rowcall.base.logs import LogEvent, log
+from rowcall.job_types.catalogue import optional_app_module
+from rowcall_api.app_routes import Blueprint, Problem
+from rowcall_api.http import guard, openapi
+from rowcall_api.http.errors import problem
+
+
+def mount(app: flask.Flask, described: openapi.Interface, package: str) -> None:
+    """Mount the blueprints of the package's module `routes`, after all of Rowcall's own; without the module, none."""
+    app.register_error_handler(Problem, _answered)
+    module = optional_app_module(package, "routes")
+    if module is None:
+        return
+    own = list(app.url_map.iter_rules())
+    for blueprint in _blueprints(module):
+        if blueprint.name in app.blueprints:
+            raise DeclarationError(f"{module.__name__}: the blueprint name {blueprint.name!r} is taken; choose another")
+        guard.protect(app, blueprint.name)
+        described.register_blueprint(blueprint)
+    theirs = [rule for rule in app.url_map.iter_rules() if rule not in own]
+    _check_paths(module, own, theirs, app.url_map)
+
+
+def _blueprints(module: ModuleType) -> list[Blueprint]:
+    """The blueprints that the module names, each once."""
+    found: dict[int, Blueprint] = {}
+    for value in vars(module).values():
+        if isinstance(value, Blueprint):
+            found[id(value)] = value
+        elif isinstance(value, flask.Blueprint):
+            raise DeclarationError(
+                f"{module.__name__}: the requests of blueprint {value.name!r} would not be checked, nor its routes"
+                " described: make it with `Blueprint` from rowcall_api.app_routes"
+            )
+    return list(found.values())
+
+
+def _check_paths(module: ModuleType, own: Iterable[Rule], theirs: Iterable[Rule], paths: Map) -> None:
+    """Refuse a route whose path is one of Rowcall's, lies below one, or could be met by a request for one."""
+    reserved = sorted({_reserved(rule.rule) for rule in own})
+    examples = [*reserved, *(re.sub(r"<[^>]*>", "1", rule.rule) for rule in own)]
+    for rule in theirs:
+        below = [path for path in reserved if rule.rule == path or rule.rule.startswith(f"{path}/")]
+        met = [path for path in examples if _leads_to(rule, path, paths)]
+        for path in (*below, *met):
+            raise DeclarationError(
+                f"{module.__name__}: the path {rule.rule} of {rule.endpoint} clashes with Rowcall's own {path};"
+                " choose another"
+            )
+
+
+def _reserved(path: str) -> str:
+    """The part of a path that is Rowcall's with everything below it: /v1/runs, /docs."""
+    parts = path.split("/")
+    return "/".join(parts[:3] if path.startswith(f"{guard.API}/") else parts[:2])
+
+
+def _leads_to(rule: Rule, path: str, paths: Map) -> bool:
+    """Whether a request for this path would be the rule's, if there were no other."""
+    alone = Map([rule.empty()], converters=paths.converters, merge_slashes=False)
+    return alone.bind("localhost").test(path, method=min(rule.methods or {"GET"}))
+
+
+def _answered(error: Problem) -> flask.Response:
+    """An app's refusal, as a problem document."""
+    log().info(LogEvent.API_REFUSED, problem=error.type, status=error.status)
+    more = {"errors": dict(error.errors)} if error.errors else {}
+    return problem(error.type, error.type.replace("-", " "), error.status, str(error), **more)
