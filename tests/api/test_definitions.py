@@ -9,7 +9,7 @@ import flask
 import pytest
 
 from rowcall.base import database
-from rowcall.definitions.content_schema import FIELDS
+from rowcall.definitions.content import SENT
 from tests.api.conftest import Call, told
 from tests.definitions.making import overdue, row_of
 
@@ -64,7 +64,7 @@ def test_a_definition_is_made_with_201_and_kept_with_200(call: Call, path: str, 
 
 def test_an_answer_has_every_field_and_times_with_offset(nightly: dict[str, Any], call: Call, path: str) -> None:
     state = {"name", "revision", "managed_by", "next_run_at", "paused_at", "created_at", "updated_at"}
-    assert set(nightly) == {*FIELDS, *state}
+    assert set(nightly) == {*SENT, *state}
     choices = ("catch_up", "overlap", "missing_time", "repeated_time")
     assert [nightly[field] for field in choices] == ["latest", "skip", "after", "once"]
     assert (nightly["max_lateness"], nightly["jitter"], nightly["queue"]) == (21600.0, 0.0, None)
@@ -360,7 +360,7 @@ def test_openapi_says_what_is_sent_and_what_is_answered(call: Call) -> None:
     assert not any("default" in field for field in answered["properties"].values())
     for described_fields in (wanted["properties"], answered["properties"]):
         told_only = {name for name, field in described_fields.items() if field.get("readOnly")}
-        assert told_only == set(described_fields) - set(FIELDS)
+        assert told_only == set(described_fields) - set(SENT)
 
 
 # Whether anybody ticks.

@@ -26,7 +26,7 @@ from rowcall.definitions import (
     put,
     remove,
 )
-from rowcall.definitions.content import checked
+from rowcall.definitions.check import checked
 from rowcall.job_types import Definition, builtin
 from rowcall_example.job_types import CLEANUP_NIGHTLY
 from tests.definitions.making import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from types import ModuleType
@@ -13,8 +12,8 @@ from marshmallow import Schema
 from marshmallow import fields as schema_fields
 
 from rowcall.base.errors import DefinitionInvalid
-from rowcall.definitions import Content, checked, in_words, told
-from rowcall.definitions.content_schema import FIELDS
+from rowcall.definitions import Content, as_sent, checked, in_words
+from rowcall.definitions.content import SENT
 from rowcall.job_types import Catalogue, JobType, load_catalogue
 from rowcall.schedule import CatchUp, MissingTime, Overlap, RepeatedTime
 
@@ -40,7 +39,7 @@ def refusals(name: str = "nightly", catalogue: Catalogue = CATALOGUE, **given: A
 
 def test_a_definition_needs_nothing_but_its_job_type() -> None:
     assert content() == Content("noop")
-    assert told(content()) == {
+    assert as_sent(content()) == {
         "job_type": "noop",
         "payload": {},
         "schedule": None,
@@ -73,22 +72,22 @@ def test_every_field_that_is_sent_is_kept() -> None:
         "priority": -7,
         "max_attempts": 3,
     }
-    assert set(given) == set(FIELDS) == {field.name for field in fields(Content)}
+    assert set(given) == set(SENT)
     kept = content(**given)
-    assert told(kept) == {**given, "max_lateness": 21600.0, "jitter": 90.0}
+    assert as_sent(kept) == {**given, "max_lateness": 21600.0, "jitter": 90.0}
     assert (kept.catch_up, kept.overlap) == (CatchUp.SKIP, Overlap.ALLOW)
     assert (kept.missing_time, kept.repeated_time) == (MissingTime.SKIP, RepeatedTime.TWICE)
 
 
 def test_what_is_told_can_be_sent_again() -> None:
     kept = content(schedule="@daily", max_lateness="90 minutes", jitter="1.5s", catch_up="all")
-    assert checked("nightly", told(kept), CATALOGUE) == kept
+    assert checked("nightly", as_sent(kept), CATALOGUE) == kept
 
 
 def test_people_read_durations_with_their_units() -> None:
-    words = in_words(told(content(max_lateness="1h30m", jitter=90)))
+    words = in_words(as_sent(content(max_lateness="1h30m", jitter=90)))
     assert (words["max_lateness"], words["jitter"], words["priority"]) == ("1 h 30 min", "1 min 30 s", 0)
-    assert in_words(told(content()))["max_lateness"] is None
+    assert in_words(as_sent(content()))["max_lateness"] is None
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_a_field_that_there_is_not_is_told_with_those_that_there_are() -> None:
     for name in ("cron", "name", "next_run_at", 7):
         with pytest.raises(DefinitionInvalid) as refused:
             checked("nightly", {"job_type": "noop", name: 1}, CATALOGUE)  # type: ignore[dict-item]  # as YAML can have it
-        assert refused.value.fields == {str(name): f"is no field of a definition: there are {', '.join(FIELDS)}"}
+        assert refused.value.fields == {str(name): f"is not a field of a definition; the fields are {', '.join(SENT)}"}
 
 
 @pytest.mark.parametrize("name", ["a", "nightly", "0", "send_weekly.report-2", "x" * 100])
@@ -255,8 +254,8 @@ def test_a_payload_is_kept_as_json_holds_it(value: object, kept: object) -> None
         (b"bytes", "payload.of[1].it is b'bytes', which JSON cannot hold"),
         ({1, 2}, "payload.of[1].it is {1, 2}, which JSON cannot hold"),
         (Decimal("1.5"), "payload.of[1].it is Decimal('1.5'), which JSON cannot hold"),
-        ({1: 2}, "payload.of[1].it has the name 1, which is no text: write it in quotes"),
-        ({None: 2}, "payload.of[1].it has the name null, which is no text"),
+        ({1: 2}, "payload.of[1].it has the name 1, which is not text: quote it"),
+        ({None: 2}, "payload.of[1].it has the name null, which is not text"),
         ("a\0b", "a null character"),
         pytest.param("\ud800", "half of a surrogate pair", id="surrogate"),
         pytest.param(HUGE, "Exceeds the limit", id="huge"),

@@ -22,8 +22,8 @@ from rowcall.access import api_keys
 from rowcall.base import database
 from rowcall.base.settings import Settings
 from rowcall.cli import main
-from rowcall.definitions import Content, apply_code, apply_file, checked, preview, told
-from rowcall.definitions.content_schema import FIELDS
+from rowcall.definitions import Content, apply_code, apply_file, as_sent, checked, preview
+from rowcall.definitions.content import SENT
 from rowcall.definitions.file import read_file
 from rowcall.definitions.tick import PUNCTUAL
 from rowcall.job_types import Catalogue
@@ -145,16 +145,16 @@ def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:
         )
         found = json.loads(answer.data)
         statuses.append((answer.status_code, len(found.get("items", found))))
-    assert statuses == [(201, len(FIELDS) + 7), (200, 3)]
+    assert statuses == [(201, len(SENT) + 7), (200, 3)]
 
 
 # Tables.
 
 
 def test_all_fields_are_told_with_their_defaults() -> None:
-    defaults = told(checked("nightly", {"job_type": "noop"}, CATALOGUE))
+    defaults = as_sent(checked("nightly", {"job_type": "noop"}, CATALOGUE))
     rows = table("Fields")
-    assert [quoted(name)[0] for name, *_ in rows] == list(FIELDS)
+    assert [quoted(name)[0] for name, *_ in rows] == list(SENT)
     for name, default, _ in rows[1:]:
         assert json.loads(quoted(default)[0]) == defaults[quoted(name)[0]]
 

@@ -37,6 +37,9 @@ STATE = StateSchema().fields.keys() - {"name"}
 class DefinitionSchema(ContentSchema, StateSchema):
     """A definition, as it is now."""
 
+    class Meta:
+        """marshmallow's own: the fields are inherited, and not included again behind those below."""
+
     max_lateness = Duration(allow_none=True, metadata={"type": "number", "description": "Seconds."})
     jitter = Duration(metadata={"type": "number", "description": "Seconds."})
     overlap = fields.Enum(Overlap, by_value=True)

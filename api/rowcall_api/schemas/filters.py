@@ -1,37 +1,20 @@
-"""Which runs are asked for, in a list or for many at once."""
+"""Which runs are asked for, in a list or for many at once: the filters that rowcall.queue declares."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 from werkzeug.exceptions import BadRequest
 
+from rowcall.queue import Filter
+from rowcall.queue.views.filters import Form
 from rowcall.status import Status
 from rowcall_api.http.body import parsed, usable
 from rowcall_api.schemas.fields import Moment, Words
-
-
-class FilterSchema(Schema):
-    """What a run must be like; what is left out is left open."""
-
-    status = fields.List(fields.Enum(Status, by_value=True), metadata={"description": "One of these."})
-    job_type = fields.String()
-    queue = fields.String()
-    definition = fields.String(metadata={"description": "The name of the definition that it is a run of."})
-    key = fields.String(metadata={"description": "Its idempotency key, exactly."})
-    error_type = fields.String(metadata={"description": "Of its latest error."})
-    created_by = fields.String(metadata={"description": "Who asked for it: the name of an API key, or cli:<user>."})
-    created_after = Moment(metadata={"description": "At this time or later."})
-    created_before = Moment(metadata={"description": "Before this time."})
-    run_after = Moment(metadata={"description": "Its `run_at` is this time or later."})
-    run_before = Moment(metadata={"description": "Its `run_at` is before this time."})
-    finished_after = Moment(metadata={"description": "Finished at this time or later."})
-    finished_before = Moment(metadata={"description": "Finished before this time."})
-    payload = fields.Dict(
-        keys=fields.String(),
-        metadata={"description": "What its payload must contain.", "example": {"user_id": 1}},
-    )
 
 
 class JsonObject(fields.String):
@@ -43,23 +26,60 @@ class JsonObject(fields.String):
         except BadRequest as error:
             raise ValidationError(str(error.description)) from None
         if not isinstance(read, dict):
-            raise ValidationError('is no JSON object: send one such as {"user_id": 1}')
+            raise ValidationError('must be a JSON object, such as {"user_id": 1}')
         return read
 
 
-class RunsQuery(FilterSchema):
+Fields = Mapping[Form, Callable[..., fields.Field[Any]]]
+
+IN_A_BODY: Fields = {
+    Form.STATUSES: partial(fields.List, fields.Enum(Status, by_value=True)),
+    Form.TEXT: fields.String,
+    Form.TIME: Moment,
+    Form.OBJECT: partial(fields.Dict, keys=fields.String()),
+}
+
+IN_A_QUERY: Fields = {
+    **IN_A_BODY,
+    Form.STATUSES: partial(Words, fields.Enum(Status, by_value=True)),
+    Form.OBJECT: JsonObject,
+}
+
+# What OpenAPI says of a form besides what the filter means.
+MORE_IN_A_BODY: Mapping[Form, Mapping[str, Any]] = {Form.OBJECT: {"example": {"user_id": 1}}}
+
+MORE_IN_A_QUERY: Mapping[Form, Mapping[str, Any]] = {
+    Form.OBJECT: {"contentMediaType": "application/json", "example": '{"user_id": 1}'}
+}
+
+
+def filter_fields(forms: Fields, more: Mapping[Form, Mapping[str, Any]]) -> dict[str, fields.Field[Any]]:
+    """Each filter by its name, in the form that its value has here."""
+    return {
+        spec.name: forms[spec.metadata["form"]](
+            metadata={"description": spec.metadata["description"], **more.get(spec.metadata["form"], {})}
+        )
+        for spec in dataclasses.fields(Filter)
+    }
+
+
+class FilterSchema(Schema):
+    """What a run must be like; what is left out is left open."""
+
+    class Meta:
+        """marshmallow's own: the fields are the filters."""
+
+        include = filter_fields(IN_A_BODY, MORE_IN_A_BODY)
+
+
+class RunsQuery(Schema):
     """Which runs, how many, and from where on."""
 
-    status = Words(
-        fields.Enum(Status, by_value=True), metadata={"description": "One of these; repeat it, or write commas."}
-    )
-    payload = JsonObject(  # type: ignore[assignment]  # an object, which in a query is text
-        metadata={
-            "description": "What its payload must contain, as a JSON object.",
-            "contentMediaType": "application/json",
-            "example": '{"user_id": 1}',
-        }
-    )
+    class Meta:
+        """marshmallow's own: the filters, besides the fields below."""
+
+        include = filter_fields(IN_A_QUERY, MORE_IN_A_QUERY)
+
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
     cursor = fields.String(
         load_default=None, metadata={"description": "The `next` of the page before, with the same filters."}

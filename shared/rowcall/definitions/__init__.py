@@ -5,8 +5,9 @@ of its own, one for each definition.
 """
 
 from rowcall.definitions.apply import Difference, apply_code, apply_file, lines
-from rowcall.definitions.content import Content, checked, in_words, told
-from rowcall.definitions.content_schema import ContentSchema, Duration
+from rowcall.definitions.check import ContentSchema, as_sent, checked, in_words
+from rowcall.definitions.content import Content
+from rowcall.definitions.fields import Duration
 from rowcall.definitions.store import (
     Change,
     Put,
@@ -31,6 +32,7 @@ __all__ = [
     "Ticked",
     "apply_code",
     "apply_file",
+    "as_sent",
     "checked",
     "clock",
     "get_definition",
@@ -45,6 +47,5 @@ __all__ = [
     "resume",
     "run_now",
     "tick",
-    "told",
     "undecided",
 ]

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.base.errors import DefinitionFileInvalid, DefinitionInvalid
-from rowcall.definitions.content import Content, checked, in_words, told
+from rowcall.definitions.check import as_sent, checked, in_words
+from rowcall.definitions.content import Content
 from rowcall.definitions.file import read_file
 from rowcall.definitions.store import Change, list_definitions, put, remove
 from rowcall.job_types import Catalogue
@@ -108,8 +109,8 @@ def _kept(
 
 def differences(before: Content | None, after: Content) -> dict[str, tuple[Any, Any]]:
     """Field -> what it was and what it is, for those that differ."""
-    was = told(before) if before else {}
-    return {name: (was.get(name), value) for name, value in told(after).items() if was.get(name) != value}
+    was = as_sent(before) if before else {}
+    return {name: (was.get(name), value) for name, value in as_sent(after).items() if was.get(name) != value}
 
 
 def lines(done: Sequence[Difference]) -> list[str]:

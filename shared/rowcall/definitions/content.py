@@ -1,23 +1,23 @@
-"""The content of a definition: its fields as they are sent, and what they must be to be kept.
+"""The content of a definition: each field is declared here, once.
 
-Files, requests and code all come through `checked`; what it lets through can be enqueued when its time comes.
+What files, requests and code may send, the options of `rowcall definitions preview`, and the columns of job_definitions
+that a change writes all follow from this class.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta
+import dataclasses
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from marshmallow import fields, validate
+
 from rowcall.base.database import Row
-from rowcall.base.errors import DefinitionInvalid, JobTypeUnknown, RunInvalid, ScheduleInvalid
-from rowcall.base.jsonb import stored
-from rowcall.definitions.content_schema import DURATIONS, ContentSchema, loaded
-from rowcall.job_types import Catalogue, JobType
-from rowcall.queue.enqueue import Prepared, check_options, prepared
+from rowcall.definitions.fields import TEXT, Duration, Payload, Text, WholeNumber, choice, declared
+from rowcall.job_types import JobType
+from rowcall.queue.enqueue import Prepared, prepared
 from rowcall.schedule import (
     CatchUp,
     MissingTime,
@@ -25,52 +25,100 @@ from rowcall.schedule import (
     RepeatedTime,
     Rule,
     Times,
-    duration_words,
     names_time,
-    parse,
     rendered,
     zone_named,
 )
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
-
-# Any moment serves to try a payload that names its nominal time.
-SAMPLE = datetime(2026, 1, 5, 9, tzinfo=UTC)
+# How OpenAPI calls what Duration reads.
+SECONDS_OR_WORDS = {"type": ["number", "string"]}
 
 
 @dataclass(frozen=True)
 class Content:
     """A definition's content, checked."""
 
-    job_type: str
-    payload: dict[str, Any] = field(default_factory=dict)
-    schedule: str | None = None
-    time_zone: str = "UTC"
-    catch_up: CatchUp = CatchUp.LATEST
-    max_lateness: timedelta | None = None
-    overlap: Overlap = Overlap.SKIP
-    jitter: timedelta = timedelta(0)
-    missing_time: MissingTime = MissingTime.AFTER
-    repeated_time: RepeatedTime = RepeatedTime.ONCE
-    queue: str | None = None
-    priority: int = 0
-    max_attempts: int | None = None
+    job_type: str = dataclasses.field(
+        metadata={
+            "sent": fields.String(
+                required=True,
+                error_messages={**TEXT, "required": "is missing: name a job type, such as noop"},
+                metadata={"example": "cleanup_nightly"},
+            )
+        }
+    )
+    payload: dict[str, Any] = declared(
+        Payload,
+        "What each run is given; {date}, {date-1}, {week} and others name its nominal time.",
+        default=dict,
+        metadata={"example": {"day": "{date-1}"}},
+    )
+    schedule: str | None = declared(
+        Text,
+        "Five fields of cron, or a name such as @daily; null: only run by hand.",
+        option="An expression that is not saved yet, in place of NAME's.",
+        metadata={"example": "17 3 * * *"},
+    )
+    time_zone: str = declared(
+        Text,
+        "An IANA name, such as Europe/Berlin.",
+        default="UTC",
+        option="Its zone.  [default: NAME's, else UTC]",
+    )
+    catch_up: CatchUp = declared(
+        choice(CatchUp),
+        "Which of the times that came while nothing was awake still run.",
+        default=CatchUp.LATEST,
+        option="What becomes of missed times.",
+    )
+    max_lateness: timedelta | None = declared(
+        Duration,
+        "How late a time may still run: seconds, or as 6h.",
+        option="How late a missed time may still run, such as 6h.",
+        metadata=SECONDS_OR_WORDS,
+    )
+    overlap: Overlap = declared(
+        choice(Overlap),
+        "Whether a time runs while an earlier run waits or works; null: as catch_up needs.",
+        default=Overlap.SKIP,
+        load_default=None,
+        option="Whether runs may overlap.",
+    )
+    jitter: timedelta = declared(
+        Duration,
+        "Runs begin up to so much later, always by the same.",
+        default=timedelta(0),
+        option="How far runs are spread, such as 5m.",
+        metadata=SECONDS_OR_WORDS,
+    )
+    missing_time: MissingTime = declared(
+        choice(MissingTime),
+        "What becomes of a wall time that does not exist, in spring.",
+        default=MissingTime.AFTER,
+        option="A time that spring's clock change leaves out.",
+    )
+    repeated_time: RepeatedTime = declared(
+        choice(RepeatedTime),
+        "What becomes of a wall time that comes twice, in autumn.",
+        default=RepeatedTime.ONCE,
+        option="A time that autumn's clock change repeats.",
+    )
+    queue: str | None = declared(Text, "The queue of its runs; null: the type's.")
+    priority: int = declared(WholeNumber, "The priority of its runs; a lower number is more urgent.", default=0)
+    max_attempts: int | None = declared(
+        WholeNumber,
+        "The attempts that its runs may take; null: the type's.",
+        validate=validate.Range(1, 1000, error="must be a whole number from 1 to 1000"),
+    )
 
     @classmethod
     def of(cls, row: Row) -> Content:
         """The content of a row of job_definitions."""
-        content = cls(**{spec.name: row[spec.name] for spec in fields(cls)})
-        words = {
-            "catch_up": CatchUp(content.catch_up),
-            "overlap": Overlap(content.overlap),
-            "missing_time": MissingTime(content.missing_time),
-            "repeated_time": RepeatedTime(content.repeated_time),
-        }
-        return cls(**{**vars(content), **words})
+        return cls(**{name: _value_of(sent, row[name]) for name, sent in SENT.items()})
 
     @property
     def zone(self) -> ZoneInfo:
-        """Where its wall clock hangs."""
+        """The zone of its wall clock."""
         return zone_named(self.time_zone)
 
     def times(self) -> Times | None:
@@ -91,16 +139,16 @@ class Content:
             return None
         return Rule(times, self.catch_up, self.max_lateness, self.overlap, self.jitter, name, paused)
 
-    def options(self, kind: JobType) -> dict[str, Any]:
+    def options(self, job_type: JobType) -> dict[str, Any]:
         """The columns that all its runs share."""
         return {
-            "job_type": kind.name,
-            "queue": self.queue or kind.queue,
+            "job_type": job_type.name,
+            "queue": self.queue or job_type.queue,
             "priority": self.priority,
-            "max_attempts": self.max_attempts or kind.max_attempts,
+            "max_attempts": self.max_attempts or job_type.max_attempts,
         }
 
-    def prepared(self, kind: JobType, nominal: datetime) -> Prepared:
+    def prepared(self, job_type: JobType, nominal: datetime) -> Prepared:
         """The run of one nominal time, as the queue takes it.
 
         A payload that names the time is a business fact of that time, so the type's natural key holds for it.  One that
@@ -109,71 +157,19 @@ class Content:
         # What a request for the same run would have chosen: it finds this one, and is no conflict.
         options = {"run_at": None, "queue": self.queue, "priority": self.priority, "max_attempts": self.max_attempts}
         payload = rendered(self.payload, nominal, self.zone)
-        return prepared(kind, payload, options, natural=names_time(self.payload))
+        return prepared(job_type, payload, options, natural=names_time(self.payload))
 
 
-def told(content: Content) -> dict[str, Any]:
-    """The content as it is sent, for programs."""
-    sent: dict[str, Any] = ContentSchema().dump(content)
-    return sent
+def _value_of(sent: fields.Field[Any], value: Any) -> Any:
+    """A column's value: the words of a choice are read as that choice."""
+    return sent.enum(value) if isinstance(sent, fields.Enum) else value
 
 
-def in_words(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The same fields for people: durations with their units."""
-    return {
-        name: duration_words(timedelta(seconds=value)) if name in DURATIONS and value is not None else value
-        for name, value in sent.items()
-    }
+# Name -> how it is sent; and name -> the help of its option.
+SENT: dict[str, fields.Field[Any]] = {spec.name: spec.metadata["sent"] for spec in dataclasses.fields(Content)}
+OPTIONS: dict[str, str] = {
+    spec.name: spec.metadata["option"] for spec in dataclasses.fields(Content) if spec.metadata.get("option")
+}
 
-
-def checked(name: str, raw: Mapping[str, Any], catalogue: Catalogue) -> Content:
-    """The content as it may be kept, or DefinitionInvalid with all that is wrong, field by field."""
-    usable, wrong = loaded(raw)
-    if not NAME.fullmatch(name):
-        wrong["name"] = "must begin with a lower-case letter or digit, and go on with those or _ . -, such as nightly"
-    if usable.get("overlap") is None:
-        # To catch all up one after another, each must be let in while the one before it still waits.
-        usable["overlap"] = Overlap.ALLOW if usable.get("catch_up") is CatchUp.ALL else Overlap.SKIP
-    content = Content(**{"job_type": "", **usable})
-    # A field that cannot be read has its default here, and what is said of that must not hide why.
-    wrong = {**_wrong(content, catalogue), **wrong}
-    if wrong:
-        raise DefinitionInvalid(name, wrong)
-    return content
-
-
-def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
-    """Field -> what is wrong with it, beyond whether it can be read."""
-    wrong: dict[str, object] = {}
-    zone = "UTC"
-    try:
-        zone = zone_named(content.time_zone).key
-    except ScheduleInvalid as error:
-        wrong["time_zone"] = str(error)
-    try:
-        parse("@daily" if content.schedule is None else content.schedule)
-    except ScheduleInvalid as error:
-        wrong["schedule"] = str(error)
-    try:
-        kind = catalogue[content.job_type]
-    except JobTypeUnknown as error:
-        return {**wrong, "job_type": str(error)}
-    return {**wrong, **_refused_run(replace(content, time_zone=zone), kind)}
-
-
-def _refused_run(content: Content, kind: JobType) -> dict[str, object]:
-    """What the queue would refuse of its runs."""
-    wrong: dict[str, object] = {}
-    try:
-        check_options(kind, vars(content))
-    except RunInvalid as error:
-        wrong.update(error.fields)
-    try:
-        stored(content.payload)
-        # The options are told of already.
-        replace(content, queue=None, priority=0, max_attempts=None).prepared(kind, SAMPLE)
-    except RunInvalid as error:
-        wrong.update(error.fields)
-    except (ScheduleInvalid, ValueError) as error:
-        wrong["payload"] = str(error)
-    return wrong
+# As an UPDATE of job_definitions writes them.
+COLUMNS = ", ".join(f"{name} = %({name})s" for name in SENT)

@@ -16,7 +16,8 @@ from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import DefinitionNotFound, KeyConflict, ScheduleInvalid
 from rowcall.base.jsonb import stored
-from rowcall.definitions.content import NAME, Content, told
+from rowcall.definitions.check import NAME, as_sent
+from rowcall.definitions.content import COLUMNS, Content
 from rowcall.definitions.tick import clock, settle
 from rowcall.job_types import Catalogue
 from rowcall.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
@@ -38,13 +39,11 @@ INSERT INTO rowcall.job_definitions (name, job_type, removed_at, revision) VALUE
 ON CONFLICT (name) DO NOTHING
 """
 
-CHANGE = """
+CHANGE = f"""
 UPDATE rowcall.job_definitions
-SET job_type = %(job_type)s, payload = %(payload)s::jsonb, schedule = %(schedule)s, time_zone = %(time_zone)s,
-    catch_up = %(catch_up)s, max_lateness = %(max_lateness)s, overlap = %(overlap)s, jitter = %(jitter)s,
-    missing_time = %(missing_time)s, repeated_time = %(repeated_time)s, queue = %(queue)s, priority = %(priority)s,
-    max_attempts = %(max_attempts)s, managed_by = %(managed_by)s, next_run_at = %(next_run_at)s,
-    revision = revision + 1, removed_at = NULL, updated_at = now()
+SET {COLUMNS},
+    managed_by = %(managed_by)s, next_run_at = %(next_run_at)s, revision = revision + 1, removed_at = NULL,
+    updated_at = now()
 WHERE id = %(definition_id)s
 RETURNING *
 """
@@ -265,6 +264,6 @@ def _changed(connection: Connection, sql: str, values: dict[str, Any]) -> Row:
 
 
 def _record(connection: Connection, operator: Operator, action: str, row: Row, before: Content | None) -> None:
-    after = {"name": row["name"], "revision": row["revision"], **told(Content.of(row))}
-    known = None if before is None else told(before)
+    after = {"name": row["name"], "revision": row["revision"], **as_sent(Content.of(row))}
+    known = None if before is None else as_sent(before)
     record(connection, operator.who, action, "definition", row["id"], known, after, operator.request_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rowcall.definitions.content import checked
+from rowcall.definitions.check import checked
 from rowcall.definitions.file import read_file
 from rowcall.job_types import load_catalogue
 from rowcall.schema.tables import job_attempts, job_runs

@@ -158,4 +158,4 @@ def _local(row: Row) -> dict[str, Any]:
 def _told(row: Row) -> dict[str, Any]:
     """A definition as people and programs read it."""
     kept = {name: row[name] for name in STATE}
-    return {"name": row["name"], **definitions.told(definitions.Content.of(row)), **kept}
+    return {"name": row["name"], **definitions.as_sent(definitions.Content.of(row)), **kept}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
+from marshmallow import fields
 
 from rowcall import definitions
 from rowcall.base.database import Row
@@ -15,33 +16,34 @@ from rowcall.base.errors import DefinitionInvalid, DefinitionNotFound, ScheduleI
 from rowcall.cli.output import json_option, show_json, show_table
 from rowcall.cli.session import command_transaction
 from rowcall.definitions import preview
-from rowcall.definitions.content import Content
+from rowcall.definitions.content import OPTIONS, SENT, Content
 from rowcall.job_types import catalogue
 from rowcall.schedule import moment
 
 COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
-RULES = ("catch_up", "max_lateness", "overlap", "jitter", "missing_time", "repeated_time")
 
-# Stands for a name, which a schedule that is not saved has not.
+# The name of a schedule that is not saved.
 UNSAVED = "preview"
 
 BY_HAND = "it has no schedule: nothing but `rowcall definitions run-now` runs it"
 
 
+def _content_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of a definition that has the help of one."""
+    for name, meaning in reversed(OPTIONS.items()):
+        field = SENT[name]
+        form = click.Choice([word.value for word in field.enum]) if isinstance(field, fields.Enum) else None
+        command = click.option(_option(name), type=form, help=meaning)(command)
+    return command
+
+
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
 @click.command("preview")
 @click.argument("name", required=False)
-@click.option("--schedule", help="An expression that is not saved yet, in place of NAME's.")
-@click.option("--time-zone", help="Its zone.  [default: NAME's, else UTC]")
-@click.option("--catch-up", type=click.Choice(["skip", "latest", "all"]), help="What becomes of missed times.")
-@click.option("--max-lateness", help="How late a missed time may still run, such as 6h.")
-@click.option("--overlap", type=click.Choice(["allow", "skip"]), help="Whether runs may overlap.")
-@click.option("--jitter", help="How far runs are spread, such as 5m.")
-@click.option(
-    "--missing-time", type=click.Choice(["after", "skip"]), help="A time that spring's clock change leaves out."
-)
-@click.option(
-    "--repeated-time", type=click.Choice(["once", "twice"]), help="A time that autumn's clock change repeats."
-)
+@_content_options
 @click.option(
     "--at",
     "--from",
@@ -110,7 +112,7 @@ def _chosen(rows: Sequence[Row], name: str | None, told: dict[str, Any]) -> list
         return sorted(known.items())
     if name is not None and name not in known:
         raise DefinitionNotFound(name)
-    saved = definitions.told(known[name]) if name else {"job_type": "noop"}
+    saved = definitions.as_sent(known[name]) if name else {"job_type": "noop"}
     try:
         return [(name or UNSAVED, definitions.checked(name or UNSAVED, {**saved, **told}, catalogue()))]
     except DefinitionInvalid as error:
@@ -118,10 +120,6 @@ def _chosen(rows: Sequence[Row], name: str | None, told: dict[str, Any]) -> list
         if not wrong:
             raise
         raise click.UsageError("; ".join(wrong)) from None
-
-
-def _option(field: str) -> str:
-    return f"--{field.replace('_', '-')}"
 
 
 def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
@@ -134,9 +132,10 @@ def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
 def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
     """A table; before that of one definition, the rules that hold for it."""
     if content is not None and content.schedule is not None:
-        rules = definitions.in_words(definitions.told(content))
+        rules = definitions.in_words(definitions.as_sent(content))
         click.echo(f"{content.schedule} in {content.time_zone}")
-        click.echo(", ".join(f"{name} {rules[name]}" for name in RULES if rules[name] is not None) + "\n")
+        others = [name for name in OPTIONS if name not in ("schedule", "time_zone") and rules[name] is not None]
+        click.echo(", ".join(f"{name} {rules[name]}" for name in others) + "\n")
     empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
     show_table([vars(one) for one in shown], COLUMNS if content else ("name", *COLUMNS), empty)
     if len(shown) == preview.SHOWN_MOST:

@@ -4,44 +4,41 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import click
 
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.queue import Filter
+from rowcall.queue.views.filters import Form
 from rowcall.status import Status
 
-# As words: click would offer an enum by its members' names.
-STATUSES = click.Choice([status.value for status in Status])
+TYPES = {
+    # As words: click would offer an enum by its members' names.
+    Form.STATUSES: click.Choice([status.value for status in Status]),
+    Form.TEXT: click.STRING,
+    Form.TIME: Moment(),
+    Form.OBJECT: JsonObject(),
+}
 
-OPTIONS = (
-    click.option("--status", multiple=True, type=STATUSES, help="Only these; may be repeated."),
-    click.option("--type", "job_type", help="Only of this job type."),
-    click.option("--queue", help="Only of this queue."),
-    click.option("--definition", help="Only runs of this definition."),
-    click.option("--key", help="Only the one with this idempotency key."),
-    click.option("--error-type", help="Only those whose latest error is of this type."),
-    click.option("--created-by", help="Only those that this one asked for."),
-    click.option("--created-after", type=Moment(), help="Only those made at this time or later."),
-    click.option("--created-before", type=Moment(), help="Only those made before this time."),
-    click.option("--run-after", type=Moment(), help="Only those due at this time or later."),
-    click.option("--run-before", type=Moment(), help="Only those due before this time."),
-    click.option("--finished-after", type=Moment(), help="Only those finished at this time or later."),
-    click.option("--finished-before", type=Moment(), help="Only those finished before this time."),
-    click.option("--payload", type=JsonObject(), help="Only those whose payload contains this JSON object."),
-)
+# Shorter than the field's own name, as in `rowcall worker run --types`.
+NAMES = {"job_type": "--type"}
 
 
 def filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options; what they say is its argument `wanted`."""
+    """Give a command an option for each filter; the filter they make is its argument `wanted`."""
 
     @functools.wraps(command)
     def with_filter(**options: Any) -> None:
-        said = {name: options.pop(name) for name in Filter.__dataclass_fields__}
-        wanted = Filter(**{**said, "status": tuple(map(Status, said["status"]))})
+        given = {spec.name: options.pop(spec.name) for spec in fields(Filter)}
+        wanted = Filter(**{**given, "status": tuple(map(Status, given["status"]))})
         command(wanted=wanted, **options)
 
-    for option in reversed(OPTIONS):
-        with_filter = option(with_filter)
+    for spec in reversed(fields(Filter)):
+        form, meaning = spec.metadata["form"], spec.metadata["description"]
+        option = NAMES.get(spec.name, f"--{spec.name.replace('_', '-')}")
+        several = form is Form.STATUSES
+        help_text = f"{meaning}  May be repeated." if several else meaning
+        with_filter = click.option(option, spec.name, type=TYPES[form], multiple=several, help=help_text)(with_filter)
     return with_filter

@@ -1,10 +1,14 @@
-"""Filters: which runs are asked for, in a list or for many at once."""
+"""Filters: which runs are asked for, in a list or for many at once.
+
+Each filter is declared here, once: the API's query, the command line's options and the SQL condition follow from it.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from rowcall.base.errors import FilterInvalid
@@ -12,7 +16,20 @@ from rowcall.base.jsonb import stored
 from rowcall.queue.timestamps import in_utc, unusable
 from rowcall.status import Status
 
-TIMES = ("created_after", "created_before", "run_after", "run_before", "finished_after", "finished_before")
+
+class Form(StrEnum):
+    """What a filter's value is, by the name of its type in PostgreSQL."""
+
+    STATUSES = "text[]"
+    TEXT = "text"
+    TIME = "timestamptz"
+    OBJECT = "jsonb"
+
+
+def declared(form: Form, condition: str, description: str) -> Any:
+    """A filter: what its value is, the condition on a row of job_runs, and which runs match."""
+    known = {"form": form, "condition": condition, "description": description}
+    return field(default=() if form is Form.STATUSES else None, metadata=known)
 
 
 @dataclass(frozen=True)
@@ -20,31 +37,49 @@ class Filter:
     """What a run must be like; what is None, or empty, is left open.
 
     The times reach from `after`, which is included, to `before`, which is not: ranges side by side miss nothing and
-    share nothing.  `payload` is what the run's payload must contain.
+    share nothing.
     """
 
-    status: tuple[Status, ...] = ()
-    job_type: str | None = None
-    queue: str | None = None
-    definition: str | None = None
-    key: str | None = None
-    error_type: str | None = None
-    created_by: str | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    run_after: datetime | None = None
-    run_before: datetime | None = None
-    finished_after: datetime | None = None
-    finished_before: datetime | None = None
-    payload: dict[str, Any] | None = None
+    status: tuple[Status, ...] = declared(
+        Form.STATUSES, "status = ANY(%(status)s::text[])", "In one of these statuses."
+    )
+    job_type: str | None = declared(Form.TEXT, "job_type = %(job_type)s", "Of this job type.")
+    queue: str | None = declared(Form.TEXT, "queue = %(queue)s", "Of this queue.")
+    definition: str | None = declared(
+        Form.TEXT,
+        "definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)",
+        "Of the definition with this name.",
+    )
+    key: str | None = declared(Form.TEXT, "idempotency_key = %(key)s", "With exactly this idempotency key.")
+    error_type: str | None = declared(Form.TEXT, "error_type = %(error_type)s", "Whose latest error is of this type.")
+    created_by: str | None = declared(
+        Form.TEXT, "created_by = %(created_by)s", "Requested by this API key's name, or by cli:<user>."
+    )
+    created_after: datetime | None = declared(
+        Form.TIME, "created_at >= %(created_after)s", "Created at this time or later."
+    )
+    created_before: datetime | None = declared(
+        Form.TIME, "created_at < %(created_before)s", "Created before this time."
+    )
+    run_after: datetime | None = declared(Form.TIME, "run_at >= %(run_after)s", "With a run_at at this time or later.")
+    run_before: datetime | None = declared(Form.TIME, "run_at < %(run_before)s", "With a run_at before this time.")
+    finished_after: datetime | None = declared(
+        Form.TIME, "finished_at >= %(finished_after)s", "Finished at this time or later."
+    )
+    finished_before: datetime | None = declared(
+        Form.TIME, "finished_at < %(finished_before)s", "Finished before this time."
+    )
+    payload: dict[str, Any] | None = declared(
+        Form.OBJECT, "payload @> %(payload)s::jsonb", "Whose payload contains this JSON object."
+    )
 
     def __post_init__(self) -> None:
-        wrong = {field.name: said for field in fields(self) if (said := _wrong_with(getattr(self, field.name)))}
+        wrong = {name: reason for name, value in vars(self).items() if (reason := _wrong_with(value))}
         if wrong:
             raise FilterInvalid(wrong)
-
-        for name in TIMES:
-            object.__setattr__(self, name, in_utc(getattr(self, name)))
+        for spec in fields(self):
+            if spec.metadata["form"] is Form.TIME:
+                object.__setattr__(self, spec.name, in_utc(getattr(self, spec.name)))
 
     @property
     def leaves_all_open(self) -> bool:
@@ -63,22 +98,9 @@ class Filter:
 
 
 # What is left open is a NULL.  Parameters reach PostgreSQL as literals, so its line is gone before the plan is made.
-MATCHES = """
-    (%(status)s::text[] IS NULL OR status = ANY(%(status)s::text[]))
-    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
-    AND (%(queue)s::text IS NULL OR queue = %(queue)s)
-    AND (%(definition)s::text IS NULL OR definition_id = (
-        SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s))
-    AND (%(key)s::text IS NULL OR idempotency_key = %(key)s)
-    AND (%(error_type)s::text IS NULL OR error_type = %(error_type)s)
-    AND (%(created_by)s::text IS NULL OR created_by = %(created_by)s)
-    AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
-    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
-    AND (%(run_after)s::timestamptz IS NULL OR run_at >= %(run_after)s)
-    AND (%(run_before)s::timestamptz IS NULL OR run_at < %(run_before)s)
-    AND (%(finished_after)s::timestamptz IS NULL OR finished_at >= %(finished_after)s)
-    AND (%(finished_before)s::timestamptz IS NULL OR finished_at < %(finished_before)s)
-    AND (%(payload)s::jsonb IS NULL OR payload @> %(payload)s::jsonb)"""
+MATCHES = "\n    AND ".join(
+    f"(%({spec.name})s::{spec.metadata['form']} IS NULL OR {spec.metadata['condition']})" for spec in fields(Filter)
+)
 
 
 def _wrong_with(value: object) -> str | None:

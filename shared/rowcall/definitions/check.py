@@ -1,0 +1,123 @@
+"""A definition's content on its way in and out: read field by field, checked, and shown again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import marshmallow
+
+from rowcall.base.errors import DefinitionInvalid, JobTypeUnknown, RunInvalid, ScheduleInvalid
+from rowcall.base.jsonb import stored
+from rowcall.definitions.content import SENT, Content
+from rowcall.definitions.fields import Duration, refused_value
+from rowcall.job_types import Catalogue, JobType
+from rowcall.queue.enqueue import check_options
+from rowcall.schedule import CatchUp, Overlap, duration_words, parse, zone_named
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
+
+# Any moment serves to try a payload that names its nominal time.
+SAMPLE = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+class ContentSchema(marshmallow.Schema):
+    """What a definition says should exist."""
+
+    class Meta:
+        """marshmallow's own: its fields are those that Content declares."""
+
+        include = SENT
+
+
+def as_sent(content: Content) -> dict[str, Any]:
+    """The content as it is sent, for programs."""
+    sent: dict[str, Any] = ContentSchema().dump(content)
+    return sent
+
+
+def in_words(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The same fields for people: durations with their units."""
+    return {
+        name: value if value is None or not isinstance(SENT.get(name), Duration) else _words(value)
+        for name, value in sent.items()
+    }
+
+
+def _words(seconds: float) -> str:
+    return duration_words(timedelta(seconds=seconds))
+
+
+def checked(name: str, raw: Mapping[str, Any], catalogue: Catalogue) -> Content:
+    """The content as it may be kept, or DefinitionInvalid with all that is wrong, field by field.
+
+    Files, requests and code all come through here; what it accepts can be enqueued when its time comes.
+    """
+    usable, wrong = _loaded(raw)
+    if not NAME.fullmatch(name):
+        wrong["name"] = "must begin with a lower-case letter or digit, and go on with those or _ . -, such as nightly"
+    if usable.get("overlap") is None:
+        # To catch all up one after another, each must be let in while the one before it still waits.
+        usable["overlap"] = Overlap.ALLOW if usable.get("catch_up") is CatchUp.ALL else Overlap.SKIP
+    content = Content(**{"job_type": "", **usable})
+    # A field that cannot be read has its default here, and a complaint about that must not hide why.
+    wrong = {**_wrong(content, catalogue), **wrong}
+    if wrong:
+        raise DefinitionInvalid(name, wrong)
+    return content
+
+
+def _loaded(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, object]]:
+    """The fields that can be used, and for each of the others what is wrong with it."""
+    try:
+        usable: dict[str, Any] = ContentSchema().load(raw)
+    except marshmallow.ValidationError as error:
+        usable = cast(dict[str, Any], error.valid_data)
+        return usable, {str(name): _sentence(name, said[0], raw) for name, said in error.messages_dict.items()}
+    return usable, {}
+
+
+def _sentence(name: str, message: str, raw: Mapping[str, Any]) -> str:
+    if name not in SENT:
+        return f"is not a field of a definition; the fields are {', '.join(SENT)}"
+    return f"is {refused_value(raw[name])} and {message}" if message.startswith("must ") else message
+
+
+def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
+    """Field -> what is wrong with it, beyond whether it can be read."""
+    wrong: dict[str, object] = {}
+    zone = "UTC"
+    try:
+        zone = zone_named(content.time_zone).key
+    except ScheduleInvalid as error:
+        wrong["time_zone"] = str(error)
+    try:
+        parse("@daily" if content.schedule is None else content.schedule)
+    except ScheduleInvalid as error:
+        wrong["schedule"] = str(error)
+    try:
+        job_type = catalogue[content.job_type]
+    except JobTypeUnknown as error:
+        return {**wrong, "job_type": str(error)}
+    return {**wrong, **_refused_run(replace(content, time_zone=zone), job_type)}
+
+
+def _refused_run(content: Content, job_type: JobType) -> dict[str, object]:
+    """What the queue would refuse of its runs."""
+    wrong: dict[str, object] = {}
+    try:
+        check_options(job_type, vars(content))
+    except RunInvalid as error:
+        wrong.update(error.fields)
+    try:
+        stored(content.payload)
+        # What is wrong with the options is known by now.
+        replace(content, queue=None, priority=0, max_attempts=None).prepared(job_type, SAMPLE)
+    except RunInvalid as error:
+        wrong.update(error.fields)
+    except (ScheduleInvalid, ValueError) as error:
+        wrong["payload"] = str(error)
+    return wrong
