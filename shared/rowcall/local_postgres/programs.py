@@ -14,7 +14,8 @@ from pathlib import Path
 from rowcall.base.errors import LocalPostgresError
 from rowcall.local_postgres.account import OURSELVES, Account, run
 
-MINIMUM = 14  # the oldest major version whose initdb and SQL Rowcall relies on
+# The oldest major version that the tests run on.
+OLDEST_MAJOR = 15
 SOURCES = ("machine", "wheel")
 ANSWER_LIMIT = 10.0  # seconds for a program to print one line
 
@@ -107,8 +108,8 @@ def ask_version(folder: Path, account: Account) -> str:
     match = re.search(r"\(PostgreSQL\) (\d+(?:\.\d+)?)", answer.stdout)
     if answer.returncode != 0 or match is None:
         raise LocalPostgresError(f"{command[0]} does not run: {(answer.stderr or answer.stdout).strip()}")
-    if int(match[1].partition(".")[0]) < MINIMUM:
-        raise LocalPostgresError(f"{command[0]} is PostgreSQL {match[1]}, older than {MINIMUM}")
+    if int(match[1].partition(".")[0]) < OLDEST_MAJOR:
+        raise LocalPostgresError(f"{command[0]} is PostgreSQL {match[1]}, older than {OLDEST_MAJOR}")
     return match[1]
 
 
@@ -150,7 +151,7 @@ def _complete(folder: Path) -> bool:
 
 def _not_found(source: str, major: int | None, seen: list[Programs], refused: list[str]) -> str:
     where = {"machine": "on this machine", "wheel": "in a wheel"}.get(source, "on this machine or in a wheel")
-    what = f"PostgreSQL {MINIMUM} or newer" if major is None else f"PostgreSQL {major}"
+    what = f"PostgreSQL {OLDEST_MAJOR} or newer" if major is None else f"PostgreSQL {major}"
     parts = [f"there is no {what} {where}"]
     if seen:
         parts.append("found: " + ", ".join(map(str, seen)))

@@ -17,15 +17,12 @@ from rowcall.base.errors import RowcallError
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.job_types import load_catalogue
-from rowcall.local_postgres import database_url
+from rowcall.local_postgres import OLDEST_MAJOR, database_url
 from rowcall.queue import workers
 from rowcall.schema.revision import REVISION, mismatch, revision_of
 
 # Nothing breaks when the clocks differ, because only the database's counts; but people compare log lines.
 CLOCK_DIFFERENCE_SECONDS = 2.0
-
-# The oldest PostgreSQL whose features the queue's SQL uses, and the oldest that its makers still mend.
-OLDEST_POSTGRES = 140000
 
 
 @dataclass(frozen=True)
@@ -96,8 +93,8 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
 def postgres(connection: PgConnection, origin: str) -> Finding:
     """Which PostgreSQL, and where it came from."""
     version = database.fetch_value(connection, "SELECT current_setting('server_version')")
-    if connection.server_version < OLDEST_POSTGRES:
-        return Finding("PostgreSQL", False, f"{version} ({origin}) is too old: use 14 or newer")
+    if connection.server_version // 10_000 < OLDEST_MAJOR:
+        return Finding("PostgreSQL", False, f"{version} ({origin}) is too old: use {OLDEST_MAJOR} or newer")
     return Finding("PostgreSQL", True, f"{version} ({origin})")
 
 
