@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Identity, MetaData, text
+from sqlalchemy import BigInteger, CheckConstraint, Column, Connection, DateTime, Identity, MetaData, Table, text
 
 metadata = MetaData(
     schema="rowcall",
@@ -41,3 +42,13 @@ def one_of(name: str, column: str, *values: str) -> CheckConstraint:
     """A CHECK that a column holds one of these words."""
     words = ", ".join(f"'{value}'" for value in values)
     return check(name, f"{column} IN ({words})")
+
+
+def storage(**parameters: float | str) -> tuple[str, Callable[..., None]]:
+    """A listener that gives a new table its storage parameters: SQLAlchemy 2.0 cannot write them into CREATE TABLE."""
+    words = ", ".join(f"{name} = {value}" for name, value in parameters.items())
+
+    def set_parameters(table: Table, connection: Connection, **_: object) -> None:
+        connection.exec_driver_sql(f"ALTER TABLE {table.fullname} SET ({words})")
+
+    return "after_create", set_parameters
