@@ -329,7 +329,9 @@ OPERATOR = [
         ("a clone that is refused is kept", "with all_or_nothing(connection):", "if True:"),
         ("a clone of another run is the same content", 'f"clone of {run_id}"', '"clone"'),
     ),
-    *at("inspect.py", "LOCK_RUN", ("the audit tells what was before somebody's change", " FOR UPDATE OF run", "")),
+    *at(
+        "views/inspect.py", "LOCK_RUN", ("the audit tells what was before somebody's change", " FOR UPDATE OF run", "")
+    ),
     *at(
         "operate.py",
         "change",
@@ -339,7 +341,7 @@ OPERATOR = [
             "(connection, operator.who, event",
         ),
         ("what was not seen is changed", "check_seen(before, seen)", "pass"),
-        ("an operator's change wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+        ("an operator's change wakes nobody", "fetch_all(connection, WAKE_WORKERS)", "pass"),
     ),
 ]
 
@@ -467,7 +469,7 @@ PRUNE = [
         "retention/prune.py",
         "_OLD",
         ("other definitions' occurrences count", "WHERE definition_id = definition.id AND", "WHERE"),
-        ("new occurrences go", "least(now() - %(days)s * interval '24 hours', (", "least(now(), ("),
+        ("new occurrences go", "least(now() - %(keep_days)s * interval '24 hours', (", "least(now(), ("),
         ("the last occurrence goes too", "nominal_at < least(", "nominal_at <= least("),
     ),
     *at(
@@ -542,16 +544,12 @@ BULK = [
             "FROM changed JOIN met ON true",
         ),
     ),
-    *at(
-        "bulk.py",
-        "bulk",
-        ("a dry run changes", "if dry_run:", "if False:"),
-        ("what it cannot happen to is met", ", action.guard)", ")"),
-    ),
+    *at("bulk.py", "bulk", ("a dry run changes", "if dry_run:", "if False:")),
+    *at("bulk.py", "PAGES", ("what it cannot happen to is met", ", action.guard)", ")")),
     *at(
         "bulk.py",
         "changed_of",
-        ("many that are due wake nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+        ("many that are due wake nobody", "fetch_all(connection, WAKE_WORKERS)", "pass"),
     ),
     *at(
         "bulk.py",
@@ -562,7 +560,7 @@ BULK = [
 ]
 
 DOOR = at(
-    "moments.py",
+    "timestamps.py",
     "unusable",
     ("times without offset are taken", "if moment.tzinfo is None:", "if False:"),
     ("times of any year are taken", "if moment.year not in YEARS:", "if False:"),
