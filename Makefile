@@ -41,7 +41,8 @@ bench: .venv/installed ## measure the queue beside bare SQL in one run
 docs: .venv/installed ## write the generated pages of docs/ anew
 	@$(RUN) rowcall.status > docs/status.md
 	@$(RUN) rowcall.base.settings > docs/settings.md
-	@echo "docs/status.md and docs/settings.md are written"
+	@$(RUN) tests.queries > docs/queries.sql
+	@echo "docs/status.md, docs/settings.md and docs/queries.sql are written"
 
 lock: .venv/installed ## renew the locked dependencies
 	@for set in "runtime pyproject.toml" "dev pyproject.toml --extra embedded --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \

@@ -32,6 +32,9 @@ SENTENCES = {
 # Any number would do, as long as all that apply use the same: "definiti" on a telephone's keys.
 ADVISORY_LOCK = 33346484
 
+# Two that apply at once would wait for each other's rows.
+LOCK_OUT_OTHERS = f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -84,8 +87,7 @@ def _apply(
     managed_by: str,
     prune: bool,
 ) -> list[Difference]:
-    # Two that apply at once would wait for each other's rows.
-    fetch_all(connection, f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+    fetch_all(connection, LOCK_OUT_OTHERS)
     left = [
         row
         for row in list_definitions(connection, locked=True)

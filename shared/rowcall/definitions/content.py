@@ -171,5 +171,5 @@ OPTIONS: dict[str, str] = {
     spec.name: spec.metadata["option"] for spec in dataclasses.fields(Content) if spec.metadata.get("option")
 }
 
-# As an UPDATE of job_definitions writes them.
-COLUMNS = ", ".join(f"{name} = %({name})s" for name in SENT)
+# All columns of the content, as an UPDATE of job_definitions sets them.
+COLUMNS = ",\n    ".join(f"{name} = %({name})s" for name in SENT)

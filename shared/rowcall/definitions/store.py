@@ -39,9 +39,11 @@ INSERT INTO rowcall.job_definitions (name, job_type, removed_at, revision) VALUE
 ON CONFLICT (name) DO NOTHING
 """
 
+# A change of the content begins a new revision, and brings back what was removed.
 CHANGE = f"""
 UPDATE rowcall.job_definitions
-SET {COLUMNS},
+SET
+    {COLUMNS},
     managed_by = %(managed_by)s, next_run_at = %(next_run_at)s, revision = revision + 1, removed_at = NULL,
     updated_at = now()
 WHERE id = %(definition_id)s
@@ -76,7 +78,7 @@ BELONGS = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE i
 # schedule_occurrences' primary key, backwards.
 OCCURRENCES = """
 SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
-WHERE definition_id = %(definition_id)s AND nominal_at < coalesce(%(before)s::timestamptz, 'infinity')
+WHERE definition_id = %(definition_id)s AND nominal_at < coalesce(%(earlier_than)s::timestamptz, 'infinity')
 ORDER BY nominal_at DESC LIMIT %(limit)s
 """
 
@@ -173,7 +175,7 @@ def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
 
 def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:
     """The latest nominal times of a definition, of all or of those before a moment, and what became of each."""
-    page = {"definition_id": definition_id, "limit": limit, "before": in_utc(before)}
+    page = {"definition_id": definition_id, "limit": limit, "earlier_than": in_utc(before)}
     return fetch_all(connection, OCCURRENCES, page)
 
 

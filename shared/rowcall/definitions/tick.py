@@ -35,7 +35,7 @@ SETTLED_MOST = 10_080
 # may be known to a newer one beside it.
 DUE = """
 SELECT *, now() AS decided_at FROM rowcall.job_definitions
-WHERE next_run_at <= now() AND job_type = ANY(%(job_types)s::text[]) AND id <> ALL(%(seen)s::bigint[])
+WHERE next_run_at <= now() AND job_type = ANY(%(job_types)s::text[]) AND id <> ALL(%(tried)s::bigint[])
 ORDER BY next_run_at, id LIMIT 1
 FOR UPDATE SKIP LOCKED
 """
@@ -110,6 +110,9 @@ SELECT extract(epoch FROM min(next_run_at) - clock_timestamp())::float8 FROM row
 WHERE next_run_at IS NOT NULL AND job_type = ANY(%(job_types)s::text[])
 """
 
+# Not now(), which is the time at which the transaction began.
+CLOCK = "SELECT clock_timestamp()"
+
 
 @dataclass(frozen=True)
 class Broken:
@@ -137,15 +140,15 @@ def tick(connection: PgConnection, worker: str, catalogue: Catalogue, bound: int
     """Decide what has come: of every definition `bound` nominal times at most, each in a transaction of its own."""
     counts = dict.fromkeys(Outcome, 0)
     broken: list[Broken] = []
-    seen: list[int] = []
-    wanted: dict[str, Any] = {"job_types": list(catalogue), "seen": seen}
+    tried: list[int] = []
+    known: dict[str, Any] = {"job_types": list(catalogue), "tried": tried}
     due: Row | None = {}
     while due is not None:
         try:
             with all_or_nothing(connection):
-                due = fetch_one(connection, DUE, wanted)
+                due = fetch_one(connection, DUE, known)
                 if due is not None:
-                    seen.append(due["id"])
+                    tried.append(due["id"])
                     for outcome in decide_definition(connection, due, due["decided_at"], catalogue, bound):
                         counts[outcome] += 1
         except UNDECIDABLE as error:
@@ -153,7 +156,7 @@ def tick(connection: PgConnection, worker: str, catalogue: Catalogue, bound: int
             broken.append(Broken(due["name"], due["revision"], str(error)))
     beaten = fetch_one(connection, BEAT, {"worker": worker})
     slept = beaten and (beaten["after"] - beaten["before"]).total_seconds() > SILENCE_SECONDS
-    next_in = fetch_value(connection, NEXT_DUE, wanted)
+    next_in = fetch_value(connection, NEXT_DUE, known)
     return Ticked(counts, broken, next_in, beaten["before"] if beaten and slept else None)
 
 
@@ -231,5 +234,5 @@ def undecided(connection: Connection) -> list[Row]:
 
 def clock(connection: Connection) -> datetime:
     """The database's time at this moment, also in a transaction that has waited for a lock."""
-    moment: datetime = fetch_value(connection, "SELECT clock_timestamp()")
+    moment: datetime = fetch_value(connection, CLOCK)
     return moment

@@ -14,8 +14,8 @@ from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, RUNS, WAITS
 from rowcall.queue.finish import BY_INDEX
 from rowcall.queue.operate import AUDITED, RETRIABLE, RETRIED
 from rowcall.queue.views.filters import MATCHES, Filter
-from rowcall.queue.views.lists import SCANNED_MOST, page_of, page_sql, scan_for, searched
-from rowcall.queue.wake import WAKE
+from rowcall.queue.views.lists import SCANNED_MOST, SCANS, page_of, page_sql, scan_for, searched
+from rowcall.queue.wake import WAKE_WORKERS
 from rowcall.status import BY_EVENT, Event, Status
 
 CHANGED_MOST = 1000
@@ -85,6 +85,17 @@ SELECT id, status FROM changed
 """
 
 
+# (Action, scan) -> the page of runs that it can be done to.
+PAGES = {
+    (action.name.lower(), scan.name): page_sql(scan, "page.id, page.created_at", action.guard)
+    for action in Action
+    for scan in SCANS
+}
+
+# Event -> what does it to many runs.
+CHANGE_MANY = {step.event: change_many(step) for action in Action for step in action.value}
+
+
 def bulk(
     connection: Connection,
     action: Action,
@@ -99,7 +110,7 @@ def bulk(
 ) -> Bulk:
     """Do it to the newest runs that match, `limit` of them at the most; what others hold locked is passed over."""
     narrowed = _narrowed(action, wanted, everything)
-    sql = page_sql(scan_for(narrowed), "page.id, page.created_at", action.guard)
+    sql = PAGES[action.name.lower(), scan_for(narrowed).name]
     page = page_of(connection, sql, narrowed, limit, cursor, most)
     met = [run["id"] for run in page.runs]
     if dry_run:
@@ -113,10 +124,10 @@ def changed_of(
 ) -> dict[int, Status]:
     """Do it to these runs, as far as they still match: the status now of each that was changed."""
     known = {**wanted.parameters(), "run_ids": list(run_ids), "who": operator.who, "request_id": operator.request_id}
-    rows = [row for step in action.value for row in searched(connection, change_many(step), known)]
+    rows = [row for step in action.value for row in searched(connection, CHANGE_MANY[step.event], known)]
     changed = {row["id"]: Status(row["status"]) for row in rows}
     if Status.QUEUED in changed.values():
-        fetch_all(connection, f"SELECT {WAKE}")
+        fetch_all(connection, WAKE_WORKERS)
     return changed
 
 

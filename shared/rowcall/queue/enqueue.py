@@ -54,7 +54,7 @@ ORDER BY wanted.position
 
 # A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
 FIND_BY_KEY = """
-SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs WHERE idempotency_key = ANY(%(keys)s)
+SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs WHERE idempotency_key = ANY(%(keys)s::text[])
 """
 
 

@@ -9,7 +9,7 @@ from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import RunChanged, RunPruned, TransitionRefused
 from rowcall.queue.views.inspect import lock_run, version_of
-from rowcall.queue.wake import WAKE
+from rowcall.queue.wake import WAKE_WORKERS
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
 RUN_NOW = f"""
@@ -61,7 +61,7 @@ def change(
     if row is None:
         raise refused(before, event)
     if row["status"] == Status.QUEUED:
-        fetch_all(connection, f"SELECT {WAKE}")
+        fetch_all(connection, WAKE_WORKERS)
     record(connection, operator.who, event, "run", run_id, _audited(before), _audited(row), operator.request_id)
     return {**row, "definition": before["definition"]}
 

@@ -12,7 +12,7 @@ from rowcall.base.errors import RunInvalid
 from rowcall.job_types.declaration import NAME
 from rowcall.queue.claim import LANES
 from rowcall.queue.finish import BY_INDEX
-from rowcall.queue.wake import WAKE
+from rowcall.queue.wake import WAKE_WORKERS
 from rowcall.status import Event, Status, sources_of
 
 # Nobody needs to know whether it is a million or two: counting stops here.
@@ -89,5 +89,5 @@ def _change(connection: Connection, action: str, sql: str, name: str, operator: 
     assert before is not None
     assert after is not None
     record(connection, operator.who, action, "queue", None, before, after, operator.request_id)
-    fetch_all(connection, f"SELECT {WAKE}")
+    fetch_all(connection, WAKE_WORKERS)
     return after

@@ -21,7 +21,7 @@ def silence(heartbeat: float) -> float:
 
 REGISTER = """
 INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency)
-VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s, %(job_types)s, %(concurrency)s)
+VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s)
 """
 
 # Primary key; a heap-only update, as no index knows heartbeat_at.

@@ -27,12 +27,12 @@ BULK = [
         "bulk.py",
         "bulk",
         ("a dry run changes", "if dry_run:", "if False:"),
-        ("what it cannot happen to is met", ", action.guard)", ")"),
     ),
+    *at("bulk.py", "PAGES", ("what it cannot happen to is met", ", action.guard)", ")")),
     *at(
         "bulk.py",
         "changed_of",
-        ("many that are due wake nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+        ("many that are due wake nobody", "fetch_all(connection, WAKE_WORKERS)", "pass"),
     ),
     *at(
         "bulk.py",

@@ -43,6 +43,6 @@ OPERATE = [
             "(connection, operator.who, event",
         ),
         ("what was not seen is changed", "check_seen(before, seen)", "pass"),
-        ("an operator's change wakes nobody", 'fetch_all(connection, f"SELECT {WAKE}")', "pass"),
+        ("an operator's change wakes nobody", "fetch_all(connection, WAKE_WORKERS)", "pass"),
     ),
 ]

@@ -66,7 +66,7 @@ PRUNE = [
         "retention/prune.py",
         "_OLD",
         ("other definitions' occurrences count", "WHERE definition_id = definition.id AND", "WHERE"),
-        ("new occurrences go", "least(now() - %(days)s * interval '24 hours', (", "least(now(), ("),
+        ("new occurrences go", "least(now() - %(keep_days)s * interval '24 hours', (", "least(now(), ("),
         ("the last occurrence goes too", "nominal_at < least(", "nominal_at <= least("),
     ),
     *at(

@@ -86,7 +86,7 @@ ORDER BY run.id
 # tell of it; the tick needs none, because next_run_at never goes back.
 _OLD = """
 FROM rowcall.schedule_occurrences
-WHERE definition_id = definition.id AND nominal_at < least(now() - %(days)s * interval '24 hours', (
+WHERE definition_id = definition.id AND nominal_at < least(now() - %(keep_days)s * interval '24 hours', (
     SELECT max(nominal_at) FROM rowcall.schedule_occurrences WHERE definition_id = definition.id
 ))"""
 
@@ -181,13 +181,13 @@ def would_take(page: Page) -> dict[str, int]:
 
 def delete_occurrences(connection: Connection, days: float, batch: int) -> int:
     """Delete occurrences whose nominal time is so long past; how many."""
-    deleted: int = fetch_value(connection, DELETE_OCCURRENCES, {"days": days, "batch": batch})
+    deleted: int = fetch_value(connection, DELETE_OCCURRENCES, {"keep_days": days, "batch": batch})
     return deleted
 
 
 def count_occurrences(connection: Connection, days: float) -> int:
     """How many there are to delete."""
-    return fetch_value(connection, COUNT_OCCURRENCES, {"days": days}) or 0
+    return fetch_value(connection, COUNT_OCCURRENCES, {"keep_days": days}) or 0
 
 
 def policy_of(connection: Connection, job_type: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 
 # job_attempts' primary key, in its order.
 ATTEMPTS = """
-SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no > %(after)s ORDER BY lease_no LIMIT %(limit)s
+SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no > %(after_lease_no)s
+ORDER BY lease_no LIMIT %(limit)s
 """
 
 # What steering depends on.  Not what a heartbeat or a word of progress changes.
@@ -55,4 +56,4 @@ def _instant(moment: datetime) -> str:
 
 def attempts_of(connection: Connection, run_id: int, after: int = 0, limit: int | None = None) -> list[Row]:
     """The attempts of a run that did not end in success, the first one first; those after this lease, or all."""
-    return fetch_all(connection, ATTEMPTS, {"run_id": run_id, "after": after, "limit": limit})
+    return fetch_all(connection, ATTEMPTS, {"run_id": run_id, "after_lease_no": after, "limit": limit})

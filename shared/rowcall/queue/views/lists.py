@@ -34,6 +34,7 @@ MICROSECOND = timedelta(microseconds=1)
 class IndexScan(NamedTuple):
     """An index that runs are walked by, the newest first."""
 
+    name: str
     entries: str
     order: str = "created_at DESC, id DESC"
 
@@ -41,16 +42,17 @@ class IndexScan(NamedTuple):
 BEHIND = "(created_at, id) < (%(at)s::timestamptz, %(id)s) AND created_at >= %(from)s::timestamptz"
 
 # job_runs_created, which knows all runs.
-CREATED = IndexScan(BEHIND)
+CREATED = IndexScan("created", BEHIND)
 
 # job_runs_failed: whoever has an error has failed_at, and so has what is failed or dead.
-FAILED = IndexScan(f"failed_at IS NOT NULL AND {BEHIND}")
+FAILED = IndexScan("failed", f"failed_at IS NOT NULL AND {BEHIND}")
 HAVE_FAILED = {Status.FAILED, Status.DEAD}
 
 # job_runs_definition.  As rows, and not with an equals sign: then no other index has the order that is asked for, and
 # job_runs_created is not walked instead though the statistics say that the definition has most of the runs.
 ITS_ID = "(SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)"
 DEFINITION = IndexScan(
+    "definition",
     f"""definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ({ITS_ID}, %(at)s::timestamptz, %(id)s)
         AND (definition_id, created_at, id) >= ({ITS_ID}, %(from)s::timestamptz, 0)""",
@@ -58,14 +60,15 @@ DEFINITION = IndexScan(
 )
 
 # job_runs_idempotency_key: one run at the most, which needs no order.
-KEY = IndexScan(f"idempotency_key = %(key)s AND {BEHIND}", "idempotency_key")
+KEY = IndexScan("key", f"idempotency_key = %(key)s AND {BEHIND}", "idempotency_key")
 
+SCANS = (CREATED, FAILED, DEFINITION, KEY)
 
 # What a page shows of a run.
 WHOLE = "page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition"
 
 
-def page_sql(way: IndexScan, shown: str = WHOLE, besides: str = "true") -> str:
+def page_sql(scan: IndexScan, shown: str = WHOLE, besides: str = "true") -> str:
     """A page with one row more, which tells that there is another; only a short page asks where the walk had to end.
 
     One statement, so that both see the same rows.  The inner LIMIT keeps the filter out of the walk; rows stream
@@ -74,14 +77,14 @@ def page_sql(way: IndexScan, shown: str = WHOLE, besides: str = "true") -> str:
     return f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
     SELECT walked.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE {way.entries} ORDER BY {way.order} LIMIT %(most)s
+        SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
     ) AS walked
     WHERE {MATCHES} AND {besides}
-    ORDER BY {way.order} LIMIT %(limit)s + 1
+    ORDER BY {scan.order} LIMIT %(limit)s + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE {way.entries} AND (SELECT count(*) FROM page) <= %(limit)s
-    ORDER BY {way.order} OFFSET %(most)s - 1 LIMIT 1
+    WHERE {scan.entries} AND (SELECT count(*) FROM page) <= %(limit)s
+    ORDER BY {scan.order} OFFSET %(most)s - 1 LIMIT 1
 )
 SELECT {shown}, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
@@ -89,13 +92,20 @@ ORDER BY page.created_at DESC, page.id DESC
 """
 
 
-def count_sql(way: IndexScan) -> str:
+def count_sql(scan: IndexScan) -> str:
     """How many of the newest SCANNED_MOST match."""
     return f"""{IN_ORDER}
 SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS capped FROM (
-    SELECT * FROM rowcall.job_runs WHERE {way.entries} ORDER BY {way.order} LIMIT %(most)s
+    SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
 ) AS walked
 """
+
+
+# Scan -> the page of a list.
+PAGES = {scan.name: page_sql(scan) for scan in SCANS}
+
+# Scan -> how many match.
+COUNTS = {scan.name: count_sql(scan) for scan in SCANS}
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,7 @@ def list_runs(
     connection: Connection, wanted: Filter, limit: int = 50, cursor: str | None = None, most: int = SCANNED_MOST
 ) -> Page:
     """The newest runs that match, with the name of their definition."""
-    return page_of(connection, page_sql(scan_for(wanted)), wanted, limit, cursor, most)
+    return page_of(connection, PAGES[scan_for(wanted).name], wanted, limit, cursor, most)
 
 
 def page_of(connection: Connection, sql: str, wanted: Filter, limit: int, cursor: str | None, most: int) -> Page:
@@ -125,7 +135,7 @@ def page_of(connection: Connection, sql: str, wanted: Filter, limit: int, cursor
 
 def count_runs(connection: Connection, wanted: Filter, most: int = SCANNED_MOST) -> Row:
     """How many match (`value`) of those that a page would look at; `capped` where there may be more behind them."""
-    [row] = searched(connection, count_sql(scan_for(wanted)), parameters(wanted, 0, None, most))
+    [row] = searched(connection, COUNTS[scan_for(wanted).name], parameters(wanted, 0, None, most))
     return row
 
 

@@ -1,0 +1,3134 @@
+-- Every statement of the queue, the effects and the definitions, as PostgreSQL gets it.
+--
+-- Produced by `make docs` from the code.  Each has a name, its module, the comment that stands beside it there, and a
+-- value for each of its parameters.  Run one in psql, or all of them:
+--
+--     psql "$DATABASE_URL" --file docs/queries.sql
+--
+-- Each runs in a transaction that is rolled back, so that nothing changes.  EXPLAIN shows its plan.
+\set ON_ERROR_STOP on
+
+-- rowcall.definitions.apply: LOCK_OUT_OTHERS
+-- Two that apply at once would wait for each other's rows.
+BEGIN;
+SELECT pg_advisory_xact_lock(33346484);
+ROLLBACK;
+
+-- rowcall.definitions.store: GET
+\set name 'nightly'
+BEGIN;
+SELECT * FROM rowcall.job_definitions WHERE name = :'name' AND removed_at IS NULL;
+ROLLBACK;
+
+-- rowcall.definitions.store: LIST
+BEGIN;
+SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
+ROLLBACK;
+
+-- rowcall.definitions.store: LIST_LOCKED
+-- What is listed does not change until the caller's transaction ends.
+BEGIN;
+SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.definitions.store: LOCK
+-- Removed ones too: a definition that comes back goes on with its revisions.
+\set name 'nightly'
+BEGIN;
+SELECT * FROM rowcall.job_definitions WHERE name = :'name' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.definitions.store: MAKE
+-- Two that make the same name at once: one does, the other then finds it.
+\set name 'nightly'
+\set job_type 'noop'
+BEGIN;
+INSERT INTO rowcall.job_definitions (name, job_type, removed_at, revision) VALUES (:'name', :'job_type', now(), 0)
+ON CONFLICT (name) DO NOTHING;
+ROLLBACK;
+
+-- rowcall.definitions.store: CHANGE
+-- A change of the content begins a new revision, and brings back what was removed.
+\set job_type 'noop'
+\set payload '{"user_id": 1}'
+\set schedule '17 3 * * *'
+\set time_zone 'UTC'
+\set catch_up 'latest'
+\set max_lateness '6 hours'
+\set overlap 'skip'
+\set jitter '0.0'
+\set missing_time 'after'
+\set repeated_time 'once'
+\set queue 'default'
+\set priority '0'
+\set max_attempts '5'
+\set managed_by 'api'
+\set next_run_at '2027-01-05T12:00:00+00:00'
+\set definition_id '1'
+BEGIN;
+UPDATE rowcall.job_definitions
+SET
+    job_type = :'job_type',
+    payload = :'payload',
+    schedule = :'schedule',
+    time_zone = :'time_zone',
+    catch_up = :'catch_up',
+    max_lateness = :'max_lateness',
+    overlap = :'overlap',
+    jitter = :'jitter',
+    missing_time = :'missing_time',
+    repeated_time = :'repeated_time',
+    queue = :'queue',
+    priority = :'priority',
+    max_attempts = :'max_attempts',
+    managed_by = :'managed_by', next_run_at = :'next_run_at', revision = revision + 1, removed_at = NULL,
+    updated_at = now()
+WHERE id = :'definition_id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.definitions.store: SAME_PAYLOAD
+-- PostgreSQL's own equality: Python takes 1 and true for equal, and 1e400 and its digits for different.
+\set payload '{"user_id": 1}'
+\set definition_id '1'
+BEGIN;
+SELECT payload = :'payload'::jsonb FROM rowcall.job_definitions WHERE id = :'definition_id';
+ROLLBACK;
+
+-- rowcall.definitions.store: ADOPT
+\set managed_by 'api'
+\set definition_id '1'
+BEGIN;
+UPDATE rowcall.job_definitions SET managed_by = :'managed_by' WHERE id = :'definition_id' RETURNING *;
+ROLLBACK;
+
+-- rowcall.definitions.store: PAUSE
+\set definition_id '1'
+BEGIN;
+UPDATE rowcall.job_definitions SET paused_at = coalesce(paused_at, now()), updated_at = now()
+WHERE id = :'definition_id' RETURNING *;
+ROLLBACK;
+
+-- rowcall.definitions.store: RESUME
+-- From now: what came while it was paused was not to run, also where nobody has decided it yet.
+\set next_run_at '2027-01-05T12:00:00+00:00'
+\set definition_id '1'
+BEGIN;
+UPDATE rowcall.job_definitions
+SET next_run_at = CASE WHEN paused_at IS NULL THEN next_run_at ELSE :'next_run_at' END,
+    paused_at = NULL, updated_at = now()
+WHERE id = :'definition_id' RETURNING *;
+ROLLBACK;
+
+-- rowcall.definitions.store: REMOVE
+\set definition_id '1'
+BEGIN;
+UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, paused_at = NULL, updated_at = now()
+WHERE id = :'definition_id' RETURNING *;
+ROLLBACK;
+
+-- rowcall.definitions.store: BELONGS
+\set definition_id '1'
+\set run_id '1'
+BEGIN;
+UPDATE rowcall.job_runs SET definition_id = :'definition_id' WHERE id = :'run_id';
+ROLLBACK;
+
+-- rowcall.definitions.store: OCCURRENCES
+-- schedule_occurrences' primary key, backwards.
+\set definition_id '1'
+\set earlier_than 'infinity'
+\set limit '50'
+BEGIN;
+SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
+WHERE definition_id = :'definition_id' AND nominal_at < coalesce(:'earlier_than'::timestamptz, 'infinity')
+ORDER BY nominal_at DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.definitions.tick: DUE
+-- The first definition that has something to decide and that nobody is deciding.  A type that this process does not know
+-- may be known to a newer one beside it.
+\set job_types '{"noop"}'
+\set tried '{"1"}'
+BEGIN;
+SELECT *, now() AS decided_at FROM rowcall.job_definitions
+WHERE next_run_at <= now() AND job_type = ANY(:'job_types'::text[]) AND id <> ALL(:'tried'::bigint[])
+ORDER BY next_run_at, id LIMIT 1
+FOR UPDATE SKIP LOCKED;
+ROLLBACK;
+
+-- rowcall.definitions.tick: LIVE
+-- job_runs_definition_live.
+\set definition_id '1'
+BEGIN;
+SELECT id FROM rowcall.job_runs WHERE definition_id = :'definition_id' AND finished_at IS NULL LIMIT 1;
+ROLLBACK;
+
+-- rowcall.definitions.tick: OCCUR
+-- Reads as: of what was decided, what is new; its runs; and a row for each occurrence.
+--
+-- new   An occurrence that was decided before stays as it was decided, whatever the clock or an edit did meanwhile.
+-- runs  A key that another run has already keeps the occurrence from becoming a second run of one business fact.
+\set nominal_at '{"2026-01-05T12:00:00+00:00"}'
+\set outcome '{"enqueued"}'
+\set reason '{"in time"}'
+\set run_at '{"2026-01-05T12:00:00+00:00"}'
+\set payload '{"{\\"user_id\\": 1}"}'
+\set key '{"welcome:1"}'
+\set fingerprint '{"9f86d081884c7d659a2feaa0c55ad015"}'
+\set definition_id '1'
+\set job_type 'noop'
+\set queue 'default'
+\set priority '0'
+\set max_attempts '5'
+\set created_by 'cli:me'
+\set revision '1'
+BEGIN;
+WITH new AS (
+    SELECT * FROM unnest(
+        :'nominal_at'::timestamptz[], :'outcome'::text[], :'reason'::text[], :'run_at'::timestamptz[],
+        :'payload'::jsonb[], :'key'::text[], :'fingerprint'::text[]
+    ) AS decided(nominal_at, outcome, reason, run_at, payload, key, fingerprint)
+    WHERE NOT EXISTS (
+        SELECT FROM rowcall.schedule_occurrences AS known
+        WHERE known.definition_id = :'definition_id' AND known.nominal_at = decided.nominal_at
+    )
+), runs AS (
+    INSERT INTO rowcall.job_runs (definition_id, scheduled_for, job_type, payload, queue, priority, run_at,
+        max_attempts, idempotency_key, request_fingerprint, created_by, status)
+    SELECT :'definition_id', nominal_at, :'job_type', payload, :'queue', :'priority', run_at, :'max_attempts',
+        key, fingerprint, :'created_by', 'queued'
+    FROM new WHERE outcome = 'enqueued' ORDER BY nominal_at
+    ON CONFLICT DO NOTHING
+    RETURNING id, scheduled_for, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END
+)
+INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, reason, revision, run_id)
+SELECT :'definition_id', new.nominal_at,
+    CASE WHEN new.outcome = 'enqueued' AND runs.id IS NULL THEN 'skipped' ELSE new.outcome END,
+    CASE WHEN new.outcome = 'enqueued' AND runs.id IS NULL THEN 'another run has the key ' || new.key
+         ELSE new.reason END,
+    :'revision', runs.id
+FROM new LEFT JOIN runs ON runs.scheduled_for = new.nominal_at
+ON CONFLICT (definition_id, nominal_at) DO NOTHING
+RETURNING outcome;
+ROLLBACK;
+
+-- rowcall.definitions.tick: MOVE_ON
+\set next_at '2027-01-05T12:00:00+00:00'
+\set definition_id '1'
+BEGIN;
+UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definition_id';
+ROLLBACK;
+
+-- rowcall.definitions.tick: BEAT
+-- At most once in ten seconds: an idle database must not be written to by every worker every second.
+\set worker 'worker-1'
+BEGIN;
+WITH before AS (
+    SELECT ticked_at FROM rowcall.schedule_ticks WHERE ticked_at < now() - interval '10 seconds' FOR UPDATE SKIP LOCKED
+)
+UPDATE rowcall.schedule_ticks SET ticked_at = now(), worker = :'worker' FROM before
+RETURNING before.ticked_at AS before, now() AS after;
+ROLLBACK;
+
+-- rowcall.definitions.tick: LAST_TICK
+-- Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.
+BEGIN;
+SELECT ticked_at, worker, ticked_at < now() - interval '150.0 seconds'
+    AND EXISTS (SELECT FROM rowcall.job_definitions WHERE next_run_at IS NOT NULL) AS silent
+FROM rowcall.schedule_ticks;
+ROLLBACK;
+
+-- rowcall.definitions.tick: UNDECIDED
+-- What ticks leave lying although they come: a type that no worker knows, or a definition that cannot be decided.
+BEGIN;
+SELECT name, job_type, next_run_at FROM rowcall.job_definitions
+WHERE next_run_at < now() - interval '150.0 seconds' ORDER BY next_run_at, name LIMIT 20;
+ROLLBACK;
+
+-- rowcall.definitions.tick: NEXT_DUE
+\set job_types '{"noop"}'
+BEGIN;
+SELECT extract(epoch FROM min(next_run_at) - clock_timestamp())::float8 FROM rowcall.job_definitions
+WHERE next_run_at IS NOT NULL AND job_type = ANY(:'job_types'::text[]);
+ROLLBACK;
+
+-- rowcall.definitions.tick: CLOCK
+-- Not now(), which is the time at which the transaction began.
+BEGIN;
+SELECT clock_timestamp();
+ROLLBACK;
+
+-- rowcall.effects.ledger: HOLD
+-- Primary key.  FOR SHARE: neither a sweep nor an operator can end the lease before this transaction has ended.
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+BEGIN;
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE;
+ROLLBACK;
+
+-- rowcall.effects.ledger: HOLDER_LIVES
+-- Whether the attempt that began an effect may still be at it: another run's, under a lease that was not ended.
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+SELECT EXISTS (
+    SELECT FROM rowcall.job_runs
+    WHERE id = :'run_id' AND lease_no = :'lease_no' AND status IN ('running')
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[sent_emails]
+-- The primary key, from the last place on; nearly all effects are applied.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[sent_reports]
+-- The primary key, from the last place on; nearly all effects are applied.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[payments]
+-- The primary key, from the last place on; nearly all effects are applied.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[delivered_webhooks]
+-- The primary key, from the last place on; nearly all effects are applied.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[generated_files]
+-- The primary key, from the last place on; nearly all effects are applied.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: APPLIED[sent_emails]
+-- Of each kind a page at the most, and one more, which tells that there is another.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE state = 'applied' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: APPLIED[sent_reports]
+-- Of each kind a page at the most, and one more, which tells that there is another.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE state = 'applied' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: APPLIED[payments]
+-- Of each kind a page at the most, and one more, which tells that there is another.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE state = 'applied' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: APPLIED[delivered_webhooks]
+-- Of each kind a page at the most, and one more, which tells that there is another.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: APPLIED[generated_files]
+-- Of each kind a page at the most, and one more, which tells that there is another.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE state = 'applied' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[sent_emails, intent]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE state = 'intent' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[sent_emails, unknown]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE state = 'unknown' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[sent_emails, refused]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE state = 'refused' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[sent_reports, intent]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE state = 'intent' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[sent_reports, unknown]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE state = 'unknown' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[sent_reports, refused]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE state = 'refused' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[payments, intent]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE state = 'intent' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[payments, unknown]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE state = 'unknown' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[payments, refused]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE state = 'refused' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[delivered_webhooks, intent]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[delivered_webhooks, unknown]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[delivered_webhooks, refused]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[generated_files, intent]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE state = 'intent' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[generated_files, unknown]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE state = 'unknown' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[generated_files, refused]
+-- What is not settled is a stretch of the partial index {kind}_open, state by state.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE state = 'refused' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[sent_emails]
+-- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+\set run_id '1'
+\set behind_sent_emails '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id < :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[sent_reports]
+-- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+\set run_id '1'
+\set behind_sent_reports '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id < :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[payments]
+-- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+\set run_id '1'
+\set behind_payments '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id < :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[delivered_webhooks]
+-- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+\set run_id '1'
+\set behind_delivered_webhooks '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id < :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[generated_files]
+-- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+\set run_id '1'
+\set behind_generated_files '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id < :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: COUNT_UNKNOWN
+-- The index {kind}_open.
+BEGIN;
+SELECT 'sent_emails' AS kind, count(*) AS unknown FROM (
+    SELECT FROM rowcall.sent_emails WHERE state = 'unknown' LIMIT 1000
+) AS sent_emails UNION ALL 
+SELECT 'sent_reports' AS kind, count(*) AS unknown FROM (
+    SELECT FROM rowcall.sent_reports WHERE state = 'unknown' LIMIT 1000
+) AS sent_reports UNION ALL 
+SELECT 'payments' AS kind, count(*) AS unknown FROM (
+    SELECT FROM rowcall.payments WHERE state = 'unknown' LIMIT 1000
+) AS payments UNION ALL 
+SELECT 'delivered_webhooks' AS kind, count(*) AS unknown FROM (
+    SELECT FROM rowcall.delivered_webhooks WHERE state = 'unknown' LIMIT 1000
+) AS delivered_webhooks UNION ALL 
+SELECT 'generated_files' AS kind, count(*) AS unknown FROM (
+    SELECT FROM rowcall.generated_files WHERE state = 'unknown' LIMIT 1000
+) AS generated_files;
+ROLLBACK;
+
+-- rowcall.effects.operate: OF_RUN
+-- The index {kind}_run of each table.
+\set run_id '1'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE run_id = :'run_id' UNION ALL 
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE run_id = :'run_id' UNION ALL 
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE run_id = :'run_id' UNION ALL 
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE run_id = :'run_id' UNION ALL 
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE run_id = :'run_id';
+ROLLBACK;
+
+-- rowcall.effects.operate: LOCK[sent_emails]
+\set id '1'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE id = :'id' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.operate: LOCK[sent_reports]
+\set id '1'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE id = :'id' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.operate: LOCK[payments]
+\set id '1'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE id = :'id' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.operate: LOCK[delivered_webhooks]
+\set id '1'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE id = :'id' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.operate: LOCK[generated_files]
+\set id '1'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE id = :'id' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.operate: HAPPENED[sent_emails]
+\set reference 'ch_1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_emails SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
+    applied_at = now(), updated_at = now()
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: HAPPENED[sent_reports]
+\set reference 'ch_1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_reports SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
+    applied_at = now(), updated_at = now()
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: HAPPENED[payments]
+\set reference 'ch_1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.payments SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
+    applied_at = now(), updated_at = now()
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: HAPPENED[delivered_webhooks]
+\set reference 'ch_1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.delivered_webhooks SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
+    applied_at = now(), updated_at = now()
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: HAPPENED[generated_files]
+\set reference 'ch_1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.generated_files SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
+    applied_at = now(), updated_at = now()
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_emails].insert
+\set idempotency_key 'welcome:1'
+\set recipient 'ada@shop.example'
+\set subject 'Welcome'
+\set content_hash '9f86d081884c7d659a2feaa0c55ad015'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+INSERT INTO rowcall.sent_emails (idempotency_key, recipient, subject, content_hash, run_id, lease_no) VALUES (:'idempotency_key', :'recipient', :'subject', :'content_hash', :'run_id', :'lease_no')
+ON CONFLICT (idempotency_key) DO NOTHING
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_emails].find
+\set horizon '86400'
+\set idempotency_key 'welcome:1'
+BEGIN;
+SELECT *, coalesce(intent_at > now() - :'horizon' * interval '1 second', true) AS within_horizon
+FROM rowcall.sent_emails
+WHERE idempotency_key = :'idempotency_key'
+FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_emails].take
+\set run_id '1'
+\set lease_no '1'
+\set anew 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_emails
+SET state = 'intent', run_id = :'run_id', lease_no = :'lease_no', refusal = NULL, updated_at = now(),
+    intent_at = CASE WHEN :'anew' THEN now() ELSE intent_at END
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_emails].apply
+\set reference 'ch_1'
+\set message_id '<1@shop.example>'
+\set id '1'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+UPDATE rowcall.sent_emails
+SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now(), message_id = :'message_id'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_emails].settle
+\set state 'refused'
+\set refusal 'declined'
+\set permanent 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_emails
+SET state = :'state', refusal = coalesce(:'refusal', refusal), updated_at = now(),
+    generation = generation + CASE WHEN :'permanent' AND :'state' = 'refused' THEN 1 ELSE 0 END
+WHERE id = :'id' AND state IN ('intent', 'unknown')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_reports].insert
+\set user_id '1'
+\set week_start_date '2026-01-05'
+\set content_hash '9f86d081884c7d659a2feaa0c55ad015'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+INSERT INTO rowcall.sent_reports (user_id, week_start_date, content_hash, run_id, lease_no) VALUES (:'user_id', :'week_start_date', :'content_hash', :'run_id', :'lease_no')
+ON CONFLICT (user_id, week_start_date) DO NOTHING
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_reports].find
+\set horizon '86400'
+\set user_id '1'
+\set week_start_date '2026-01-05'
+BEGIN;
+SELECT *, coalesce(intent_at > now() - :'horizon' * interval '1 second', true) AS within_horizon
+FROM rowcall.sent_reports
+WHERE user_id = :'user_id' AND week_start_date = :'week_start_date'
+FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_reports].take
+\set run_id '1'
+\set lease_no '1'
+\set anew 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_reports
+SET state = 'intent', run_id = :'run_id', lease_no = :'lease_no', refusal = NULL, updated_at = now(),
+    intent_at = CASE WHEN :'anew' THEN now() ELSE intent_at END
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_reports].apply
+\set reference 'ch_1'
+\set id '1'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+UPDATE rowcall.sent_reports
+SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now()
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[sent_reports].settle
+\set state 'refused'
+\set refusal 'declined'
+\set permanent 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_reports
+SET state = :'state', refusal = coalesce(:'refusal', refusal), updated_at = now(),
+    generation = generation + CASE WHEN :'permanent' AND :'state' = 'refused' THEN 1 ELSE 0 END
+WHERE id = :'id' AND state IN ('intent', 'unknown')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[payments].insert
+\set idempotency_key 'welcome:1'
+\set invoice_id '1'
+\set amount_minor '1250'
+\set currency 'EUR'
+\set content_hash '9f86d081884c7d659a2feaa0c55ad015'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+INSERT INTO rowcall.payments (idempotency_key, invoice_id, amount_minor, currency, content_hash, run_id, lease_no) VALUES (:'idempotency_key', :'invoice_id', :'amount_minor', :'currency', :'content_hash', :'run_id', :'lease_no')
+ON CONFLICT (idempotency_key) DO NOTHING
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[payments].find
+\set horizon '86400'
+\set idempotency_key 'welcome:1'
+BEGIN;
+SELECT *, coalesce(intent_at > now() - :'horizon' * interval '1 second', true) AS within_horizon
+FROM rowcall.payments
+WHERE idempotency_key = :'idempotency_key'
+FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[payments].take
+\set run_id '1'
+\set lease_no '1'
+\set anew 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.payments
+SET state = 'intent', run_id = :'run_id', lease_no = :'lease_no', refusal = NULL, updated_at = now(),
+    intent_at = CASE WHEN :'anew' THEN now() ELSE intent_at END
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[payments].apply
+\set reference 'ch_1'
+\set id '1'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+UPDATE rowcall.payments
+SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now()
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[payments].settle
+\set state 'refused'
+\set refusal 'declined'
+\set permanent 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.payments
+SET state = :'state', refusal = coalesce(:'refusal', refusal), updated_at = now(),
+    generation = generation + CASE WHEN :'permanent' AND :'state' = 'refused' THEN 1 ELSE 0 END
+WHERE id = :'id' AND state IN ('intent', 'unknown')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[delivered_webhooks].insert
+\set event_id 'invoice-1-paid'
+\set url 'https://shop.example/hook'
+\set content_hash '9f86d081884c7d659a2feaa0c55ad015'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+INSERT INTO rowcall.delivered_webhooks (event_id, url, content_hash, run_id, lease_no) VALUES (:'event_id', :'url', :'content_hash', :'run_id', :'lease_no')
+ON CONFLICT (event_id) DO NOTHING
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[delivered_webhooks].find
+\set horizon '86400'
+\set event_id 'invoice-1-paid'
+BEGIN;
+SELECT *, coalesce(intent_at > now() - :'horizon' * interval '1 second', true) AS within_horizon
+FROM rowcall.delivered_webhooks
+WHERE event_id = :'event_id'
+FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[delivered_webhooks].take
+\set run_id '1'
+\set lease_no '1'
+\set anew 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.delivered_webhooks
+SET state = 'intent', run_id = :'run_id', lease_no = :'lease_no', refusal = NULL, updated_at = now(),
+    intent_at = CASE WHEN :'anew' THEN now() ELSE intent_at END
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[delivered_webhooks].apply
+\set reference 'ch_1'
+\set response_status '200'
+\set id '1'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+UPDATE rowcall.delivered_webhooks
+SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now(), response_status = :'response_status'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[delivered_webhooks].settle
+\set state 'refused'
+\set refusal 'declined'
+\set permanent 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.delivered_webhooks
+SET state = :'state', refusal = coalesce(:'refusal', refusal), updated_at = now(),
+    generation = generation + CASE WHEN :'permanent' AND :'state' = 'refused' THEN 1 ELSE 0 END
+WHERE id = :'id' AND state IN ('intent', 'unknown')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[generated_files].insert
+\set type 'sales'
+\set date '2026-01-05'
+\set key 'welcome:1'
+\set content_hash '9f86d081884c7d659a2feaa0c55ad015'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+INSERT INTO rowcall.generated_files (type, date, key, content_hash, run_id, lease_no) VALUES (:'type', :'date', :'key', :'content_hash', :'run_id', :'lease_no')
+ON CONFLICT (type, date, key) DO NOTHING
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[generated_files].find
+\set horizon '86400'
+\set type 'sales'
+\set date '2026-01-05'
+\set key 'welcome:1'
+BEGIN;
+SELECT *, coalesce(intent_at > now() - :'horizon' * interval '1 second', true) AS within_horizon
+FROM rowcall.generated_files
+WHERE type = :'type' AND date = :'date' AND key = :'key'
+FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[generated_files].take
+\set run_id '1'
+\set lease_no '1'
+\set anew 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.generated_files
+SET state = 'intent', run_id = :'run_id', lease_no = :'lease_no', refusal = NULL, updated_at = now(),
+    intent_at = CASE WHEN :'anew' THEN now() ELSE intent_at END
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[generated_files].apply
+\set reference 'ch_1'
+\set path 'reports/1.pdf'
+\set sha256 '9f86d081884c7d659a2feaa0c55ad015'
+\set size_bytes '1024'
+\set id '1'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+UPDATE rowcall.generated_files
+SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now(), path = :'path', sha256 = :'sha256', size_bytes = :'size_bytes'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[generated_files].settle
+\set state 'refused'
+\set refusal 'declined'
+\set permanent 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.generated_files
+SET state = :'state', refusal = coalesce(:'refusal', refusal), updated_at = now(),
+    generation = generation + CASE WHEN :'permanent' AND :'state' = 'refused' THEN 1 ELSE 0 END
+WHERE id = :'id' AND state IN ('intent', 'unknown')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[retry, created]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[retry, failed]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[retry, definition]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set definition 'nightly'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
+    ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[retry, key]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set key 'welcome:1'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
+    ORDER BY idempotency_key LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[cancel, created]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[cancel, failed]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[cancel, definition]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set definition 'nightly'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
+    ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: PAGES[cancel, key]
+-- (Action, scan) -> the page of runs that it can be done to.
+\set milliseconds '5000'
+\set key 'welcome:1'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
+    ORDER BY idempotency_key LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.bulk: CHANGE_MANY[retry]
+-- Event -> what does it to many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH met AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('dead', 'cancelled') AND pruned_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET 
+    status = 'queued', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
+    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM met)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'retry', 'run', changed.id, jsonb_build_object('status', met.status, 'attempts', met.attempts, 'max_attempts', met.max_attempts, 'lease_no', met.lease_no, 'run_at', met.run_at, 'locked_by', met.locked_by, 'cancel_requested_at', met.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN met ON met.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.bulk: CHANGE_MANY[cancel]
+-- Event -> what does it to many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH met AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('queued', 'failed') AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET status = 'cancelled', finished_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM met)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'cancel', 'run', changed.id, jsonb_build_object('status', met.status, 'attempts', met.attempts, 'max_attempts', met.max_attempts, 'lease_no', met.lease_no, 'run_at', met.run_at, 'locked_by', met.locked_by, 'cancel_requested_at', met.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN met ON met.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.bulk: CHANGE_MANY[ask to cancel]
+-- Event -> what does it to many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH met AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('running') AND cancel_requested_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM met)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'ask to cancel', 'run', changed.id, jsonb_build_object('status', met.status, 'attempts', met.attempts, 'max_attempts', met.max_attempts, 'lease_no', met.lease_no, 'run_at', met.run_at, 'locked_by', met.locked_by, 'cancel_requested_at', met.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN met ON met.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.cancel: CANCEL
+\set run_id '1'
+BEGIN;
+UPDATE rowcall.job_runs SET status = 'cancelled', finished_at = now(), updated_at = now() WHERE id = :'run_id' AND status IN ('queued', 'failed') RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.cancel: ASK_TO_CANCEL
+\set run_id '1'
+BEGIN;
+UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now() WHERE id = :'run_id' AND status IN ('running') RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.cancel: FORCE_CANCEL
+-- lease_no as seen: who looked at one attempt must not cut off the next.  The owner's fence no longer matches.
+-- `change` has locked the row, so what is seen here is what is ended.
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+WITH seen AS (
+    SELECT id, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = :'run_id' AND lease_no = :'lease_no' AND status IN ('running')
+), ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'cancelled', finished_at = now(), updated_at = now(),
+        cancel_requested_at = coalesce(run.cancel_requested_at, now()), locked_by = NULL, locked_until = NULL
+    FROM seen WHERE run.id = seen.id
+    RETURNING run.*
+), history AS (
+    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
+    SELECT ended.id, lease_no, attempts, 'force cancel', worker, started_at, 'Cancelled', 'cancelled by force'
+    FROM ended JOIN seen ON ended.id = seen.id
+)
+SELECT * FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.claim: CLAIM
+-- Reads as: find the lanes, meet the due rows, end the leases that ran out, claim the rest.
+--
+-- lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
+--            never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
+-- due_lanes  Those that have something due, are wanted and not paused, urgent ones first (a lower priority number is
+--            more urgent), then the lane that has waited longest, so that no queue starves another.
+-- met        Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
+--            A running row is met only when its lease has run out: that is the whole sweep.  Lanes of queues with a
+--            limit are left to `claim_limited`, so that who has no limits pays nothing for them.
+-- expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
+-- claimed    By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
+-- What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
+-- Whether queues with a limit have something due, and whether that comes before everything this claim could take.
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set job_types '{"noop"}'
+\set limit '50'
+\set worker 'worker-1'
+\set leases '{"noop": 120}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), 
+due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.priority, lanes.run_at
+), 
+met AS MATERIALIZED (
+    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+        ORDER BY run_at, id
+        LIMIT :'limit' FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE due_lanes.max_running IS NULL
+    LIMIT :'limit'
+), 
+expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('running')))
+    RETURNING run.*
+), history AS (
+    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
+    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
+    FROM expired JOIN met ON expired.id = met.id
+), claimed AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
+        locked_by = :'worker',
+        locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+        started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+) 
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 
+CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+     WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+ROLLBACK;
+
+-- rowcall.queue.claim: FINISH_AND_CLAIM
+-- Many at once: the primary key finds each row, and the fence decides.  The happy path writes no history.
+-- Reads as: find the lanes, meet the due rows, end the leases that ran out, claim the rest.
+--
+-- lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
+--            never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
+-- due_lanes  Those that have something due, are wanted and not paused, urgent ones first (a lower priority number is
+--            more urgent), then the lane that has waited longest, so that no queue starves another.
+-- met        Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
+--            A running row is met only when its lease has run out: that is the whole sweep.  Lanes of queues with a
+--            limit are left to `claim_limited`, so that who has no limits pays nothing for them.
+-- expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
+-- claimed    By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
+-- What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
+-- What a busy worker sends: the results it has, and the claim of what it has room for, in one round trip and commit.
+-- Both halves see the table as it was before, and one statement changes a row only once.  So the claim must leave the
+-- runs alone that are named as finished: where a lease has run out and nobody has taken the run, its success counts.
+-- Whether queues with a limit have something due, and whether that comes before everything this claim could take.
+\set done '{"1/1": {"greeted": 1}}'
+\set run_ids '{"1"}'
+\set worker 'worker-1'
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set job_types '{"noop"}'
+\set limit '50'
+\set leases '{"noop": 120}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE finished AS (
+UPDATE rowcall.job_runs AS run
+SET status = 'succeeded', result = nullif(:'done'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
+    updated_at = now(), locked_by = NULL, locked_until = NULL
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'done'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id
+), 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), 
+due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.priority, lanes.run_at
+), 
+met AS MATERIALIZED (
+    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+        ORDER BY run_at, id
+        LIMIT :'limit' FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE due_lanes.max_running IS NULL
+    LIMIT :'limit'
+), 
+expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('running')))
+    RETURNING run.*
+), history AS (
+    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
+    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
+    FROM expired JOIN met ON expired.id = met.id
+), claimed AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
+        locked_by = :'worker',
+        locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+        started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+) 
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), 
+CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+     WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+ROLLBACK;
+
+-- rowcall.queue.claim_limited: CLAIM_LIMITED
+-- Reads as: take the limited queues for this moment, count who runs in them, meet as many due rows as there is room.
+--
+-- mine     The queue's row, locked, so that two claims cannot both fill the last place.  A row that another claim holds
+--          is skipped; one that changed since this statement began is not believed either (`seen` is how it was then),
+--          because the runs just claimed under it cannot be seen yet.  Both count as contended: look again at once.
+-- held     queues.holders names every run that was claimed from the queue and may still run.  Who really does is read
+--          from the runs themselves, by primary key: however a run ended, its place is free, so none can leak.
+-- over     Of those, the leases that ran out.  They are ended here, and give their place to the next claim.
+-- ranked   All priorities of a queue share its room, so the rows are counted over its lanes before they are taken.
+-- noted    The holders are those who still run and those who begin.
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set job_types '{"noop"}'
+\set limit '50'
+\set worker 'worker-1'
+\set leases '{"noop": 120}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), 
+due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.priority, lanes.run_at
+), mine AS MATERIALIZED (
+    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS seen USING (name, holders)
+    WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
+    FOR UPDATE OF queues SKIP LOCKED
+), held AS MATERIALIZED (
+    SELECT mine.name, run.id FROM mine CROSS JOIN LATERAL unnest(mine.holders) AS holder(run_id)
+    JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = 'running'
+), over AS MATERIALIZED (
+    SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(SELECT id FROM held)) AND status IN ('running') AND locked_until < now()
+    FOR UPDATE SKIP LOCKED
+), lanes_with_room AS (
+    SELECT due_lanes.queue, due_lanes.priority,
+        due_lanes.max_running - (SELECT count(*) FROM held WHERE held.name = due_lanes.queue) AS room
+    FROM due_lanes JOIN mine ON mine.name = due_lanes.queue
+), due AS MATERIALIZED (
+    SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes_with_room.queue AND priority = lanes_with_room.priority
+            AND run_at <= now() AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
+        ORDER BY run_at, id
+        LIMIT greatest(least(lanes_with_room.room, :'limit'), 0) FOR UPDATE SKIP LOCKED
+    ) AS found
+), ranked AS (
+    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position FROM due
+), met AS MATERIALIZED (
+    SELECT place, id, queue, status, worker FROM over
+    UNION ALL
+    (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
+     ORDER BY priority, run_at, id LIMIT :'limit')
+), 
+expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('running')))
+    RETURNING run.*
+), history AS (
+    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
+    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
+    FROM expired JOIN met ON expired.id = met.id
+), claimed AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
+        locked_by = :'worker',
+        locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+        started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+), noted AS (
+    UPDATE rowcall.queues SET holders = ARRAY(
+        SELECT held.id FROM held WHERE held.name = queues.name AND held.id NOT IN (SELECT id FROM over)
+        UNION ALL
+        SELECT met.id FROM met WHERE met.queue = queues.name AND met.id NOT IN (SELECT id FROM over)
+    )
+    FROM mine WHERE queues.name = mine.name
+)
+
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM mine))::text;
+ROLLBACK;
+
+-- rowcall.queue.clone: CLONE
+-- The key of the business fact and the occurrence stay the original's.  What was pruned has no content to ask for again.
+\set payload '{"user_id": 1}'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set key 'welcome:1'
+\set fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set who 'cli:me'
+\set run_id '1'
+BEGIN;
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+
+SELECT job_type, coalesce(:'payload'::jsonb, payload), coalesce(:'queue', queue), coalesce(:'priority', priority),
+    coalesce(:'run_at'::timestamptz, now()), coalesce(:'max_attempts', max_attempts), :'key', :'fingerprint',
+    :'who', 'queued'
+FROM rowcall.job_runs WHERE id = :'run_id' AND pruned_at IS NULL
+
+ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.enqueue: ENQUEUE_ONE
+-- For one run, because planning what serves ten thousand takes longer than inserting one.
+\set job_type 'noop'
+\set payload '{"user_id": 1}'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set key 'welcome:1'
+\set fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set created_by 'cli:me'
+BEGIN;
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+
+VALUES (:'job_type', :'payload'::jsonb, :'queue', :'priority', coalesce(:'run_at'::timestamptz, now()),
+        :'max_attempts', :'key', :'fingerprint', :'created_by', 'queued')
+
+ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.enqueue: ENQUEUE_MANY
+-- job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
+-- has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.
+-- Part of the statement that makes a run due.  Equal notifications of one transaction are sent as one.  Only for what is
+-- due now: the clock wakes for the rest.
+\set job_type 'noop'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set created_by 'cli:me'
+\set payloads '{"{\\"user_id\\": 1}"}'
+\set keys '{"welcome:1"}'
+\set fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
+BEGIN;
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+
+SELECT :'job_type', wanted.payload, :'queue', :'priority', coalesce(:'run_at'::timestamptz, now()),
+       :'max_attempts', wanted.key, wanted.fingerprint, :'created_by', 'queued'
+FROM unnest(:'payloads'::jsonb[], :'keys'::text[], :'fingerprints'::text[])
+    WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
+ORDER BY wanted.position
+
+ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.enqueue: FIND_BY_KEY
+-- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
+\set keys '{"welcome:1"}'
+BEGIN;
+SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs WHERE idempotency_key = ANY(:'keys'::text[]);
+ROLLBACK;
+
+-- rowcall.queue.finish: SUCCEED
+-- Many at once: the primary key finds each row, and the fence decides.  The happy path writes no history.
+\set done '{"1/1": {"greeted": 1}}'
+\set run_ids '{"1"}'
+\set worker 'worker-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+UPDATE rowcall.job_runs AS run
+SET status = 'succeeded', result = nullif(:'done'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
+    updated_at = now(), locked_by = NULL, locked_until = NULL
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'done'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id;
+ROLLBACK;
+
+-- rowcall.queue.finish: FAIL
+\set delay '30'
+\set error 'the mail server is away'
+\set error_type 'GatewayError'
+\set stack 'Traceback (most recent call last): ...'
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+\set attempt '1'
+\set permanent 'false'
+\set forensics '{"signal": "SIGKILL"}'
+BEGIN;
+WITH ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'failed', run_at = now() + :'delay' * interval '1 second', last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+        AND run.status IN ('running') AND run.attempts < run.max_attempts
+    RETURNING run.id, run.started_at, run.status
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT id, :'lease_no', :'attempt', 'fail', :'worker', started_at,
+        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
+)
+SELECT status FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.finish: GIVE_UP
+\set error 'the mail server is away'
+\set error_type 'GatewayError'
+\set stack 'Traceback (most recent call last): ...'
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+\set attempt '1'
+\set permanent 'false'
+\set forensics '{"signal": "SIGKILL"}'
+BEGIN;
+WITH ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'dead', finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+        AND run.status IN ('running') AND true
+    RETURNING run.id, run.started_at, run.status
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT id, :'lease_no', :'attempt', 'give up', :'worker', started_at,
+        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
+)
+SELECT status FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.finish: RELEASE
+-- A draining worker gives the run back.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
+-- because nobody knows what the handler had already done; one that was not is no attempt.
+\set error 'the mail server is away'
+\set error_type 'GatewayError'
+\set stack 'Traceback (most recent call last): ...'
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+\set attempt '1'
+\set permanent 'false'
+\set forensics '{"signal": "SIGKILL"}'
+BEGIN;
+WITH ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = CASE WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
+        finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+        AND run.status IN ('running') AND true
+    RETURNING run.id, run.started_at, run.status
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT id, :'lease_no', :'attempt', 'release', :'worker', started_at,
+        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
+)
+SELECT status FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.finish: UNCLAIM
+-- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.
+\set run_ids '{"1"}'
+\set held '{"1/1": 120}'
+\set worker 'worker-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+UPDATE rowcall.job_runs AS run
+SET status = 'queued', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'held'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id;
+ROLLBACK;
+
+-- rowcall.queue.finish: SNOOZE
+-- The handler itself asked to wait, so the attempt is given back; lease_no never is.
+\set until '2027-01-05T12:00:00+00:00'
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+\set attempt '1'
+\set error_type 'GatewayError'
+\set error 'the mail server is away'
+\set stack 'Traceback (most recent call last): ...'
+\set permanent 'false'
+\set forensics '{"signal": "SIGKILL"}'
+BEGIN;
+WITH ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'queued', run_at = :'until', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+        AND run.status IN ('running') AND true
+    RETURNING run.id, run.started_at, run.status
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT id, :'lease_no', :'attempt', 'snooze', :'worker', started_at,
+        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
+)
+SELECT status FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.finish: CANCELLED
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+\set attempt '1'
+\set error_type 'GatewayError'
+\set error 'the mail server is away'
+\set stack 'Traceback (most recent call last): ...'
+\set permanent 'false'
+\set forensics '{"signal": "SIGKILL"}'
+BEGIN;
+WITH ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'cancelled', finished_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+        AND run.status IN ('running') AND run.cancel_requested_at IS NOT NULL
+    RETURNING run.id, run.started_at, run.status
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT id, :'lease_no', :'attempt', 'cancelled', :'worker', started_at,
+        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
+)
+SELECT status FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.lease: HEARTBEAT
+-- One statement for all leases of a process.  greatest(): a heartbeat that was held up must not shorten a lease.
+-- Primary key; locked_until is in no index, so this is a heap-only update.
+\set held '{"1/1": 120}'
+\set run_ids '{"1"}'
+\set worker 'worker-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+UPDATE rowcall.job_runs AS run
+SET locked_until = greatest(
+        run.locked_until, now() + (:'held'::jsonb ->> (run.id || '/' || run.lease_no))::float8 * interval '1 second'),
+    updated_at = now()
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'held'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested;
+ROLLBACK;
+
+-- rowcall.queue.lease: PROGRESS
+-- What the handler says of its progress, for people to see, and what it saves for its next attempt.  Fenced like every
+-- write of a worker.
+\set progress '{"share": 0.5, "note": "writing"}'
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+BEGIN;
+UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{}') || :'progress'::jsonb, updated_at = now()
+WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id;
+ROLLBACK;
+
+-- rowcall.queue.lease: SAVED
+\set run_id '1'
+BEGIN;
+SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = :'run_id';
+ROLLBACK;
+
+-- rowcall.queue.lease: EXPIRE
+-- The same for one run by id: what an operator or a test asks for.  lease_no as seen.
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+WITH seen AS (
+    SELECT id, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = :'run_id' AND lease_no = :'lease_no' AND status IN ('running') AND locked_until < now()
+    FOR UPDATE
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    FROM seen WHERE run.id = seen.id
+    RETURNING run.*
+), history AS (
+    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
+    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
+    FROM expired JOIN seen ON expired.id = seen.id)
+SELECT id FROM expired;
+ROLLBACK;
+
+-- rowcall.queue.operate: RUN_NOW
+\set run_id '1'
+BEGIN;
+UPDATE rowcall.job_runs SET status = 'queued', run_at = now(), updated_at = now()
+WHERE id = :'run_id' AND status IN ('queued', 'failed')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.operate: RETRY
+-- lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.
+-- Where what the run worked on was pruned, there is nothing to do again.
+\set run_id '1'
+BEGIN;
+UPDATE rowcall.job_runs SET 
+    status = 'queued', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
+    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now() WHERE id = :'run_id' AND status IN ('dead', 'cancelled') AND pruned_at IS NULL RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.queues: LIST_QUEUES
+-- Each lane by one range of job_runs_live, and no further than is counted.  Running is told by the holders where there
+-- is a limit; without one nobody asks, and finding out would walk through all that is live.
+\set declared '{"mail": 2}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), waiting AS (
+    SELECT lanes.queue, sum(counted.due) AS due, min(counted.oldest) AS oldest FROM lanes CROSS JOIN LATERAL (
+        SELECT count(*) AS due, min(run_at) AS oldest FROM (
+            SELECT run_at FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+                AND status IN ('queued', 'failed')
+            ORDER BY run_at, id LIMIT 1000
+        ) AS first
+    ) AS counted GROUP BY lanes.queue
+)
+SELECT coalesce(waiting.queue, queues.name) AS name, queues.paused_at,
+    least(queues.max_running, (:'declared'::jsonb ->> coalesce(waiting.queue, queues.name))::integer) AS max_running,
+    CASE WHEN queues.holders <> '{}' THEN (
+        SELECT count(*) FROM rowcall.job_runs WHERE id = ANY(queues.holders) AND status = 'running'
+    ) END AS running_under_limit,
+    least(coalesce(waiting.due, 0), 1000)::integer AS due, waiting.oldest AS due_since
+FROM waiting FULL JOIN rowcall.queues ON queues.name = waiting.queue
+ORDER BY 1;
+ROLLBACK;
+
+-- rowcall.queue.queues: GET_QUEUE
+\set name 'nightly'
+BEGIN;
+SELECT name, paused_at, max_running FROM rowcall.queues WHERE name = :'name' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.queue.queues: MAKE_QUEUES
+-- The row that a claim under a limit locks; a queue that was never paused nor limited by an operator has none.
+\set names '{"mail"}'
+BEGIN;
+INSERT INTO rowcall.queues (name) SELECT unnest(:'names'::text[]) ON CONFLICT (name) DO NOTHING;
+ROLLBACK;
+
+-- rowcall.queue.queues: PAUSE
+\set name 'nightly'
+BEGIN;
+UPDATE rowcall.queues SET paused_at = coalesce(paused_at, now()), updated_at = now() WHERE name = :'name';
+ROLLBACK;
+
+-- rowcall.queue.queues: RESUME
+\set name 'nightly'
+BEGIN;
+UPDATE rowcall.queues SET paused_at = NULL, updated_at = now() WHERE name = :'name';
+ROLLBACK;
+
+-- rowcall.queue.queues: LIMIT
+-- What runs already counts too, as far as it was claimed under a limit; what was claimed without one ends uncounted.
+\set max_running '2'
+\set name 'nightly'
+BEGIN;
+UPDATE rowcall.queues SET max_running = :'max_running', updated_at = now() WHERE name = :'name';
+ROLLBACK;
+
+-- rowcall.queue.retention.prune: PAGE
+-- One range of job_runs_created, no longer than a page however few of its rows are due.  A run is never older than its
+-- request, so nothing is due beyond the shortest time that anything is kept.  Only what has ended has a finished_at.
+\set after_created_at '-infinity'
+\set after_id '0'
+\set shortest '30'
+\set batch '100'
+\set types '{"noop": {"succeeded": 7}}'
+\set days '{"succeeded": 30, "dead": 90, "cancelled": 30}'
+\set bare 'false'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH page AS MATERIALIZED (
+    SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, run.id || '/' || extract(epoch FROM run.updated_at) AS seen,
+        run.pruned_at IS NOT NULL AS bare, run.pruned_at IS NULL AND run.idempotency_key IS NOT NULL AS stays
+    FROM rowcall.job_runs AS run
+    WHERE (run.created_at, run.id) > (:'after_created_at'::timestamptz, :'after_id'::bigint)
+        AND run.created_at < now() - :'shortest' * interval '24 hours'
+    ORDER BY run.created_at, run.id LIMIT :'batch'
+), last AS (
+    SELECT created_at, id FROM page ORDER BY created_at DESC, id DESC LIMIT 1
+), due AS (
+    SELECT id, seen, stays FROM page
+    WHERE finished_at < now() - coalesce(:'types'::jsonb -> page.job_type ->> page.status, :'days'::jsonb ->> page.status)::float8 * interval '24 hours' AND bare = :'bare'
+)
+SELECT last.created_at, last.id, (SELECT count(*) FROM page) AS looked_at,
+    extract(epoch FROM now() - :'shortest' * interval '24 hours' - last.created_at)::float8 AS seconds_left,
+    (SELECT count(*) FROM due WHERE stays) AS stay,
+    (SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM due) AS due,
+    (SELECT coalesce(array_agg(seen ORDER BY id), '{}') FROM due) AS seen
+FROM last;
+ROLLBACK;
+
+-- rowcall.queue.retention.prune: TAKE
+-- Rows that somebody holds are skipped, as a claim skips them; the next walk meets them again.  A bare row goes, and one
+-- without a key goes too (its attempts go with it); of another the payload goes and everything that tells of its end
+-- but how it ended, and the key stays, with the fingerprint by which a replay is told from other content.
+\set due '{"1"}'
+\set seen '{"1/1767614400.000000"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH taken AS MATERIALIZED (
+    SELECT id, idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
+    WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'seen'::text[]) AND run.finished_at IS NOT NULL
+    FOR UPDATE SKIP LOCKED
+), deleted AS (
+    DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM taken WHERE goes)) RETURNING id
+), made_bare AS (
+    UPDATE rowcall.job_runs
+    SET payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL, trace_parent = NULL,
+        pruned_at = now(), updated_at = now()
+    WHERE id = ANY(ARRAY(SELECT id FROM taken WHERE NOT goes)) RETURNING id
+), history AS (
+    DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
+)
+SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare;
+ROLLBACK;
+
+-- rowcall.queue.retention.prune: WHOLE
+-- A run as JSON, with everything that is known of it; times in UTC, whatever the session's zone.
+\set due '{"1"}'
+\set seen '{"1/1767614400.000000"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL TIME ZONE 'UTC';
+SELECT (to_jsonb(run) || jsonb_build_object('attempts_ended', (
+    SELECT coalesce(jsonb_agg(to_jsonb(ended) - 'run_id' ORDER BY ended.lease_no), '[]')
+    FROM rowcall.job_attempts AS ended WHERE ended.run_id = run.id
+)))::text AS line
+FROM rowcall.job_runs AS run WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'seen'::text[])
+ORDER BY run.id;
+ROLLBACK;
+
+-- rowcall.queue.retention.prune: DELETE_OCCURRENCES
+-- What is read in an index's order, and no further than a page, must not be gathered and sorted: statistics that are old
+-- by a million rows would have the planner read all that is behind the page too.
+-- The oldest of each definition, by the primary key.  Its last one stays, so that a schedule of once a year can still
+-- tell of it; the tick needs none, because next_run_at never goes back.
+\set keep_days '90'
+\set batch '100'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH deleted AS (
+    DELETE FROM rowcall.schedule_occurrences WHERE ctid = ANY(ARRAY(
+        SELECT old.place FROM rowcall.job_definitions AS definition CROSS JOIN LATERAL (
+            SELECT ctid AS place 
+FROM rowcall.schedule_occurrences
+WHERE definition_id = definition.id AND nominal_at < least(now() - :'keep_days' * interval '24 hours', (
+    SELECT max(nominal_at) FROM rowcall.schedule_occurrences WHERE definition_id = definition.id
+)) ORDER BY nominal_at LIMIT :'batch' FOR UPDATE SKIP LOCKED
+        ) AS old LIMIT :'batch'
+    )) RETURNING 1
+)
+SELECT count(*) AS deleted FROM deleted;
+ROLLBACK;
+
+-- rowcall.queue.retention.prune: COUNT_OCCURRENCES
+-- The oldest of each definition, by the primary key.  Its last one stays, so that a schedule of once a year can still
+-- tell of it; the tick needs none, because next_run_at never goes back.
+\set keep_days '90'
+BEGIN;
+SELECT sum((SELECT count(*) 
+FROM rowcall.schedule_occurrences
+WHERE definition_id = definition.id AND nominal_at < least(now() - :'keep_days' * interval '24 hours', (
+    SELECT max(nominal_at) FROM rowcall.schedule_occurrences WHERE definition_id = definition.id
+))))::bigint FROM rowcall.job_definitions AS definition;
+ROLLBACK;
+
+-- rowcall.queue.retention.prune: POLICY
+\set job_type 'noop'
+BEGIN;
+SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_type = :'job_type' AND removed_at IS NULL;
+ROLLBACK;
+
+-- rowcall.queue.views.explain: STANDING
+-- The row by its id, its queue's rule, and who runs under that queue's limit.
+\set declared '{"mail": 2}'
+\set run_id '1'
+BEGIN;
+SELECT run.*, now() AS at, run.run_at <= now() AS due, run.attempts < run.max_attempts AS attempts_left,
+    run.locked_until < now() AS lease_is_over, queues.paused_at AS queue_paused_at,
+    least(queues.max_running, (:'declared'::jsonb ->> run.queue)::integer) AS max_running,
+    (:'declared'::jsonb ->> run.queue)::integer AS declared_most,
+    ARRAY(
+        SELECT holder.id FROM rowcall.job_runs AS holder
+        WHERE holder.id = ANY(queues.holders) AND holder.status = 'running' ORDER BY holder.id
+    ) AS holders
+FROM rowcall.job_runs AS run LEFT JOIN rowcall.queues ON queues.name = run.queue
+WHERE run.id = :'run_id';
+ROLLBACK;
+
+-- rowcall.queue.views.explain: BEFORE_IT
+-- What the claim meets in this queue before it, in the order of job_runs_live.
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set id '1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT count(*) FROM (
+    SELECT FROM rowcall.job_runs
+    WHERE finished_at IS NULL AND queue = :'queue'
+        AND (priority, run_at, id) < (:'priority', :'run_at'::timestamptz, :'id')
+        AND run_at <= now() AND status IN ('queued', 'failed')
+    ORDER BY priority, run_at, id LIMIT 1000
+) AS first;
+ROLLBACK;
+
+-- rowcall.queue.views.explain: SERVING
+-- Workers that were heard of lately and take its type in its queue.
+\set silence '150'
+\set job_type 'noop'
+\set queue 'default'
+BEGIN;
+SELECT id FROM rowcall.workers
+WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
+    AND (queues IS NULL OR :'queue' = ANY(queues))
+ORDER BY id;
+ROLLBACK;
+
+-- rowcall.queue.views.explain: IN_REACH
+-- As the claim would take it; what another transaction holds is passed over.
+\set id '1'
+BEGIN;
+SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = :'id' FOR SHARE SKIP LOCKED);
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: GET_RUN
+\set run_id '1'
+BEGIN;
+SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
+FROM rowcall.job_runs AS run WHERE run.id = :'run_id';
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: LOCK_RUN
+-- For who means to change it: waits for whoever is changing it now, and shows what that became.
+\set run_id '1'
+BEGIN;
+SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
+FROM rowcall.job_runs AS run WHERE run.id = :'run_id'
+ FOR UPDATE OF run;
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: ATTEMPTS
+-- job_attempts' primary key, in its order.
+\set run_id '1'
+\set after_lease_no '0'
+\set limit '50'
+BEGIN;
+SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no > :'after_lease_no'
+ORDER BY lease_no LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[created]
+-- Scan -> the page of a list.
+\set milliseconds '5000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[failed]
+-- Scan -> the page of a list.
+\set milliseconds '5000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[definition]
+-- Scan -> the page of a list.
+\set milliseconds '5000'
+\set definition 'nightly'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[key]
+-- Scan -> the page of a list.
+\set milliseconds '5000'
+\set key 'welcome:1'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+WITH page AS MATERIALIZED (
+    SELECT walked.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+    ) AS walked
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY idempotency_key LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+)
+SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
+ORDER BY page.created_at DESC, page.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: COUNTS[created]
+-- Scan -> how many match.
+\set milliseconds '5000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set most '20000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
+    SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+) AS walked;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: COUNTS[failed]
+-- Scan -> how many match.
+\set milliseconds '5000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set most '20000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
+    SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+) AS walked;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: COUNTS[definition]
+-- Scan -> how many match.
+\set milliseconds '5000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set most '20000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
+    SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+) AS walked;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: COUNTS[key]
+-- Scan -> how many match.
+\set milliseconds '5000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set most '20000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds';
+SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR created_by = :'created_by')
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
+    SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+) AS walked;
+ROLLBACK;
+
+-- rowcall.queue.views.stats: QUEUES
+-- Three walks along each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
+-- A queue of which nothing is live has a row too, where it has a rule or a job type.
+\set known '{"mail"}'
+\set declared '{"mail": 2}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), found AS (
+    SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
+        (SELECT status, run_at AS due_since FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+         ORDER BY run_at, id LIMIT 1000)
+        UNION ALL
+        (SELECT status, NULL FROM (
+            SELECT status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
+         ) AS head WHERE status = 'running')
+        UNION ALL
+        (SELECT status, NULL FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now() ORDER BY run_at, id LIMIT 1000)
+    ) AS run
+), live AS (
+    SELECT queue, count(due_since) AS due, min(due_since) AS due_since,
+        count(*) FILTER (WHERE status = 'queued') AS queued,
+        count(*) FILTER (WHERE status = 'running') AS running,
+        count(*) FILTER (WHERE status = 'failed') AS failed
+    FROM found GROUP BY queue
+), named AS (
+    SELECT queue AS name FROM live UNION SELECT name FROM rowcall.queues UNION SELECT unnest(:'known'::text[])
+)
+SELECT named.name, queues.paused_at,
+    least(queues.max_running, (:'declared'::jsonb ->> named.name)::integer) AS max_running,
+    least(coalesce(live.due, 0), 1000)::integer AS due,
+    coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
+    least(coalesce(live.queued, 0), 1000)::integer AS queued,
+    least(coalesce(live.running, 0), 1000)::integer AS running,
+    least(coalesce(live.failed, 0), 1000)::integer AS failed
+FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
+ORDER BY named.name;
+ROLLBACK;
+
+-- rowcall.queue.views.stats: AROUND
+-- The indexes job_attempts_failed, job_definitions_paused and job_definitions_due; of workers there are those of a day.
+\set silence '150'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT now() AS at,
+    (SELECT count(*) FROM (
+        SELECT FROM rowcall.job_attempts
+        WHERE ended_at > now() - interval '1 hour' AND outcome IN ('fail', 'give up', 'expire') LIMIT 1000
+    ) AS lately) AS attempts_failed_last_hour,
+    (SELECT count(*) FROM rowcall.workers
+     WHERE stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second') AS workers_alive,
+    (SELECT count(*) FROM (
+        SELECT FROM rowcall.job_definitions WHERE paused_at IS NOT NULL LIMIT 1000
+    ) AS paused) AS definitions_paused,
+    (SELECT count(*) FROM (
+        SELECT FROM rowcall.job_definitions WHERE next_run_at < now() - interval '150.0 seconds'
+        LIMIT 1000
+    ) AS overdue) AS definitions_overdue;
+ROLLBACK;
+
+-- rowcall.queue.wake: WAKE_WORKERS
+-- The same as a statement of its own, behind one that made something due.
+BEGIN;
+SELECT pg_notify('rowcall_due', '');
+ROLLBACK;
+
+-- rowcall.queue.workers: REGISTER
+\set id '1'
+\set hostname 'worker.example'
+\set pid '4711'
+\set version '0.2.0'
+\set queues '{"default"}'
+\set job_types '{"noop"}'
+\set concurrency '4'
+BEGIN;
+INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency)
+VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types'::text[], :'concurrency');
+ROLLBACK;
+
+-- rowcall.queue.workers: ALIVE
+-- Primary key; a heap-only update, as no index knows heartbeat_at.
+\set worker 'worker-1'
+BEGIN;
+UPDATE rowcall.workers SET heartbeat_at = now() WHERE id = :'worker';
+ROLLBACK;
+
+-- rowcall.queue.workers: STOPPED
+\set worker 'worker-1'
+BEGIN;
+UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() WHERE id = :'worker';
+ROLLBACK;
+
+-- rowcall.queue.workers: FORGET
+-- A row for each start would grow for ever under a cron that wakes `once` each minute; a day is enough to look back.
+BEGIN;
+DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day';
+ROLLBACK;
+
+-- rowcall.queue.workers: UNSERVED
+-- Of each lane, the first thousand that are long due: whatever no worker takes gathers at the head.  A paused queue
+-- waits on purpose.  Served is what a worker heard of lately names; `once` from cron is heard of each time it is woken.
+\set silence '150'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), waiting AS (
+    SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT job_type, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
+            AND run_at <= now() - :'silence' * interval '1 second' AND status IN ('queued', 'failed')
+        ORDER BY run_at, id LIMIT 1000
+    ) AS first
+    WHERE NOT EXISTS (SELECT FROM rowcall.queues WHERE queues.name = lanes.queue AND queues.paused_at IS NOT NULL)
+)
+SELECT queue, job_type, count(*) AS waiting, min(run_at) AS due_since FROM waiting
+WHERE NOT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND waiting.job_type = ANY(workers.job_types)
+        AND (workers.queues IS NULL OR waiting.queue = ANY(workers.queues))
+)
+GROUP BY queue, job_type ORDER BY due_since, queue, job_type;
+ROLLBACK;
