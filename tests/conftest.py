@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection
+from rowcall.job_types import catalogue
 from rowcall.local_postgres import open_server
-from rowcall_example.tables import create_tables
 from rowcall_migrations.migrate import migrate
 from tests.support.pooler import pgbouncer
 
@@ -28,9 +28,6 @@ CHOOSES_PROGRAMS = "ROWCALL_POSTGRES"
 SOURCE = os.environ.get(CHOOSES_PROGRAMS, "auto")
 for variable in [name for name in os.environ if name == "DATABASE_URL" or name.startswith("ROWCALL_")]:
     del os.environ[variable]
-# As `rowcall up` has it: the example is the app, unless a test has another one.
-os.environ["ROWCALL_APP"] = "rowcall_example"
-
 
 # Programs of Debian that some tests need, where they may lie besides the PATH.
 PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
@@ -99,10 +96,7 @@ def template(server_url: str) -> str:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_database WHERE datname = %s)", (TEMPLATE,))
         if cursor.fetchone() == (False,):
             cursor.execute(f"CREATE DATABASE {TEMPLATE}_new")
-            made = _sibling(server_url, f"{TEMPLATE}_new")
-            migrate(made, lock_timeout=3)
-            with database.transaction(made) as tables:
-                create_tables(tables)
+            migrate(sibling(server_url, f"{TEMPLATE}_new"), lock_timeout=3)
             cursor.execute(f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
     connection.close()
     return TEMPLATE
@@ -145,6 +139,16 @@ def connection(module_url: str) -> Iterator[PgConnection]:
     connection.close()
 
 
+@pytest.fixture(scope="module")
+def example_app() -> Iterator[None]:
+    """The example is this module's app, in this process and in those that it starts; other modules have no app."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROWCALL_APP", "rowcall_example")
+        catalogue.cache_clear()
+        yield
+    catalogue.cache_clear()
+
+
 @pytest.fixture
 def environment(module_url: str, tmp_path: Path) -> dict[str, str]:
     """The environment of a `rowcall` process on this module's database."""
@@ -154,7 +158,7 @@ def environment(module_url: str, tmp_path: Path) -> dict[str, str]:
 def _database(server_url: str, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     _command(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield _sibling(server_url, name)
+    yield sibling(server_url, name)
     _command(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
@@ -168,6 +172,6 @@ def _command(server_url: str, sql: str) -> None:
         connection.close()
 
 
-def _sibling(url: str, name: str) -> str:
+def sibling(url: str, name: str) -> str:
     """The URL of another database on the same server."""
     return url.rsplit("/", 1)[0] + "/" + name

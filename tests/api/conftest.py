@@ -17,7 +17,6 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.job_types import catalogue
 from rowcall_api.app import create_app
-from tests.example.queries import rows
 from tests.support.digest import Digest
 
 Call = Callable[..., TestResponse]
@@ -80,10 +79,8 @@ def there(module_url: str) -> There:
         run_id = queue.enqueue(connection, "noop", {"user_id": 1}, key="mine").run_id
         content = definitions.checked("nightly", {"job_type": "noop", "schedule": "@daily"}, catalogue())
         definitions.put(connection, "nightly", content, catalogue(), "api", MAKER)
-        invoice_id = rows.invoice(connection, rows.user(connection), "2026-03-24")
         effect_id = database.fetch_value(connection, UNKNOWN_EFFECT, {"run_id": run_id})
-    known = {"run_id": run_id, "name": "nightly", "invoice_id": invoice_id}
-    return There({**known, "kind": "sent_emails", "effect_id": effect_id})
+    return There({"run_id": run_id, "name": "nightly", "kind": "sent_emails", "effect_id": effect_id})
 
 
 @pytest.fixture(scope="module")

@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 from tests.api.serving import served
-from tests.support.processes import LIMIT_SECONDS, ROOT, running
+from tests.support.processes import LIMIT_SECONDS, ROOT, rowcall, running
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
-pytestmark = pytest.mark.program("curl")
+pytestmark = [pytest.mark.program("curl"), pytest.mark.usefixtures("example_app")]
 
 
 @pytest.fixture
 def reader(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of a reader who has the API and a worker."""
     environment |= {"DATABASE_URL": fresh_url}
+    assert rowcall(environment, "demo", "seed", "--users", "1").returncode == 0
     with served(environment, tmp_path) as server, running(environment, "worker", "run"):
         yield {
             **environment,

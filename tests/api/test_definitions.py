@@ -13,6 +13,8 @@ from rowcall.definitions.content import SENT
 from tests.api.conftest import Call, told
 from tests.definitions.making import overdue, row_of
 
+pytestmark = pytest.mark.usefixtures("example_app")
+
 NIGHTLY = {
     "job_type": "cleanup_nightly",
     "payload": {"day": "{date-1}"},

@@ -20,6 +20,8 @@ from tests.api.serving import JSON, Heard, Server, heard, request, send, served
 from tests.support.making import run_in
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.usefixtures("example_app")
+
 NOOP = {"job_type": "noop", "payload": {"hello": "world"}}
 CALLERS = 50
 

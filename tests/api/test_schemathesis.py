@@ -23,6 +23,7 @@ LIMIT_SECONDS = 500
 
 
 @pytest.mark.timeout(LIMIT_SECONDS + 20)
+@pytest.mark.usefixtures("example_app")
 def test_every_answer_to_thousands_of_requests_is_as_the_document_says(
     environment: dict[str, str], fresh_url: str, tmp_path: Path
 ) -> None:

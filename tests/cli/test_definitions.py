@@ -17,6 +17,8 @@ from tests.definitions.making import overdue
 from tests.support.processes import rowcall
 from tests.support.shop import Shop
 
+pytestmark = pytest.mark.usefixtures("example_app")
+
 TOML = """
 [definitions.nightly]
 job_type = "cleanup_nightly"

@@ -1,4 +1,4 @@
-"""The small SaaS, for each test anew."""
+"""The example as the app of all tests here: its job types, its tables, and a small SaaS for each test anew."""
 
 from __future__ import annotations
 
@@ -7,8 +7,43 @@ from pathlib import Path
 
 import pytest
 
+from rowcall.base import database
+from rowcall_example.tables import create_tables
+from rowcall_migrations.migrate import migrate
+from tests.conftest import sibling
 from tests.example.saas import Saas, small_saas
 from tests.support.gate import Gate, gate
+
+TEMPLATE = "example_template"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def app_of_these_tests(example_app: None) -> None:
+    """All tests here have the example as their app."""
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str, template: str) -> str:
+    """The migrated database with the example's tables; whichever worker comes first makes it."""
+    connection = database.connect(server_url)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(2)")
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_database WHERE datname = %s)", (TEMPLATE,))
+        if cursor.fetchone() == (False,):
+            cursor.execute(f"CREATE DATABASE {TEMPLATE}_new TEMPLATE {template}")
+            with database.transaction(sibling(server_url, f"{TEMPLATE}_new")) as tables:
+                create_tables(tables)
+            cursor.execute(f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
+    connection.close()
+    return TEMPLATE
+
+
+@pytest.fixture
+def migrated_url(empty_url: str) -> str:
+    """A database of this test's own that has Rowcall's schema, and none of the example's tables."""
+    migrate(empty_url, lock_timeout=3)
+    return empty_url
 
 
 @pytest.fixture

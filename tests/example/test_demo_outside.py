@@ -32,13 +32,12 @@ def reachable(port: int) -> bool:
 
 
 @contextmanager
-def outside(home: Path) -> Iterator[int]:
+def outside(folder: Path) -> Iterator[int]:
     """The outside as `rowcall up` starts it, and its port."""
     with socket.create_server((HOST, 0)) as probe:
         port: int = probe.getsockname()[1]
-    told = {"ROWCALL_PAYMENT_URL": "http://127.0.0.1:1", "ROWCALL_PAYMENT_KEY": KEY, "ROWCALL_WEBHOOK_SECRET": WORD}
-    environment = {**os.environ, **told, "ROWCALL_HOME": str(home)}
-    with running(environment, "demo", "outside", "--port", str(port)):
+    environment = {**os.environ, "ROWCALL_PAYMENT_KEY": KEY, "ROWCALL_WEBHOOK_SECRET": WORD}
+    with running(environment, "demo", "outside", "--port", str(port), "--folder", str(folder)):
         wait_until(lambda: reachable(port), "the outside answers")
         yield port
 
@@ -62,7 +61,7 @@ def test_a_key_charges_once_also_after_a_restart(tmp_path: Path) -> None:
         assert charge(port, "a") == first
         with pytest.raises(KeyReused):
             charge(port, "a", amount=2000)
-    assert len((tmp_path / "demo" / "charges.jsonl").read_text().splitlines()) == 2
+    assert len((tmp_path / "charges.jsonl").read_text().splitlines()) == 2
 
 
 def test_one_invoice_is_declined_under_its_first_key_and_charged_under_its_next(tmp_path: Path) -> None:
@@ -81,7 +80,7 @@ def test_a_stranger_can_neither_charge_nor_tell_of_events(tmp_path: Path) -> Non
             deliver(port, "event", b"1" * 24)
         with pytest.raises(Refused, match="401"):
             deliver(port, "a/path")
-    assert not list((tmp_path / "demo" / "webhooks").iterdir())
+    assert not list((tmp_path / "webhooks").iterdir())
 
 
 def test_a_flaky_event_is_taken_when_it_comes_again(tmp_path: Path) -> None:
@@ -90,4 +89,4 @@ def test_a_flaky_event_is_taken_when_it_comes_again(tmp_path: Path) -> None:
             deliver(port, f"event{FLAKY}")
         assert refused.value.after == 2
         assert deliver(port, f"event{FLAKY}") == "HTTP 200"
-    assert json.loads((tmp_path / "demo" / "webhooks" / f"event{FLAKY}.json").read_text()) == {"told": "ü"}
+    assert json.loads((tmp_path / "webhooks" / f"event{FLAKY}.json").read_text()) == {"told": "ü"}

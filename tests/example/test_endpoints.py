@@ -1,4 +1,4 @@
-"""What the small SaaS asks for by its own words: reports, cleanups, charges."""
+"""The example's own endpoints: reports, cleanups, charges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one, fetch_value
-from tests.api.conftest import Call, told
+from tests.api.conftest import Call, app, call, keys, told
+
+__all__ = ["app", "call", "keys"]  # fixtures
 
 WEEK = {"from": "2026-03-23", "to": "2026-03-29"}
 OTHER_WEEK = {"from": "2026-03-30", "to": "2026-04-05"}

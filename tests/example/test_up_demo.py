@@ -53,7 +53,7 @@ def test_each_built_in_job_is_seen_at_work_and_what_a_day_asks_for_is_asked_once
     up = Up(home, "--port", "0")
     wait_until(lambda: at_rest(up), "the demo's runs have come to an end")
     runs = listed(up)
-    types = load_catalogue(None)
+    types = load_catalogue("rowcall_example")
     housekeeping = {definition.job_type.name for definition in types.definitions.values()}
     assert {run["job_type"] for run in runs} == set(types) - housekeeping
 

@@ -198,13 +198,13 @@ def test_a_child_whose_lease_is_lost_is_killed_and_nothing_is_written(shop: Shop
 def test_work_in_the_runs_own_transaction_is_committed_with_its_success(shop: Shop) -> None:
     run = shop.wait(shop.ask("shop_isolated_book", order_id=7), "succeeded")
     assert run["result"] == {"booked": 7}
-    assert shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:7'")
+    assert shop.sql("SELECT order_id FROM bookings WHERE order_id = 7")
 
 
 def test_work_in_a_transaction_that_the_child_does_not_live_to_commit_is_rolled_back(shop: Shop) -> None:
     run = shop.wait(shop.ask("shop_isolated_book", order_id=8, ends="killed"), "failed")
     assert run["error_type"] == "SIGKILL"
-    assert not shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:8'")
+    assert not shop.sql("SELECT order_id FROM bookings WHERE order_id = 8")
 
 
 def test_what_a_child_has_started_ends_with_it(shop: Shop) -> None:

@@ -160,7 +160,7 @@ def test_work_in_the_runs_own_transaction_is_committed_with_its_success(
 ) -> None:
     run = shop.wait(shop.ask("shop_book", order_id=7), "succeeded")
     assert run["result"] == {"booked": 7}
-    assert shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:7'")
+    assert shop.sql("SELECT order_id FROM bookings WHERE order_id = 7")
 
 
 @pytest.mark.parametrize(("ends", "status"), [("badly", "failed"), ("late", "running")])
@@ -174,4 +174,4 @@ def test_work_in_the_runs_own_transaction_is_rolled_back_with_it(
         read_until(worker, "lease lost")
     run = shop.row(run_id)
     assert (run["attempts"], run["lease_no"]) == (1, 1)
-    assert not shop.sql("SELECT name FROM example.cache_entries WHERE name = 'booked:8'")
+    assert not shop.sql("SELECT order_id FROM bookings WHERE order_id = 8")

@@ -44,15 +44,17 @@ class Gate:
 
     def hold_change(self, when: str, table: str = "job_runs") -> None:
         """Hold this change of a run, or of another table's row (SQL on NEW and OLD), before it is committed."""
-        self._close(f"TRIGGER gate BEFORE UPDATE ON {table} FOR EACH ROW WHEN ({when})")
+        self._close(f"TRIGGER gate BEFORE UPDATE ON rowcall.{table} FOR EACH ROW WHEN ({when})")
 
     def hold_commit(self, table: str) -> None:
         """Hold the commit of whoever has inserted into this table."""
-        self._close(f"CONSTRAINT TRIGGER gate AFTER INSERT ON {table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW")
+        self._close(
+            f"CONSTRAINT TRIGGER gate AFTER INSERT ON rowcall.{table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+        )
 
     def hold_write(self, number: int) -> None:
         """Hold the write to job_runs that has this number, counted from now on."""
-        self._close("TRIGGER gate AFTER UPDATE ON job_runs FOR EACH STATEMENT", before=-number)
+        self._close("TRIGGER gate AFTER UPDATE ON rowcall.job_runs FOR EACH STATEMENT", before=-number)
 
     def wait(self) -> None:
         """Return as soon as a statement stands at the gate."""

@@ -34,6 +34,7 @@ class Shop:
         }
         self.connect()
         self.sql("CREATE TABLE IF NOT EXISTS shipments (order_id bigint NOT NULL)")
+        self.sql("CREATE TABLE IF NOT EXISTS bookings (order_id bigint NOT NULL)")
 
     def connect(self) -> None:
         """Connect anew; one connection serves all looks at the database, because tests look often."""

@@ -11,8 +11,8 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 
-ADD = "INSERT INTO example.cache_entries (name, value, expires_at) VALUES (%(name)s, 'true', now())"
-COUNT = "SELECT count(*) FROM example.cache_entries WHERE name = %(name)s"
+ADD = "CREATE TABLE IF NOT EXISTS notes (name text); INSERT INTO notes VALUES (%(name)s)"
+COUNT = "SELECT count(*) FROM notes WHERE name = %(name)s"
 
 
 def add_and_fail(connection: PgConnection, name: str) -> None:

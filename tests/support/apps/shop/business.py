@@ -7,9 +7,8 @@ def book_order(connection: PgConnection, order_id: int) -> None:
     """Write down that an order was booked."""
     fetch_all(
         connection,
-        "INSERT INTO example.cache_entries (name, value, expires_at)"
-        " VALUES (%(name)s, 'true', now() + interval '1 day')",
-        {"name": f"booked:{order_id}"},
+        "INSERT INTO bookings (order_id) VALUES (%(order_id)s)",
+        {"order_id": order_id},
     )
 
 

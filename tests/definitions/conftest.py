@@ -1,0 +1,10 @@
+"""The example as the app of these tests: its cleanup_nightly has what they need, a day in its payload and a key."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def app_of_these_tests(example_app: None) -> None:
+    """All tests here have the example as their app."""
