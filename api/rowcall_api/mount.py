@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from types import ModuleType
 
 import flask
@@ -23,14 +22,12 @@ def mount(app: flask.Flask, described: openapi.Interface, package: str) -> None:
     module = optional_app_module(package, "routes")
     if module is None:
         return
-    own = list(app.url_map.iter_rules())
     for blueprint in _blueprints(module):
         if blueprint.name in app.blueprints:
             raise DeclarationError(f"{module.__name__}: the blueprint name {blueprint.name!r} is taken; choose another")
         guard.protect(app, blueprint.name)
         described.register_blueprint(blueprint)
-    theirs = [rule for rule in app.url_map.iter_rules() if rule not in own]
-    _check_paths(module, own, theirs, app.url_map)
+    _check_paths(module, app)
 
 
 def _blueprints(module: ModuleType) -> list[Blueprint]:
@@ -47,13 +44,16 @@ def _blueprints(module: ModuleType) -> list[Blueprint]:
     return list(found.values())
 
 
-def _check_paths(module: ModuleType, own: Iterable[Rule], theirs: Iterable[Rule], paths: Map) -> None:
+def _check_paths(module: ModuleType, app: flask.Flask) -> None:
     """Refuse a route whose path is one of Rowcall's, lies below one, or could be met by a request for one."""
+    rules = list(app.url_map.iter_rules())
+    theirs = [rule for rule in rules if guard.protects(app, rule.endpoint)]
+    own = [rule for rule in rules if not guard.protects(app, rule.endpoint)]
     reserved = sorted({_reserved(rule.rule) for rule in own})
     examples = [*reserved, *(re.sub(r"<[^>]*>", "1", rule.rule) for rule in own)]
     for rule in theirs:
         below = [path for path in reserved if rule.rule == path or rule.rule.startswith(f"{path}/")]
-        met = [path for path in examples if _leads_to(rule, path, paths)]
+        met = [path for path in examples if _leads_to(rule, path, app.url_map)]
         for path in (*below, *met):
             raise DeclarationError(
                 f"{module.__name__}: the path {rule.rule} of {rule.endpoint} clashes with Rowcall's own {path};"

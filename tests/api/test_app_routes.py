@@ -178,7 +178,7 @@ ROUTE = 'mine = Blueprint("mine", __name__)\n@mine.{method}("{path}")\ndef answe
             (
                 f"apps_path_{number}",
                 ROUTE.format(method=method, path=path),
-                f"{path} of mine.answer clashes with Rowcall's",
+                f"the path {path} of mine.answer clashes",
             )
             for number, (method, path) in enumerate(
                 [

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ import pytest
 from rowcall.base import database, settings
 from rowcall.base.child_processes import own_command
 from rowcall.base.errors import LocalPostgresError
+from rowcall.cli.up import demo
 from rowcall.local_postgres import find_programs
 from rowcall.queue import Filter, list_runs
 from rowcall.status import Status
-from rowcall_example.demo import runs
-from tests.support.processes import living_with, rowcall, start, wait_until
+from tests.support.processes import APPS, ROOT, living_with, rowcall, start, wait_until
 
 
 def sources() -> list[str]:
@@ -185,9 +186,40 @@ PROVIDER = {"ROWCALL_PAYMENT_URL": "http://127.0.0.1:1", "ROWCALL_PAYMENT_KEY": 
 def test_there_is_no_demo_where_the_environment_names_something_of_its_own(
     home: dict[str, str], fresh_url: str, own: dict[str, str]
 ) -> None:
-    assert runs.prepare(settings.read({**home, **own}), fresh_url) is None
+    assert demo.prepared(settings.read({**home, **own, "ROWCALL_APP": demo.EXAMPLE}), fresh_url) is None
     with database.transaction(fresh_url) as connection:
-        assert database.fetch_value(connection, "SELECT count(*) FROM example.users") == 0
+        assert database.fetch_value(connection, "SELECT to_regnamespace('example') IS NULL")
+
+
+def test_there_is_no_demo_where_the_schema_example_is_somebody_elses(home: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "CREATE SCHEMA example; CREATE TABLE example.paintings (name text)")
+    assert demo.prepared(settings.read({**home, "ROWCALL_APP": demo.EXAMPLE}), fresh_url) is None
+    with database.transaction(fresh_url) as connection:
+        assert database.fetch_value(connection, "SELECT to_regclass('example.users') IS NULL")
+
+
+def routes_of(up: Up) -> set[str]:
+    """The paths of the API that is up."""
+    with urllib.request.urlopen(f"{up.api}/openapi.json") as answer:  # noqa: S310  # the URL is ours
+        return set(json.load(answer)["paths"])
+
+
+def test_with_an_app_of_a_teams_own_it_is_that_app_that_is_up_and_there_is_no_demo(home: dict[str, str]) -> None:
+    up = Up({**home, "ROWCALL_APP": "shop", "PYTHONPATH": f"{APPS}:{ROOT}"}, "--port", "0")
+    assert "runs retry" not in up.said
+    assert [run["job_type"] for run in listed(up)] == ["noop"]
+    assert "/counter/bell" in routes_of(up)
+    assert "/v1/cleanups" not in routes_of(up)
+    up.end(signal.SIGINT)
+
+
+def test_without_the_example_it_is_up_with_rowcalls_own_types(home: dict[str, str]) -> None:
+    up = Up({**home, "PYTHONPATH": f"{APPS / 'without_example'}:{ROOT}"}, "--port", "0")
+    assert "runs retry" not in up.said
+    assert [run["job_type"] for run in listed(up)] == ["noop"]
+    assert "/v1/cleanups" not in routes_of(up)
+    up.end(signal.SIGINT)
 
 
 def test_nothing_of_the_demo_reaches_what_the_environment_names(home: dict[str, str]) -> None:

@@ -196,7 +196,7 @@ def _complete(operation: Operation, name: str) -> None:
     needs = f"Needs a key with the scope `{operation.scope}`."
     doc["description"] = "\n\n".join(text for text in (doc.get("description"), needs) if text)
     doc["security"] = [{"key": [operation.scope]}]
-    answers: dict[Any, Any] = doc["responses"]
+    answers: dict[Any, Any] = doc.setdefault("responses", {})
     for answer in answers.values():
         if isinstance(answer, dict):
             answer["headers"] = {**answer.get("headers", {}), **{name: name for name in ALWAYS}}

@@ -48,7 +48,7 @@ class Provider:
         self._key = key
         self._lock = threading.Lock()
         lines = file.read_text().splitlines() if file.exists() else []
-        self._answered = {told["idempotency_key"]: told for told in map(json.loads, lines)}
+        self._answered = {charge["idempotency_key"]: charge for charge in map(json.loads, lines)}
 
     def charge(self, authorization: str, key: str, form: dict[str, str]) -> Answer:
         """Answer as the first time, when the key is known."""
@@ -57,22 +57,22 @@ class Provider:
         if not key or not {"amount", "currency", "customer", "description"} <= set(form):
             return 400, _error("invalid_request_error", message="an Idempotency-Key or a field is missing")
         with self._lock:
-            told = self._answered.get(key)
-            if told is None:
+            charge = self._answered.get(key)
+            if charge is None:
                 status, answer = self._decide(form)
-                told = {"idempotency_key": key, "status": status, "asked": form, "answer": answer}
+                charge = {"idempotency_key": key, "status": status, "form": form, "answer": answer}
                 with self._file.open("a") as file:
-                    file.write(json.dumps(told) + "\n")
-                self._answered[key] = told
-        if told["asked"] != form:
+                    file.write(json.dumps(charge) + "\n")
+                self._answered[key] = charge
+        if charge["form"] != form:
             return 400, _error("idempotency_error", message="this key was used for another charge")
-        return told["status"], told["answer"]
+        return charge["status"], charge["answer"]
 
     def _decide(self, form: dict[str, str]) -> Answer:
-        invoices = {told["asked"]["description"] for told in self._answered.values()}
+        invoices = {charge["form"]["description"] for charge in self._answered.values()}
         if form["description"] == DECLINED_INVOICE not in invoices:
-            told = "the demo declines this invoice's first charge; retry the run"
-            return 402, _error("card_error", code="card_declined", decline_code="insufficient_funds", message=told)
+            message = "the demo declines this invoice's first charge; retry the run"
+            return 402, _error("card_error", code="card_declined", decline_code="insufficient_funds", message=message)
         copied = {name: form[name] for name in ("currency", "customer", "description")}
         number = len(self._answered) + 1
         return 200, {"id": f"pi_demo_{number}", "status": "succeeded", "amount": int(form["amount"]), **copied}
@@ -102,9 +102,9 @@ class Receiver:
         return 200, {"received": event_id}
 
     def _signed(self, content: bytes, signatures: str) -> bool:
-        wanted = [base64.b64encode(hmac.digest(secret, content, "sha256")).decode() for secret in self._secrets]
+        expected = [base64.b64encode(hmac.digest(secret, content, "sha256")).decode() for secret in self._secrets]
         given = signatures.split()
-        return any(hmac.compare_digest(f"v1,{word}".encode(), one.encode()) for word in wanted for one in given)
+        return any(hmac.compare_digest(f"v1,{word}".encode(), one.encode()) for word in expected for one in given)
 
 
 def serve(folder: Path, payment_key: str, webhook_secrets: Sequence[bytes], port: int) -> None:
@@ -144,5 +144,5 @@ def serve(folder: Path, payment_key: str, webhook_secrets: Sequence[bytes], port
     ThreadingHTTPServer((HOST, port), Handler).serve_forever()
 
 
-def _error(kind: str, **told: str) -> dict[str, Any]:
-    return {"error": {"type": kind, **told}}
+def _error(error_type: str, **details: str) -> dict[str, Any]:
+    return {"error": {"type": error_type, **details}}

@@ -57,7 +57,7 @@ WORTH = {"JPY": 160}
 # Monday to Sunday: how much of a working day's business is done.
 WEEKDAYS = (1.0, 1.0, 1.1, 1.0, 1.2, 0.6, 0.3)
 
-# The last of the companies has done nothing in the last whole week, so that there is a quiet one to be told of.
+# The last of the companies has done nothing in the last whole week, so that one report is about a quiet week.
 QUIET_EVERY = len(COMPANIES)
 
 # Days from today to an invoice's due_on, and its status; each user has the first two and two of the others.

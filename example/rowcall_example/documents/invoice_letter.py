@@ -49,7 +49,7 @@ TONES = {
 def compose(invoice: Invoice, kind: ReminderKind) -> Letter:
     """The letter."""
     tone, number = TONES[kind], one_line(invoice.number)
-    told = {
+    values = {
         "number": number,
         "amount": money_text(invoice.amount_minor, invoice.currency),
         "day": day_text(invoice.due_on),
@@ -58,14 +58,14 @@ def compose(invoice: Invoice, kind: ReminderKind) -> Letter:
         "invoice",
         user=invoice.user,
         heading=tone.heading,
-        message=tone.message.format(**told),
+        message=tone.message.format(**values),
         colour=tone.colour,
         facts={
             "Invoice": number,
-            "Amount": told["amount"],
+            "Amount": values["amount"],
             "Issued": day_text(invoice.created_at.astimezone(UTC).date()),
-            "Due": f"{invoice.due_on:%A}, {told['day']}",
+            "Due": f"{invoice.due_on:%A}, {values['day']}",
         },
-        **told,
+        **values,
     )
-    return Letter(tone.subject.format(**told), text, html)
+    return Letter(tone.subject.format(**values), text, html)

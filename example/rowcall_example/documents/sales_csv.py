@@ -27,7 +27,7 @@ def compose(sales: DaySales) -> bytes:
     writer = csv.writer(written, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for part in sales.currencies:
-        writer.writerows((kind, sales.day, part.currency, *cells) for kind, *cells in _rows(part))
+        writer.writerows((row, sales.day, part.currency, *cells) for row, *cells in _rows(part))
     return codecs.BOM_UTF8 + written.getvalue().encode()
 
 

@@ -82,7 +82,7 @@ def orders_by_hour(sales: DaySales, width: float) -> Drawing:
 def _hours(paper: Paper, sales: DaySales) -> None:
     paper.section("By hour", needs=paper.grid_height(3))
     hours = sorted((hour for part in sales.currencies for hour in part.hours), key=lambda hour: hour.hour)
-    told = [-1, *(hour.hour for hour in hours)]
+    earlier = [-1, *(hour.hour for hour in hours)]
     paper.grid(
         HOURS,
         [
@@ -91,7 +91,7 @@ def _hours(paper: Paper, sales: DaySales) -> None:
                 f"{hour.orders:,}",
                 money_text(hour.amount_minor, hour.currency),
             )
-            for above, hour in zip(told, hours, strict=False)
+            for above, hour in zip(earlier, hours, strict=False)
         ],
     )
 
@@ -104,8 +104,8 @@ def _customers(paper: Paper, sales: DaySales) -> None:
         unnamed = part.customers - len(part.best)
         if unnamed:
             paper.ln(4)
-            told = f"And {counted(unnamed, 'customer')} more in {part.currency}, who spent less than these."
-            paper.say(told, SMALL_SIZE, MUTED)
+            sentence = f"And {counted(unnamed, 'customer')} more in {part.currency}, who spent less than these."
+            paper.say(sentence, SMALL_SIZE, MUTED)
 
 
 def _customer_rows(part: CurrencySales) -> Iterator[tuple[str, ...]]:

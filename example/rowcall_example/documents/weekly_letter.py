@@ -27,9 +27,9 @@ def compose(figures: WeeklyFigures) -> Letter:
         charts=charts,
         content_ids={chart.name: content_id(chart.name) for chart in charts},
     )
-    told = "a quiet week" if figures.week.empty else counted(figures.week.orders, "order")
+    headline = "a quiet week" if figures.week.empty else counted(figures.week.orders, "order")
     return Letter(
-        subject=f"Your week {days}: {told}",
+        subject=f"Your week {days}: {headline}",
         text=text,
         html=html,
         pictures=tuple(

@@ -43,8 +43,8 @@ def compose(figures: WeeklyFigures) -> bytes:
 
 def _tell(paper: Paper, figures: WeeklyFigures) -> None:
     paper.section("The week beside the week before")
-    told = [*weekly.counts(figures), *weekly.amounts(figures)]
-    paper.grid(FIGURES, [(figure.name, figure.now, figure.before, figure.change) for figure in told])
+    rows = [*weekly.counts(figures), *weekly.amounts(figures)]
+    paper.grid(FIGURES, [(figure.name, figure.now, figure.before, figure.change) for figure in rows])
     charts = list(weekly.charts(figures, paper.width_of_one_in(2)))
     if charts:
         paper.ln(26)

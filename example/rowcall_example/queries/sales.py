@@ -96,9 +96,9 @@ class DaySales:
 def sales_of_day(connection: Connection, day: date) -> DaySales:
     """What was ordered on this day (UTC)."""
     start, end = utc_day(day)
-    asked = {"start": start, "end": end, "most": NAMED_CUSTOMERS}
-    hours = [_as_whole_numbers(row) for row in fetch_all(connection, HOURS, asked)]
-    customers = [_as_whole_numbers(row) for row in fetch_all(connection, CUSTOMERS, asked)]
+    values = {"start": start, "end": end, "most": NAMED_CUSTOMERS}
+    hours = [_as_whole_numbers(row) for row in fetch_all(connection, HOURS, values)]
+    customers = [_as_whole_numbers(row) for row in fetch_all(connection, CUSTOMERS, values)]
     return DaySales(day, tuple(_of_currency(currency, hours, customers) for currency in _currencies(hours)))
 
 

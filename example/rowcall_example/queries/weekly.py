@@ -15,8 +15,8 @@ from rowcall_example.queries.users import User, get_user
 from rowcall_example.sql import Connection, fetch_all
 
 # In both statements the index (orders_user, sessions_user) finds the user's rows between two moments that lie a day
-# outside of the asked days, which is enough for every zone; then the user's own calendar decides.  So a day has 23 or
-# 25 hours where the clock changes, and it does not matter whether its midnight exists.
+# outside of the days asked for, which is enough for every zone; then the user's own calendar decides.  So a day has 23
+# or 25 hours where the clock changes, and it does not matter whether its midnight exists.
 ORDERS = """
 SELECT (ordered_at AT TIME ZONE %(zone)s)::date AS day, currency, count(*) AS orders, sum(amount_minor) AS amount_minor
 FROM example.orders
@@ -129,11 +129,11 @@ def weekly_figures(connection: Connection, user_id: int, first: date, last: date
     _check_zone(connection, user)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     earlier = [day - timedelta(days=len(days)) for day in days]
-    asked = {"user_id": user_id, "zone": user.time_zone, **bounds(min(earlier), last)}
+    values = {"user_id": user_id, "zone": user.time_zone, **bounds(min(earlier), last)}
     sales: dict[date, list[Sales]] = defaultdict(list)
-    for row in fetch_all(connection, ORDERS, asked):
+    for row in fetch_all(connection, ORDERS, values):
         sales[row["day"]].append(Sales(row["currency"], row["orders"], int(row["amount_minor"])))
-    times = {row["day"]: (row["sessions"], row["minutes"]) for row in fetch_all(connection, SESSIONS, asked)}
+    times = {row["day"]: (row["sessions"], row["minutes"]) for row in fetch_all(connection, SESSIONS, values)}
 
     def week(of: Iterable[date]) -> Week:
         return Week(tuple(DayFigures(day, tuple(sales[day]), *times.get(day, (0, 0))) for day in of))
@@ -142,7 +142,7 @@ def weekly_figures(connection: Connection, user_id: int, first: date, last: date
 
 
 def bounds(first: date, last: date) -> dict[str, date | datetime]:
-    """The asked days, and moments that are safely outside of them in every zone."""
+    """The days, and moments that are safely outside of them in every zone."""
     day = timedelta(days=1)
     return {"first": first, "last": last, "earliest": utc_day(first - day)[0], "latest": utc_day(last + day)[1]}
 

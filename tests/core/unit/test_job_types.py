@@ -85,7 +85,7 @@ def test_without_an_app_only_rowcalls_own_types_are_known_and_an_unknown_one_say
     assert sorted(types) == ["expire_keys", "noop", "prune_runs"]
     with pytest.raises(
         JobTypeUnknown,
-        match="no job type 'send_weekly_report'; known here: expire_keys, noop, prune_runs; ROWCALL_APP is not set",
+        match="known here: expire_keys, noop, prune_runs; ROWCALL_APP is not set",
     ):
         types["send_weekly_report"]
 

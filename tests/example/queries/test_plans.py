@@ -44,10 +44,8 @@ def filled(module_url: str) -> Iterator[PgConnection]:
     connection = database.connect(module_url)
     connection.autocommit = True
     database.fetch_all(connection, FILL, {})
-    database.fetch_all(
-        connection,
-        "VACUUM (ANALYZE) example.users, example.orders, example.sessions, example.invoices, example.cache_entries",
-    )
+    for table in ("users", "orders", "sessions", "invoices", "cache_entries"):
+        database.fetch_all(connection, f"VACUUM (ANALYZE) example.{table}")
     yield connection
     connection.close()
 

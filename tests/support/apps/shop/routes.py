@@ -16,7 +16,8 @@ from rowcall_api.app_routes import (
     needs,
     transaction,
 )
-from shop.job_types import PACK
+
+from .job_types import PACK
 
 orders = Blueprint("orders", __name__, url_prefix="/v1/orders", description="The shop's orders.")
 counter = Blueprint("counter", __name__, url_prefix="/counter", description="The shop's counter.")
