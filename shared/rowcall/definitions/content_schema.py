@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import marshmallow
 from marshmallow import Schema, fields, validate
-from marshmallow.types import ErrorMessages
 
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule import CatchUp, MissingTime, Overlap, RepeatedTime, duration
 from rowcall.schedule.fields import shown
+
+if TYPE_CHECKING:
+    # Marshmallow 3 has no such name.
+    from marshmallow.types import ErrorMessages
 
 # As deep as a request's body may be; the payload's own table is the second level of it.
 DEEPEST = 32
@@ -26,7 +29,7 @@ CHOICE: ErrorMessages = {**NULL, "unknown": "must be one of: {choices}"}
 NUMBER: ErrorMessages = {**NULL, "invalid": "must be a whole number", "too_large": "must be a whole number"}
 
 
-class Duration(fields.Field[timedelta]):
+class Duration(fields.Field):  # type: ignore[type-arg]  # marshmallow 3 takes no parameter here
     """Seconds, or words such as "90s", "15 minutes", "6h"; seconds on the way out."""
 
     default_error_messages = NULL
