@@ -45,12 +45,12 @@ docs: .venv/installed ## write the generated pages of docs/ anew
 	@echo "docs/status.md, docs/settings.md and docs/queries.sql are written"
 
 lock: .venv/installed ## renew the locked dependencies
-	@for set in "runtime pyproject.toml" "dev pyproject.toml --extra embedded --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \
+	@for set in "runtime pyproject.toml --extra example" "dev pyproject.toml --extra all --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \
 	.venv/bin/uv pip compile "$$@" --universal --python-version 3.11 --upgrade --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements/$$name.lock || exit 1; done
 	@echo "requirements/*.lock are renewed; run make check"
 
-clean: ## remove the environment and all local data (the embedded database too)
+clean: ## remove the environment and all local data (the local database too)
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m rowcall.local_postgres remove; fi
 	rm -rf .venv .rowcall .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

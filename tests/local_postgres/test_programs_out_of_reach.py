@@ -32,7 +32,7 @@ def odd_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     package = wheel_package()
-    assert package is not None, "the tests need the wheel: pip install 'rowcall[embedded]'"
+    assert package is not None, "the tests need the wheel: pip install 'rowcall[local]'"
     folder.mkdir(mode=0o700)
     for part in package.parent.glob(f"{package.name}*"):
         (folder / part.name).symlink_to(part)

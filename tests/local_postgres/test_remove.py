@@ -1,4 +1,4 @@
-"""Removing the embedded server with all its data."""
+"""Removing the local server with all its data."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ LASTING = {"fsync": "off"}
 
 
 class OwnServer:
-    """A server that nobody keeps: the embedded one's cluster and programs, started and ended by the test."""
+    """A server that nobody keeps: the local one's cluster and programs, started and ended by the test."""
 
     def __init__(self, folder: Path) -> None:
         with open_server(folder, options=LASTING) as made:

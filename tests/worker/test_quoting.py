@@ -49,7 +49,7 @@ def waking(folder: Path, variables: dict[str, str]) -> Waking:
         version="1",
         image="a",
         grace=25,
-        embedded=False,
+        local_server=False,
     )
 
 

@@ -126,7 +126,7 @@ def test_the_line_for_cron_does_what_is_due_with_nothing_in_its_environment(
     assert (worker["concurrency"], worker["queues"]) == (3, ["packing", "50% 'off'"])
 
 
-def test_without_a_database_url_the_line_for_cron_starts_the_embedded_server_of_this_home(tmp_path: Path) -> None:
+def test_without_a_database_url_the_line_for_cron_starts_the_local_server_of_this_home(tmp_path: Path) -> None:
     folder = tmp_path / "100% home"
     folder.mkdir()
     with open_server(folder / ".rowcall", options=UNSAFE_AND_FAST) as server:
@@ -141,14 +141,14 @@ def test_without_a_database_url_the_line_for_cron_starts_the_embedded_server_of_
         database.transaction(server.url) as connection,
     ):
         assert row_of(connection, run_id)["status"] == "succeeded"
-    wait_until(lambda: not living_with(str(folder)), "the embedded server has ended")
+    wait_until(lambda: not living_with(str(folder)), "the local server has ended")
 
 
 def test_a_postgresql_that_only_the_path_leads_to_is_found_by_cron_too(offline: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "postgres").touch(mode=0o755)
     searched = {**offline, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     assert f" PATH={tmp_path}:" in printed("crontab", {**searched, "DATABASE_URL": ""})
-    # Nobody starts an embedded server here.
+    # Nobody starts a local server here.
     assert "PATH=" not in printed("crontab", searched)
 
 
@@ -234,13 +234,13 @@ def test_the_units_installed_as_told_are_valid(offline: dict[str, str], folder: 
     assert (service.read_text().count("ExecStart="), timer.read_text().count("OnCalendar=")) == (1, 1)
 
 
-def test_systemd_waits_for_the_grace_and_leaves_the_embedded_server_to_others(offline: dict[str, str]) -> None:
+def test_systemd_waits_for_the_grace_and_leaves_the_local_server_to_others(offline: dict[str, str]) -> None:
     connected = printed("systemd", {**offline, "ROWCALL_GRACE": "60"})
-    embedded = printed("systemd", {**offline, "DATABASE_URL": ""}, "--grace", "0")
-    [grace], [no_grace] = (re.findall(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE) for text in (connected, embedded))
+    local = printed("systemd", {**offline, "DATABASE_URL": ""}, "--grace", "0")
+    [grace], [no_grace] = (re.findall(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE) for text in (connected, local))
     assert int(grace) > 60 > int(no_grace) > 0
-    assert ("KillMode=mixed\n" in connected, "KillMode=process\n" in embedded) == (True, True)
-    assert ("EnvironmentFile=/etc/rowcall.env\n" in connected, "EnvironmentFile=" in embedded) == (True, False)
+    assert ("KillMode=mixed\n" in connected, "KillMode=process\n" in local) == (True, True)
+    assert ("EnvironmentFile=/etc/rowcall.env\n" in connected, "EnvironmentFile=" in local) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -34,23 +34,23 @@ class Settings:
         "DATABASE_URL",
         database_url,
         None,
-        "The PostgreSQL to use; without it the embedded server is started.",
+        "The PostgreSQL to use; without it the local server is started.",
         secret=True,
     )
     home: Path = _setting(
         "ROWCALL_HOME",
         folder,
         Path(".rowcall"),
-        "Folder of the embedded server's data and of what `rowcall up` writes.",
+        "Folder of the local server's data and of what `rowcall up` writes.",
     )
     postgres: str = _setting(
         "ROWCALL_POSTGRES",
         one_of("auto", "machine", "wheel"),
         "auto",
-        "Programs of the embedded server: those of this machine, those of the wheel, or the first that there is.",
+        "Programs of the local server: those of this machine, those of the wheel, or the first that there is.",
     )
     postgres_port: int = _setting(
-        "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the embedded server on loopback; 0 takes a free one."
+        "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the local server on loopback; 0 takes a free one."
     )
     app: str | None = _setting(
         "ROWCALL_APP",

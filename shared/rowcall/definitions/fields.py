@@ -8,15 +8,18 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import marshmallow
 from marshmallow import fields
-from marshmallow.types import ErrorMessages
 
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule import duration
 from rowcall.schedule.fields import shown
+
+if TYPE_CHECKING:
+    # Marshmallow 3 has no such name.
+    from marshmallow.types import ErrorMessages
 
 # As deep as a request's body may be; the payload's own table is the second level of it.
 DEPTH = 32
@@ -29,7 +32,7 @@ CHOICE: ErrorMessages = {**NULL, "unknown": "must be one of: {choices}"}
 NUMBER: ErrorMessages = {**NULL, "invalid": "must be a whole number", "too_large": "must be a whole number"}
 
 
-class Duration(fields.Field[timedelta]):
+class Duration(fields.Field):  # type: ignore[type-arg]  # marshmallow 3 takes no parameter here
     """Seconds, or words such as "90s", "15 minutes", "6h"; seconds on the way out."""
 
     default_error_messages = NULL

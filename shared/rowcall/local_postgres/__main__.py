@@ -10,7 +10,7 @@ from rowcall.local_postgres import remove
 
 
 def main(arguments: list[str]) -> int:
-    """Delete the embedded server of this environment's home; say nothing when that went well."""
+    """Delete the local server of this environment's home; say nothing when that went well."""
     if arguments != ["remove"]:
         sys.stderr.write("usage: python -m rowcall.local_postgres remove\n")
         return 2

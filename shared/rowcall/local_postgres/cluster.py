@@ -90,7 +90,7 @@ def _step(account: Account, command: list[str], stdin: str, inherited: tuple[int
         raise LocalPostgresError(f"{command[0]} was not done after {LIMIT:g} seconds: is the disk stuck?") from error
     if done.returncode != 0:
         said = "; ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise LocalPostgresError(f"{command[0]} could not make the embedded database: {said}")
+        raise LocalPostgresError(f"{command[0]} could not make the local database: {said}")
 
 
 def _sync(folder: Path) -> None:

@@ -54,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class Home:
-    """The paths of one embedded server.  Only `cluster` belongs to the OS user that the server runs as."""
+    """The paths of one local server.  Only `cluster` belongs to the OS user that the server runs as."""
 
     folder: Path
 

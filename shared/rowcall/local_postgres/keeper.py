@@ -150,7 +150,7 @@ def main() -> None:
         _answer(Answer(str(error), isinstance(error, PortInUse)))
         sys.exit(1)
     except OSError as error:
-        _answer(Answer(f"the embedded server could not be started in {home.folder}: {error}"))
+        _answer(Answer(f"the local server could not be started in {home.folder}: {error}"))
         sys.exit(1)
     _answer(Answer())
     try:

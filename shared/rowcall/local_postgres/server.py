@@ -1,4 +1,4 @@
-"""Joining the embedded server: find it running, or have a keeper start it; and removing it with all its data."""
+"""Joining the local server: find it running, or have a keeper start it; and removing it with all its data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEEPER = (
 
 @dataclass(frozen=True)
 class Server:
-    """This process's use of the embedded server, which runs as long as any process uses it.
+    """This process's use of the local server, which runs as long as any process uses it.
 
     A forked child shares the use: the server stays until parent and children have all closed it or ended.
     """
@@ -66,7 +66,7 @@ class Server:
 
 
 def open_server(home: Path, source: str = "auto", port: int = 0, options: Mapping[str, str] = NO_OPTIONS) -> Server:
-    """Use the embedded server of this home; it is made and started if need be.
+    """Use the local server of this home; it is made and started if need be.
 
     `port` 0 takes the one of last time, or any free one.  `options` are server settings and count when this call
     is the one that starts it, as does `source`.
@@ -79,7 +79,7 @@ def open_server(home: Path, source: str = "auto", port: int = 0, options: Mappin
             undo.pop_all()
     except LockBusy:
         raise LocalPostgresError(
-            f"the embedded server in {place.folder} has been starting or stopping for too long: see {place.log}"
+            f"the local server in {place.folder} has been starting or stopping for too long: see {place.log}"
         ) from None
     except OSError as error:
         raise _unusable(place, error) from error
@@ -87,7 +87,7 @@ def open_server(home: Path, source: str = "auto", port: int = 0, options: Mappin
 
 
 def remove(home: Path) -> None:
-    """Delete the embedded server's data and all it left behind; an error if any process uses it."""
+    """Delete the local server's data and all it left behind; an error if any process uses it."""
     place = Home(home.absolute())
     try:
         if any(os.path.lexists(path) for path in place.everything):
@@ -99,7 +99,7 @@ def remove(home: Path) -> None:
         remove_copies()
     except LockBusy:
         raise LocalPostgresError(
-            f"the embedded server in {place.folder} does not stop, so it is not removed: see {place.log}"
+            f"the local server in {place.folder} does not stop, so it is not removed: see {place.log}"
         ) from None
     except OSError as error:
         raise _unusable(place, error) from error
@@ -118,7 +118,7 @@ def _refuse_if_used(place: Home) -> None:
         # Held by users: sharing is possible.  Held by a keeper that is stopping: not, and it soon ends.
         if not users.try_exclusive() and users.try_shared() and not users.try_exclusive():
             raise LocalPostgresError(
-                f"the embedded server in {place.folder} is in use, so it is not removed:"
+                f"the local server in {place.folder} is in use, so it is not removed:"
                 " end the processes that use it (rowcall up, workers), then try again"
             )
 
@@ -140,7 +140,7 @@ def _running(place: Home, source: str, port: int, options: Mapping[str, str]) ->
 def _refuse_other_port(place: Home, port: int, asked: int) -> None:
     if asked not in (0, port):
         raise LocalPostgresError(
-            f"the embedded server in {place.folder} already runs on port {port} and ROWCALL_POSTGRES_PORT asks"
+            f"the local server in {place.folder} already runs on port {port} and ROWCALL_POSTGRES_PORT asks"
             f" for {asked}: unset it, or end the processes that use the server first"
         )
 
@@ -193,7 +193,7 @@ def _launch(place: Home, order: Order, inherited: list[int]) -> Answer:
     with process:
         said = _read_all(process)
     if not said:
-        return Answer(f"the keeper of the embedded server died or hangs without a word: see {place.log}")
+        return Answer(f"the keeper of the local server died or hangs without a word: see {place.log}")
     return Answer(**json.loads(said))
 
 
@@ -215,6 +215,6 @@ def _read_all(process: subprocess.Popen[bytes]) -> bytes:
 def _unusable(place: Home, error: OSError) -> LocalPostgresError:
     where = f"{error.filename}: " if error.filename else ""
     return LocalPostgresError(
-        f"the embedded server cannot live in {place.folder} ({where}{error.strerror or error}):"
+        f"the local server cannot live in {place.folder} ({where}{error.strerror or error}):"
         " set ROWCALL_HOME to a folder that you may write to, or DATABASE_URL to a server that runs"
     )

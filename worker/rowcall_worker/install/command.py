@@ -55,7 +55,7 @@ def waking(
         version=version("rowcall"),
         image=image or f"rowcall:{version('rowcall')}",
         grace=chosen.grace,
-        embedded=chosen.database_url is None,
+        local_server=chosen.database_url is None,
     )
 
 
@@ -99,7 +99,7 @@ def _places(chosen: Settings) -> dict[str, str]:
 
 
 def _way_to_postgresql() -> dict[str, str]:
-    """A PATH, where the embedded server's programs are found by nothing else."""
+    """A PATH, where the local server's programs are found by nothing else."""
     programs = [shutil.which("postgres"), shutil.which("pg_config")]
     folders = [str(Path(program).absolute().parent) for program in programs if program]
     return {"PATH": os.pathsep.join(dict.fromkeys([*folders, *CRON_PATH]))} if {*folders} - {*CRON_PATH} else {}

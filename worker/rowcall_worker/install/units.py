@@ -55,8 +55,8 @@ class Waking:
     version: str
     image: str
     grace: float
-    embedded: bool
-    """No DATABASE_URL is set, so the embedded server is used."""
+    local_server: bool
+    """No DATABASE_URL is set, so the local server is used."""
 
     @property
     def command(self) -> list[str]:
@@ -170,7 +170,7 @@ KILL_WORKER = """\
 KillMode=mixed"""
 # `mixed` would kill the server with the first worker that ends, under the hands of all others.
 KILL_NOTHING_ELSE = """\
-# The embedded server, which the first worker starts, serves others too and ends by itself.
+# The local server, which the first worker starts, serves others too and ends by itself.
 KillMode=process"""
 
 
@@ -192,7 +192,7 @@ def systemd_units(waking: Waking) -> str:
         user=waking.user,
         environment="\n".join(environment),
         command=unit_command(waking.command),
-        kill_mode=KILL_NOTHING_ELSE if waking.embedded else KILL_WORKER,
+        kill_mode=KILL_NOTHING_ELSE if waking.local_server else KILL_WORKER,
         grace=waking.grace,
         stopping_seconds=waking.stopping_seconds,
     )
@@ -250,9 +250,9 @@ spec:
 
 def cron_job(waking: Waking) -> str:
     """A CronJob for `kubectl apply`."""
-    if waking.embedded:
+    if waking.local_server:
         raise RowcallError(
-            "a pod needs DATABASE_URL, because the embedded server would begin and end with it: set DATABASE_URL to a"
+            "a pod needs DATABASE_URL, because the local server would begin and end with it: set DATABASE_URL to a"
             " PostgreSQL that pods can reach, such as postgresql://rowcall@postgres:5432/rowcall"
         )
     _refuse(

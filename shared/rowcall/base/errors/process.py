@@ -22,7 +22,7 @@ class DatabaseUnreachable(RowcallError):
 
 
 class LocalPostgresError(DatabaseUnreachable):
-    """The embedded PostgreSQL could not be found, made, started or stopped."""
+    """The local PostgreSQL could not be found, made, started or stopped."""
 
 
 class PortInUse(RowcallError):

@@ -78,7 +78,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
     """The database's answers; where it cannot be reached, the reason instead of them."""
     try:
         with database_url(settings) as url:
-            origin = "DATABASE_URL" if settings.database_url else f"embedded, data in {settings.home}"
+            origin = "DATABASE_URL" if settings.database_url else f"local server, data in {settings.home}"
             with database.transaction(url) as connection:
                 yield postgres(connection, origin)
                 yield schema(connection)
