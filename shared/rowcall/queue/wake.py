@@ -3,5 +3,5 @@
 CHANNEL = "rowcall_due"
 
 # Part of the statement that makes a run due.  Equal notifications of one transaction are sent as one.  Only for what is
-# due now: the clock wakes for the rest.
-WAKE = f"pg_notify('{CHANNEL}', '')"
+# due now: the clock wakes for the rest.  Written out, because callers enqueue under search_paths of their own.
+WAKE = f"pg_catalog.pg_notify('{CHANNEL}', '')"

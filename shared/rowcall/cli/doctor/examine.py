@@ -19,7 +19,7 @@ from rowcall.base.settings import Settings
 from rowcall.job_types import load_catalogue
 from rowcall.local_postgres import database_url
 from rowcall.queue import workers
-from rowcall.schema.revision import REVISION, mismatch, revision_of
+from rowcall.schema.revision import REVISION, mismatch, schema_of
 
 # Nothing breaks when the clocks differ, because only the database's counts; but people compare log lines.
 CLOCK_DIFFERENCE_SECONDS = 2.0
@@ -82,7 +82,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
     try:
         with database_url(settings) as url:
             origin = "DATABASE_URL" if settings.database_url else f"embedded, data in {settings.home}"
-            with database.transaction(url) as connection:
+            with database.internal_transaction(url) as connection:
                 yield postgres(connection, origin)
                 yield schema(connection)
                 yield clock(connection)
@@ -103,7 +103,7 @@ def postgres(connection: PgConnection, origin: str) -> Finding:
 
 def schema(connection: PgConnection) -> Finding:
     """Whether the schema is this code's."""
-    problem = mismatch(revision_of(connection))
+    problem = mismatch(schema_of(connection))
     return Finding("schema", problem is None, problem or f"at {REVISION}, as this code needs it")
 
 
@@ -124,7 +124,7 @@ def clock(connection: PgConnection) -> Finding:
 
 def unserved(connection: PgConnection, silence: float) -> Finding:
     """Whether something is due that nobody takes."""
-    if mismatch(revision_of(connection)):
+    if mismatch(schema_of(connection)):
         return Finding("due runs", True, "not looked at: the schema comes first")
     found = workers.unserved(connection, silence)
     if not found:
@@ -141,7 +141,7 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
 
 def schedules(connection: PgConnection) -> Finding:
     """Whether somebody ticks the schedules, and whether each of them is decided."""
-    if mismatch(revision_of(connection)):
+    if mismatch(schema_of(connection)):
         return Finding("schedules", True, "not looked at: the schema comes first")
     last, left = definitions.last_tick(connection), definitions.undecided(connection)
     since = last["ticked_at"].isoformat(sep=" ", timespec="seconds")

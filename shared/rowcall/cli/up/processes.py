@@ -28,7 +28,7 @@ from rowcall.base.settings import Settings
 from rowcall.definitions import apply_code
 from rowcall.job_types import catalogue
 from rowcall.local_postgres import database_url
-from rowcall.schema.revision import REVISION, revision_of
+from rowcall.schema.revision import REVISION, schema_of
 from rowcall.status import Status
 from rowcall_example.demo import outside, runs
 
@@ -78,7 +78,7 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
             children.append(_start(["demo", "outside", "--port", str(saas.port)], signal.SIGTERM, told))
         children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], signal.SIGTERM, told))
         _wait_for_port("the API", settings.api_host, api_port, children)
-        with database.transaction(url) as connection:
+        with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key")
             version = database.fetch_value(connection, "SELECT current_setting('server_version')")
         demo = _demo(url, children)
@@ -107,8 +107,9 @@ def _listen_to_signals() -> None:
 
 def _migrate(url: str) -> None:
     """Bring the schema and the code's own definitions up to date; no process is started where the schema is."""
-    with database.transaction(url) as connection:
-        if revision_of(connection) == REVISION:
+    with database.internal_transaction(url) as connection:
+        found = schema_of(connection)
+        if found is not None and found.revision == REVISION:
             apply_code(connection, catalogue(), Operator("rowcall up"))
             return
     done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, check=False)
@@ -207,12 +208,12 @@ def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
 
 def _demo(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
     """Enqueue one run, and watch the worker make it succeed."""
-    with database.transaction(url) as connection:
+    with database.internal_transaction(url) as connection:
         run_id = queue.enqueue(connection, "noop", DEMO_PAYLOAD, created_by="rowcall up").run_id
     until = time.monotonic() + DEMO_SECONDS
     while time.monotonic() < until:
         _all_alive(children)
-        with database.transaction(url) as connection:
+        with database.internal_transaction(url) as connection:
             run = queue.get_run(connection, run_id)
         if run["status"] == Status.SUCCEEDED:
             return run
