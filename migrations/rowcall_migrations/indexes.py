@@ -7,31 +7,29 @@ from collections.abc import Mapping
 import sqlalchemy
 from sqlalchemy.exc import DBAPIError
 
-from rowcall.base.database import fetch_one
+from rowcall.base.database import Row, fetch_one
 from rowcall.base.errors import MigrationRefused
 
 # One interruption is mended by one more try; whoever fails this often has another reason.
 TRIES = 3
 
 FIND = """
-SELECT pg_index.indisvalid AS valid, pg_index.indrelid::regclass::text AS table
-FROM pg_index WHERE indexrelid = to_regclass(%(name)s)
+SELECT pg_index.indisvalid AS valid, format('%%I.%%I', nspname, relname) AS table
+FROM pg_index JOIN pg_class ON pg_class.oid = indrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE indexrelid = to_regclass(%(name)s)
 """
 
 
 def bring(pool: sqlalchemy.Engine, wanted: Mapping[str, str | None]) -> tuple[str, ...]:
     """Make the indexes what they should be; the names of those that were built or dropped."""
-    if not wanted:
-        return ()
-    with pool.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        return tuple(name for name, statement in wanted.items() if _brought(connection, name, statement))
+    return tuple(name for name, statement in wanted.items() if _brought(pool, name, statement))
 
 
-def _brought(connection: sqlalchemy.Connection, name: str, statement: str | None) -> bool:
+def _brought(pool: sqlalchemy.Engine, name: str, statement: str | None) -> bool:
     try:
         if statement is None:
-            return _dropped(connection, name)
-        return _built(connection, name, statement)
+            return _dropped(pool, name)
+        return _built(pool, name, statement)
     except DBAPIError as error:
         raise MigrationRefused(
             f"the index rowcall.{name} was not finished: {' '.join(str(error.orig).split())}; the tables are migrated"
@@ -40,35 +38,43 @@ def _brought(connection: sqlalchemy.Connection, name: str, statement: str | None
         ) from None
 
 
-def _dropped(connection: sqlalchemy.Connection, name: str) -> bool:
-    there = _state(connection, name) is not None
+def _dropped(pool: sqlalchemy.Engine, name: str) -> bool:
+    there = _valid(pool, name) is not None
     if there:
-        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS rowcall.{name}")
+        _alone(pool, f"DROP INDEX CONCURRENTLY IF EXISTS rowcall.{name}")
     return there
 
 
-def _built(connection: sqlalchemy.Connection, name: str, statement: str) -> bool:
+def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
     """Build it, unless it is there and valid.  What an interrupted build left is dropped first."""
     for built in range(TRIES):
-        valid = _state(connection, name)
+        valid = _valid(pool, name)
         if valid:
             return built > 0
         if valid is False:
-            connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS rowcall.{name}")
-        connection.exec_driver_sql(statement)
+            _alone(pool, f"DROP INDEX CONCURRENTLY IF EXISTS rowcall.{name}")
+        _alone(pool, statement)
     return True
 
 
-def _state(connection: sqlalchemy.Connection, name: str) -> bool | None:
+def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
     """Whether the index is valid; None where there is none.
 
     The server goes on with the build of a migrator that was killed.  It holds a lock on the table until it has ended,
     which is waited for, so that its index is not taken for one that was left behind.
     """
-    found = fetch_one(connection, FIND, {"name": f"rowcall.{name}"})
+    found = _find(pool, name)
     if found and not found["valid"]:
-        with connection.execution_options(isolation_level="READ COMMITTED").begin():
-            connection.exec_driver_sql(f"LOCK TABLE {found['table']} IN SHARE UPDATE EXCLUSIVE MODE")
-        connection.execution_options(isolation_level="AUTOCOMMIT")
-        found = fetch_one(connection, FIND, {"name": f"rowcall.{name}"})
+        _alone(pool, f"LOCK TABLE {found['table']} IN SHARE UPDATE EXCLUSIVE MODE", isolation_level="READ COMMITTED")
+        found = _find(pool, name)
     return bool(found["valid"]) if found else None
+
+
+def _find(pool: sqlalchemy.Engine, name: str) -> Row | None:
+    with pool.connect() as connection:
+        return fetch_one(connection, FIND, {"name": f"rowcall.{name}"})
+
+
+def _alone(pool: sqlalchemy.Engine, statement: str, isolation_level: str = "AUTOCOMMIT") -> None:
+    with pool.connect().execution_options(isolation_level=isolation_level) as connection:
+        connection.exec_driver_sql(statement)

@@ -27,6 +27,12 @@ CLOCK_DIFFERENCE_SECONDS = 2.0
 # The oldest PostgreSQL whose features the queue's SQL uses, and the oldest that its makers still mend.
 OLDEST_POSTGRES = 140000
 
+# What CREATE INDEX CONCURRENTLY leaves behind when it is interrupted, or has not ended yet.
+UNFINISHED_INDEXES = """
+SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE relnamespace = to_regnamespace('rowcall') AND NOT indisvalid ORDER BY 1
+"""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -102,9 +108,18 @@ def postgres(connection: PgConnection, origin: str) -> Finding:
 
 
 def schema(connection: PgConnection) -> Finding:
-    """Whether the schema is this code's."""
-    problem = mismatch(schema_of(connection))
-    return Finding("schema", problem is None, problem or f"at {REVISION}, as this code needs it")
+    """Whether this code can go on with the schema, and all of it is there."""
+    found = schema_of(connection)
+    problem = mismatch(found)
+    if problem is not None or found is None:
+        return Finding("schema", False, str(problem))
+    unfinished = [row["name"] for row in database.fetch_all(connection, UNFINISHED_INDEXES)]
+    if unfinished:
+        told = f"the build of {', '.join(unfinished)} was interrupted: run `rowcall migrate`, which builds it anew"
+        return Finding("schema", False, told)
+    if found.revision != REVISION:
+        return Finding("schema", True, f"at {found.revision}, newer than this code ({REVISION}), which still fits it")
+    return Finding("schema", True, f"at {REVISION}, as this code needs it")
 
 
 def clock(connection: PgConnection) -> Finding:
