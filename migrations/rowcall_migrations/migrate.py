@@ -18,7 +18,7 @@ from rowcall.base.database import INTERNAL_NAMES, engine
 from rowcall.base.errors import DatabaseUnreachable, MigrationRefused, SchemaMismatch
 from rowcall.schema import REVISION, Schema, mismatch, schema_of
 from rowcall_migrations.indexes import bring
-from rowcall_migrations.refusals import look, refuse_to_begin, refuse_unusable
+from rowcall_migrations.refusals import look, refuse_to_begin, refuse_to_change, refuse_unusable
 from rowcall_migrations.versions_folder import alembic_config, between, indexes_at, scripts
 
 # Any number would do, as long as all migrators use the same: "rowcall" on a telephone's keys.
@@ -104,6 +104,7 @@ def _migrate_in_transaction(connection: sqlalchemy.Connection, folder: ScriptDir
         return Migrated(before, before, ())
     if before is None:
         refuse_to_begin(found)
+    refuse_to_change(found)
     if not found["has_schema"]:
         connection.exec_driver_sql("CREATE SCHEMA rowcall")
     try:

@@ -14,7 +14,7 @@ SELECT current_user AS role, current_database() AS database,
     current_setting('transaction_read_only') = 'on' AS read_only,
     has_database_privilege(current_database(), 'CREATE') AS may_create_schema,
     own.nspname IS NOT NULL AS has_schema, pg_get_userbyid(own.nspowner) AS owner,
-    has_schema_privilege(own.oid, 'USAGE') AND has_schema_privilege(own.oid, 'CREATE') AS may_create_tables,
+    has_schema_privilege(own.oid, 'USAGE') AS may_look, has_schema_privilege(own.oid, 'CREATE') AS may_create_tables,
     (SELECT string_agg(quote_ident(relname), ', ' ORDER BY relname) FROM pg_class
      WHERE relnamespace = own.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND relname <> '{VERSION_TABLE}')
         AS holds,
@@ -40,23 +40,12 @@ def refuse_unusable(found: Row) -> None:
             f"the database {found['database']} is read-only (a standby, or default_transaction_read_only is on):"
             " set DATABASE_URL to the one that takes writes"
         )
-    if found["earlier"]:
-        raise MigrationRefused(
-            f"the database {found['database']} holds tables of a Rowcall from before 0.2 ({found['earlier']}), which"
-            " this version does not take over; nothing was changed: migrate another database, or remove those tables"
-            " with the Rowcall that made them (`rowcall migrate --to base` and `DROP TABLE"
-            f" {found['earlier']}`)"
-        )
-    if found["has_schema"] and not found["may_create_tables"]:
-        role, owner = found["role"], found["owner"]
-        raise MigrationRefused(
-            f"the schema rowcall belongs to {owner}, and {role} may not create tables in it: let {owner} run"
-            f' `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{role}"`, or {SCRIPT}'
-        )
+    if found["has_schema"] and not found["may_look"]:
+        raise _not_our_schema(found)
 
 
-def refuse_to_begin(found: Row) -> None:
-    """Refuse a database without our tables where they cannot be made, or would be among somebody else's."""
+def refuse_to_change(found: Row) -> None:
+    """Refuse where this role may not make tables."""
     if not found["has_schema"] and not found["may_create_schema"]:
         role, database = found["role"], found["database"]
         raise MigrationRefused(
@@ -64,8 +53,29 @@ def refuse_to_begin(found: Row) -> None:
             f' `GRANT CREATE ON DATABASE "{database}" TO "{role}"`,'
             f' or `CREATE SCHEMA rowcall AUTHORIZATION "{role}"`, or {SCRIPT}'
         )
+    if found["has_schema"] and not found["may_create_tables"]:
+        raise _not_our_schema(found)
+
+
+def refuse_to_begin(found: Row) -> None:
+    """Refuse a database without our tables where they would be beside those of an earlier Rowcall, or among others."""
+    earlier = found["earlier"]
+    if earlier:
+        raise MigrationRefused(
+            f"the database {found['database']} holds tables of a Rowcall from before 0.2 ({earlier}), which this version"
+            " does not take over; nothing was changed: migrate another database, or remove those tables with the"
+            f" Rowcall that made them (`rowcall migrate --to base`, then `DROP TABLE {earlier}`)"
+        )
     if found["holds"]:
         raise MigrationRefused(
             f"the schema rowcall belongs to {found['owner']} and holds what Rowcall did not make ({found['holds']}):"
             " rename it (`ALTER SCHEMA rowcall RENAME TO ...`), or migrate another database"
         )
+
+
+def _not_our_schema(found: Row) -> MigrationRefused:
+    role, owner = found["role"], found["owner"]
+    return MigrationRefused(
+        f"the schema rowcall belongs to {owner}, and {role} may not create tables in it: let {owner} run"
+        f' `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{role}"`, or {SCRIPT}'
+    )

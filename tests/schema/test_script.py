@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from rowcall.schema import REVISION
 from rowcall_migrations.migrate import migrate
 from tests.schema.catalogue import asked, catalogue
@@ -52,12 +54,9 @@ def test_the_next_script_begins_where_the_database_is(
 
 def test_a_second_run_of_the_script_changes_nothing(environment: dict[str, str], fresh_url: str) -> None:
     before = catalogue(fresh_url)
-    try:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
         psql(fresh_url, printed(environment, "--sql"))
-    except subprocess.CalledProcessError as error:
-        assert "already exists" in error.stderr
-    else:
-        raise AssertionError("the tables were made twice")
+    assert "already exists" in refused.value.stderr
     assert catalogue(fresh_url) == before
 
 
