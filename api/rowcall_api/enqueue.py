@@ -12,7 +12,7 @@ from rowcall.base.database import Row
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import enqueue, get_run
 from rowcall_api.http.body import BodyBlueprint
-from rowcall_api.http.database import transaction
+from rowcall_api.http.database import app_transaction, transaction
 from rowcall_api.schemas.runs import RunSchema
 
 Answer = tuple[Row, int, dict[str, str]]
@@ -49,7 +49,7 @@ def enqueue_and_answer(
     `must_exist` looks in the same transaction for what a new run is about, and refuses it by raising.  A replay is
     answered without that look: what was accepted stays accepted.
     """
-    with transaction() as connection:
+    with app_transaction() if must_exist else transaction() as connection:
         outcome = enqueue(connection, job_type, payload, key=key, created_by=flask.g.caller.name, **options)
         if must_exist and not outcome.replayed:
             must_exist(connection)

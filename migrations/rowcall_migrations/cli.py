@@ -7,37 +7,76 @@ import click
 from rowcall import definitions
 from rowcall.access.audit import Operator
 from rowcall.base import settings
-from rowcall.base.database import transaction
+from rowcall.base.database import internal_transaction
 from rowcall.job_types import catalogue
 from rowcall.local_postgres import database_url
 from rowcall.schema import REVISION
+from rowcall_migrations.grants import ROLES, as_grants
 from rowcall_migrations.migrate import Migrated, migrate
+from rowcall_migrations.script import as_sql
 
 
 @click.command("migrate")
 @click.option("--to", "target", default="head", show_default=True, help="Revision to go to, such as 0002, or base.")
-def migrate_command(target: str) -> None:
+@click.option("--sql", is_flag=True, help="Do nothing, and print the steps as a script for psql.")
+@click.option(
+    "--from", "start", metavar="REVISION", help="With --sql: the revision that the database has.  [default: none]"
+)
+@click.option("--grants", is_flag=True, help="Do nothing, and print what roles with no more rights than they need get.")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="DUTY=NAME",
+    help=f"With --grants: another name for the role of {', '.join(ROLES)}.  [default: rowcall_DUTY]",
+)
+def migrate_command(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...]) -> None:
     """Bring the database to this version's schema.
 
     Safe to run from every server at each deploy: one does the work, the others wait and find it done.  All steps are
-    one transaction.  Then the definitions that the code declares are applied, housekeeping's own among them.
+    one transaction; indexes of large tables are built after it, beside the work.  Then the definitions that the code
+    declares are applied, housekeeping's own among them.
     """
+    _check_options(target, sql, start, grants, roles)
+    if sql:
+        click.echo(as_sql(start), nl=False)
+    elif grants:
+        click.echo(as_grants(roles), nl=False)
+    else:
+        for line in _migrate(target):
+            click.echo(line)
+
+
+def _check_options(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...]) -> None:
+    if sql and grants:
+        raise click.UsageError("--sql and --grants exclude each other: ask for one at a time")
+    if (sql or grants) and target != "head":
+        raise click.UsageError("--to does something, and --sql and --grants only print: ask for one of them")
+    if start is not None and not sql:
+        raise click.UsageError("--from belongs to --sql")
+    if roles and not grants:
+        raise click.UsageError("--role belongs to --grants")
+
+
+def _migrate(target: str) -> list[str]:
     chosen = settings.read()
     with database_url(chosen) as url:
         done = migrate(url, chosen.lock_timeout, target)
         lines = told(done)
         if done.after == REVISION:
-            with transaction(url) as connection:
+            with internal_transaction(url) as connection:
                 lines += definitions.lines(definitions.apply_code(connection, catalogue(), Operator("rowcall migrate")))
-    for line in lines:
-        click.echo(line)
+    return lines
 
 
 def told(done: Migrated) -> list[str]:
     """What was done, in words."""
+    now = done.after or "empty"
+    if not done.steps and done.after is not None and done.after > REVISION:
+        return [f"the schema is {now}, newer than this code ({REVISION}), which still fits it: nothing to do"]
+    if not done.steps:
+        return [f"the schema is {now} already: nothing to do"]
+    steps = map("  {}".format, done.steps)
     if done.before == done.after:
-        return [f"the schema is {done.after or 'empty'} already: nothing to do"]
-    return [
-        f"the schema was {done.before or 'empty'}, and is now {done.after or 'empty'}:",
-        *map("  {}".format, done.steps),
-    ]
+        return [f"the schema is {now} already; what was left to do:", *steps]
+    return [f"the schema was {done.before or 'empty'}, and is now {now}:", *steps]

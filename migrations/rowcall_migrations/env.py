@@ -1,15 +1,37 @@
-"""What alembic runs: the versions, on the connection and in the transaction that rowcall_migrations.migrate opened."""
+"""What alembic runs: the versions, on the transaction that rowcall_migrations opened, or as a script for psql."""
+
+from __future__ import annotations
+
+from typing import Any
 
 from alembic import context
+from alembic.runtime.migration import MigrationContext
 
+from rowcall.base.database import INTERNAL_NAMES
 from rowcall.schema.revision import VERSION_TABLE
-from rowcall.schema.tables import metadata
+from rowcall_migrations.versions_folder import fits_at
 
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=metadata,
-    version_table=VERSION_TABLE,
-    version_table_schema="rowcall",
-)
-# The caller's transaction is already open, so this begins none and commits none.
-context.run_migrations()
+
+def note_what_fits(*, ctx: MigrationContext, heads: set[str], **_: Any) -> None:
+    """Tell older code, beside the new version, whether it can go on."""
+    for revision in heads:
+        ctx.impl.execute(f"UPDATE rowcall.{VERSION_TABLE} SET fits = '{fits_at(context.script, revision)}'")
+
+
+options: dict[str, Any] = {
+    "version_table": VERSION_TABLE,
+    "version_table_schema": "rowcall",
+    "on_version_apply": note_what_fits,
+}
+
+if context.is_offline_mode():
+    context.configure(dialect_name="postgresql", literal_binds=True, **options)
+    with context.begin_transaction():
+        context.execute(INTERNAL_NAMES.rstrip(";"))
+        if context.get_starting_revision_argument() in (None, "base"):
+            context.execute("CREATE SCHEMA IF NOT EXISTS rowcall")
+        context.run_migrations()
+else:
+    context.configure(connection=context.config.attributes["connection"], **options)
+    # The caller's transaction is already open, so this begins none and commits none.
+    context.run_migrations()

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import sqlalchemy
 from alembic import command
-from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
-from sqlalchemy.exc import OperationalError
+from psycopg2.errors import InsufficientPrivilege, LockNotAvailable
+from sqlalchemy.exc import DBAPIError
 
-from rowcall.base.database import engine
-from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
-from rowcall.schema.revision import REVISION, mismatch, revision_of
+from rowcall.base.database import INTERNAL_NAMES, engine
+from rowcall.base.errors import DatabaseUnreachable, MigrationRefused, SchemaMismatch
+from rowcall.schema import REVISION, Schema, mismatch, schema_of
+from rowcall_migrations.indexes import bring
+from rowcall_migrations.refusals import look, refuse_to_begin, refuse_to_change, refuse_unusable
+from rowcall_migrations.versions_folder import alembic_config, between, indexes_at, scripts
 
 # Any number would do, as long as all migrators use the same: "rowcall" on a telephone's keys.
 ADVISORY_LOCK = 7692255
 
 ATTEMPTS = 10
-LOCK_NOT_AVAILABLE = "55P03"
 
 
 @dataclass(frozen=True)
@@ -35,65 +38,100 @@ class Migrated:
 
 def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
     """Migrate to target (a revision, head, or base).  Waits for another migrator, then finds its work done."""
-    pool = engine(url, pool_size=1)
+    folder = scripts()
+    pool = engine(url, pool_size=2)
     try:
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                with pool.begin() as connection:
-                    return _migrate_in_transaction(connection, lock_timeout, target)
-            except OperationalError as error:
-                if getattr(error.orig, "pgcode", None) != LOCK_NOT_AVAILABLE:
-                    raise
-                # Giving way lets the queue behind the busy table move on before the next try.
-                time.sleep(lock_timeout * attempt / ATTEMPTS)  # longer each time, while nothing is held
-        raise DatabaseUnreachable(
-            f"a table was busy for {ATTEMPTS} tries of {lock_timeout:g} seconds, and nothing was changed: end the long"
-            " transactions (select pid, xact_start, query from pg_stat_activity order by xact_start), or raise"
-            " ROWCALL_LOCK_TIMEOUT"
-        )
+        with _one_migrator(pool):
+            done = _in_turns(pool, folder, lock_timeout, target)
+            # A newer code's indexes are that code's to know; without tables there are none.
+            if done.after is None or done.after > REVISION:
+                return done
+            indexes = bring(pool, indexes_at(folder, done.after))
+            return Migrated(done.before, done.after, (*done.steps, *(f"index {name}" for name in indexes)))
     finally:
         pool.dispose()
 
 
-def _migrate_in_transaction(connection: sqlalchemy.Connection, lock_timeout: float, target: str) -> Migrated:
-    """One attempt: take the migrators' lock, look where the database is, go."""
-    # Held to the end of the transaction, so that it holds through a transaction-mode pooler too.
-    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
-    # Set only now: waiting for another migrator may take long, waiting for a busy table may not.
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(lock_timeout * 1000)}")
-    before = revision_of(connection)
-    config = _config(connection)
-    goal = ScriptDirectory.from_config(config).get_current_head() if target == "head" else target
-    if before is not None and before > REVISION:
-        raise SchemaMismatch(str(mismatch(before)))
-    connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS rowcall")
+@contextmanager
+def _one_migrator(pool: sqlalchemy.Engine) -> Iterator[None]:
+    """Hold the migrators' lock, in a transaction of its own that nothing else happens in.
+
+    A transaction, so that it holds through a transaction-mode pooler too.  READ COMMITTED, so that it keeps no snapshot
+    that the build of an index would wait for.
+    """
+    with pool.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
+        connection.exec_driver_sql(
+            f"{INTERNAL_NAMES} SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0;"
+            f" SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
+        )
+        yield
+
+
+def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: float, target: str) -> Migrated:
+    """All steps in one transaction, which gives way to a busy table and tries again."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with pool.begin() as connection:
+                # For the tables that are changed: whoever waits for a busy one keeps others waiting behind it.
+                connection.exec_driver_sql(f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {int(lock_timeout * 1000)}")
+                return _migrate_in_transaction(connection, folder, target)
+        except DBAPIError as error:
+            if isinstance(error.orig, InsufficientPrivilege):
+                raise MigrationRefused(
+                    f"this role may not do that: {' '.join(str(error.orig).split())}; nothing was changed: run `rowcall"
+                    " migrate` as the owner of the tables, or let the owner run what `rowcall migrate --sql --from"
+                    " REVISION` prints"
+                ) from None
+            if not isinstance(error.orig, LockNotAvailable):
+                raise
+            # Giving way lets the queue behind the busy table move on before the next try.
+            time.sleep(lock_timeout * attempt / ATTEMPTS)  # longer each time, while nothing is held
+    raise DatabaseUnreachable(
+        f"a table was busy for {ATTEMPTS} tries of {lock_timeout:g} seconds, and nothing was changed: end the long"
+        " transactions (select pid, xact_start, query from pg_stat_activity order by xact_start), or raise"
+        " ROWCALL_LOCK_TIMEOUT"
+    )
+
+
+def _migrate_in_transaction(connection: sqlalchemy.Connection, folder: ScriptDirectory, target: str) -> Migrated:
+    """One attempt: look where the database is, go."""
+    found = look(connection)
+    refuse_unusable(found)
+    schema = schema_of(connection)
+    before = schema.revision if schema else None
+    goal = folder.get_current_head() if target == "head" else None if target == "base" else target
+    if schema and (before == goal or _is_newer(schema, target)):
+        return Migrated(before, before, ())
+    if before is None:
+        refuse_to_begin(found)
+    refuse_to_change(found)
+    if not found["has_schema"]:
+        connection.exec_driver_sql("CREATE SCHEMA rowcall")
     try:
-        _go(config, before, target, goal)
+        if goal is None or (before is not None and goal < before):
+            command.downgrade(alembic_config(connection), target)
+        else:
+            command.upgrade(alembic_config(connection), target)
     except CommandError as error:
         raise SchemaMismatch(f"cannot migrate to {target!r}: {error}; `--to` takes a revision, head or base") from None
-    after = revision_of(connection)
-    return Migrated(before, after, _steps(config, before, after))
+    after = schema_of(connection)
+    return _migrated(folder, before, after.revision if after else None)
 
 
-def _go(config: Config, before: str | None, target: str, goal: str | None) -> None:
-    """Up or down, whichever leads there."""
-    if goal == "base" or (before is not None and goal is not None and goal < before):
-        command.downgrade(config, target)
-    else:
-        command.upgrade(config, target)
+def _is_newer(schema: Schema, target: str) -> bool:
+    """Whether there is nothing to do because a newer Rowcall was here; what only that one could do is refused."""
+    if schema.revision <= REVISION:
+        return False
+    if problem := mismatch(schema):
+        raise SchemaMismatch(problem)
+    if target not in ("head", REVISION):
+        raise SchemaMismatch(
+            f"the database's schema is {schema.revision}, newer than this code ({REVISION}): migrate back with the"
+            " Rowcall that knows it"
+        )
+    return True
 
 
-def _config(connection: sqlalchemy.Connection | None = None) -> Config:
-    """Alembic's settings, in code: there is no alembic.ini to keep."""
-    config = Config()
-    # Alembic reads % in options as interpolation, and a folder's name may hold one.
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _steps(config: Config, before: str | None, after: str | None) -> tuple[str, ...]:
-    """The versions between two revisions, the oldest first: `0001 What it holds.`"""
-    low, high = sorted((before or "", after or ""))
-    scripts = ScriptDirectory.from_config(config).walk_revisions()
-    return tuple(f"{s.revision} {s.doc}" for s in reversed(list(scripts)) if low < s.revision <= high)
+def _migrated(folder: ScriptDirectory, before: str | None, after: str | None) -> Migrated:
+    low, high = sorted((before, after), key=lambda revision: revision or "")
+    return Migrated(before, after, tuple(f"{step.revision} {step.doc}" for step in between(folder, low, high)))

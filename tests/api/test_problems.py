@@ -81,7 +81,7 @@ def test_the_interface_describes_every_route_of_its_own(call: Call, app: flask.F
 
 
 def test_an_api_does_not_start_on_an_older_schema(fresh_url: str) -> None:
-    migrate(fresh_url, 3, "0003")
+    migrate(fresh_url, 3, "base")
     with pytest.raises(SchemaMismatch, match="run `rowcall migrate`"):
         create_app(fresh_url)
 
@@ -110,7 +110,7 @@ def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_u
     app = create_app(empty_url)
     client = app.test_client()
     assert client.get("/readyz").status_code == 200
-    migrate(empty_url, 3, "0003")
+    migrate(empty_url, 3, "base")
     behind = client.get("/readyz")
     assert (behind.status_code, behind.mimetype) == (503, PROBLEM)
     assert "run `rowcall migrate`" in told(behind)["detail"]

@@ -18,7 +18,6 @@ from rowcall.cli.doctor import examine
 from rowcall.cli.doctor.examine import clock, postgres
 from rowcall.schema import REVISION
 from rowcall.status import Status
-from rowcall_migrations.migrate import migrate
 from tests.definitions.keeping import asleep_since, kept
 from tests.support.making import run_in
 from tests.support.pooler import pgbouncer
@@ -98,8 +97,27 @@ def test_a_wrong_password_or_database(well: dict[str, str]) -> None:
     assert (code, "does not exist" in found["database"]["told"]) == (1, True)
 
 
+def revised(url: str, revision: str, fits: str) -> None:
+    with database.transaction(url) as connection:
+        written = {"revision": revision, "fits": fits}
+        database.fetch_all(
+            connection, "UPDATE rowcall.schema_version SET version_num = %(revision)s, fits = %(fits)s", written
+        )
+
+
+def test_a_newer_schema_that_this_code_still_fits(well: dict[str, str], fresh_url: str) -> None:
+    revised(fresh_url, "9999", REVISION)
+    _, found = findings({**well, "DATABASE_URL": fresh_url})
+    assert found["schema"]["good"]
+    assert found["schema"]["told"] == f"at 9999, newer than this code ({REVISION}), which still fits it"
+    revised(fresh_url, "9999", "9999")
+    _, found = findings({**well, "DATABASE_URL": fresh_url})
+    assert not found["schema"]["good"]
+    assert "too new for this code" in found["schema"]["told"]
+
+
 def test_an_old_schema(well: dict[str, str], fresh_url: str) -> None:
-    migrate(fresh_url, 3, "0002")
+    revised(fresh_url, "0000", "0000")
     code, found = findings({**well, "DATABASE_URL": fresh_url})
     assert (code, found["schema"]["good"]) == (1, False)
     assert found["schema"]["told"].endswith(f"older than this code needs ({REVISION}): run `rowcall migrate`")

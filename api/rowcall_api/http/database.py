@@ -30,11 +30,18 @@ def transaction() -> Iterator[sqlalchemy.Connection]:
 
 
 @contextmanager
-def reachable(pool: sqlalchemy.Engine) -> Iterator[sqlalchemy.Connection]:
+def app_transaction() -> Iterator[sqlalchemy.Connection]:
+    """The same for statements of an app's own among ours: names are looked up as the database has it."""
+    with reachable(flask.current_app.extensions["database"], internal=False) as connection:
+        yield connection
+
+
+@contextmanager
+def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalchemy.Connection]:
     """A transaction on the pool; a database that is gone is told as DatabaseUnreachable."""
     try:
         with pool.begin() as connection:
-            limit_waiting(connection, PATIENCE_SECONDS)
+            limit_waiting(connection, PATIENCE_SECONDS, internal)
             yield connection
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None

@@ -1,9 +1,16 @@
-"""The baseline: all tables of Rowcall 0.2, in a schema of their own."""
+"""All tables of Rowcall 0.2, in a schema of their own.
+
+Frozen from 0.2.0 on: what is different afterwards is a version of its own.
+"""
 
 from alembic import op
 
 revision = "0001"
 down_revision = None
+fits = "0001"
+
+# Alembic's own table: `fits` tells older code whether it can go on with a schema that it does not know.
+VERSION = "ALTER TABLE rowcall.schema_version ADD COLUMN IF NOT EXISTS fits text"
 
 RUNS = """
 CREATE TABLE rowcall.job_definitions (
@@ -13,6 +20,8 @@ CREATE TABLE rowcall.job_definitions (
     payload jsonb DEFAULT '{}'::jsonb NOT NULL,
     schedule text,
     time_zone text DEFAULT 'UTC' NOT NULL,
+    missing_time text DEFAULT 'after' NOT NULL,
+    repeated_time text DEFAULT 'once' NOT NULL,
     catch_up text DEFAULT 'latest' NOT NULL,
     max_lateness interval,
     overlap text DEFAULT 'skip' NOT NULL,
@@ -25,22 +34,21 @@ CREATE TABLE rowcall.job_definitions (
     next_run_at timestamptz,
     created_at timestamptz DEFAULT now() NOT NULL,
     updated_at timestamptz DEFAULT now() NOT NULL,
-    missing_time text DEFAULT 'after' NOT NULL,
-    repeated_time text DEFAULT 'once' NOT NULL,
     managed_by text DEFAULT 'api' NOT NULL,
     removed_at timestamptz,
     CONSTRAINT job_definitions_pkey PRIMARY KEY (id),
+    CONSTRAINT job_definitions_missing_time_known CHECK (missing_time IN ('after', 'skip')),
+    CONSTRAINT job_definitions_repeated_time_known CHECK (repeated_time IN ('once', 'twice')),
     CONSTRAINT job_definitions_catch_up_known CHECK (catch_up IN ('skip', 'latest', 'all')),
     CONSTRAINT job_definitions_overlap_known CHECK (overlap IN ('allow', 'skip')),
     CONSTRAINT job_definitions_max_attempts_positive CHECK (max_attempts > 0),
-    CONSTRAINT job_definitions_missing_time_known CHECK (missing_time IN ('after', 'skip')),
-    CONSTRAINT job_definitions_repeated_time_known CHECK (repeated_time IN ('once', 'twice')),
     CONSTRAINT job_definitions_managed_by_known CHECK (managed_by IN ('api', 'code', 'file')),
     CONSTRAINT job_definitions_removed_is_not_due CHECK (removed_at IS NULL OR next_run_at IS NULL),
     CONSTRAINT job_definitions_name_key UNIQUE (name)
 );
 CREATE INDEX job_definitions_due ON rowcall.job_definitions (next_run_at) WHERE next_run_at IS NOT NULL;
 CREATE INDEX job_definitions_paused ON rowcall.job_definitions (id) WHERE paused_at IS NOT NULL;
+
 CREATE TABLE rowcall.job_runs (
     id bigint GENERATED ALWAYS AS IDENTITY,
     definition_id bigint,
@@ -96,6 +104,7 @@ CREATE UNIQUE INDEX job_runs_idempotency_key ON rowcall.job_runs (idempotency_ke
 CREATE INDEX job_runs_live ON rowcall.job_runs (queue, priority, run_at, id) WHERE finished_at IS NULL;
 CREATE UNIQUE INDEX job_runs_occurrence ON rowcall.job_runs (definition_id, scheduled_for)
     WHERE definition_id IS NOT NULL;
+
 CREATE TABLE rowcall.job_attempts (
     run_id bigint NOT NULL,
     lease_no integer NOT NULL,
@@ -115,6 +124,7 @@ CREATE TABLE rowcall.job_attempts (
     CONSTRAINT job_attempts_run_id_fkey FOREIGN KEY (run_id) REFERENCES rowcall.job_runs (id) ON DELETE CASCADE
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false);
 CREATE INDEX job_attempts_failed ON rowcall.job_attempts (ended_at) WHERE outcome IN ('fail', 'give up', 'expire');
+
 CREATE TABLE rowcall.schedule_occurrences (
     definition_id bigint NOT NULL,
     nominal_at timestamptz NOT NULL,
@@ -129,6 +139,7 @@ CREATE TABLE rowcall.schedule_occurrences (
     CONSTRAINT schedule_occurrences_definition_id_fkey
         FOREIGN KEY (definition_id) REFERENCES rowcall.job_definitions (id) ON DELETE CASCADE
 );
+
 CREATE TABLE rowcall.schedule_ticks (
     id smallint DEFAULT 1 NOT NULL,
     ticked_at timestamptz DEFAULT now() NOT NULL,
@@ -136,125 +147,57 @@ CREATE TABLE rowcall.schedule_ticks (
     CONSTRAINT schedule_ticks_pkey PRIMARY KEY (id),
     CONSTRAINT schedule_ticks_only_one CHECK (id = 1)
 ) WITH (fillfactor = 50);
-INSERT INTO rowcall.schedule_ticks DEFAULT VALUES;
+INSERT INTO rowcall.schedule_ticks DEFAULT VALUES
 """
 
-EFFECTS = """
-CREATE TABLE rowcall.sent_emails (
+# Effects have no foreign key to their run, because they outlive it.
+EFFECT = """
+CREATE TABLE rowcall.{table} (
     id bigint GENERATED ALWAYS AS IDENTITY,
-    idempotency_key text NOT NULL,
-    message_id text,
-    recipient text,
-    subject text,
+    {columns},
     run_id bigint NOT NULL,
     lease_no integer NOT NULL,
     state text DEFAULT 'intent' NOT NULL,
     content_hash text NOT NULL,
     provider_reference text,
+    refusal text,
+    generation integer DEFAULT 1 NOT NULL,
     intent_at timestamptz DEFAULT now() NOT NULL,
     applied_at timestamptz,
     updated_at timestamptz DEFAULT now() NOT NULL,
-    generation integer DEFAULT 1 NOT NULL,
-    refusal text,
-    CONSTRAINT sent_emails_pkey PRIMARY KEY (id),
-    CONSTRAINT sent_emails_idempotency_key_key UNIQUE (idempotency_key),
-    CONSTRAINT sent_emails_state_known CHECK (state IN ('intent', 'applied', 'unknown', 'refused')),
-    CONSTRAINT sent_emails_applied_iff_dated CHECK ((state = 'applied') = (applied_at IS NOT NULL))
+    CONSTRAINT {table}_pkey PRIMARY KEY (id),
+    CONSTRAINT {table}_{key_name}_key UNIQUE ({key}),
+    CONSTRAINT {table}_state_known CHECK (state IN ('intent', 'applied', 'unknown', 'refused')),
+    CONSTRAINT {table}_applied_iff_dated CHECK ((state = 'applied') = (applied_at IS NOT NULL))
 );
-CREATE INDEX sent_emails_open ON rowcall.sent_emails (state, id) WHERE state <> 'applied';
-CREATE INDEX sent_emails_run ON rowcall.sent_emails (run_id);
-CREATE TABLE rowcall.sent_reports (
-    id bigint GENERATED ALWAYS AS IDENTITY,
-    user_id bigint NOT NULL,
-    week_start_date date NOT NULL,
-    run_id bigint NOT NULL,
-    lease_no integer NOT NULL,
-    state text DEFAULT 'intent' NOT NULL,
-    content_hash text NOT NULL,
-    provider_reference text,
-    intent_at timestamptz DEFAULT now() NOT NULL,
-    applied_at timestamptz,
-    updated_at timestamptz DEFAULT now() NOT NULL,
-    generation integer DEFAULT 1 NOT NULL,
-    refusal text,
-    CONSTRAINT sent_reports_pkey PRIMARY KEY (id),
-    CONSTRAINT sent_reports_user_id_week_start_date_key UNIQUE (user_id, week_start_date),
-    CONSTRAINT sent_reports_state_known CHECK (state IN ('intent', 'applied', 'unknown', 'refused')),
-    CONSTRAINT sent_reports_applied_iff_dated CHECK ((state = 'applied') = (applied_at IS NOT NULL))
-);
-CREATE INDEX sent_reports_open ON rowcall.sent_reports (state, id) WHERE state <> 'applied';
-CREATE INDEX sent_reports_run ON rowcall.sent_reports (run_id);
-CREATE TABLE rowcall.payments (
-    id bigint GENERATED ALWAYS AS IDENTITY,
-    idempotency_key text NOT NULL,
-    invoice_id bigint,
-    amount_minor bigint,
-    currency text,
-    run_id bigint NOT NULL,
-    lease_no integer NOT NULL,
-    state text DEFAULT 'intent' NOT NULL,
-    content_hash text NOT NULL,
-    provider_reference text,
-    intent_at timestamptz DEFAULT now() NOT NULL,
-    applied_at timestamptz,
-    updated_at timestamptz DEFAULT now() NOT NULL,
-    generation integer DEFAULT 1 NOT NULL,
-    refusal text,
-    CONSTRAINT payments_pkey PRIMARY KEY (id),
-    CONSTRAINT payments_idempotency_key_key UNIQUE (idempotency_key),
-    CONSTRAINT payments_state_known CHECK (state IN ('intent', 'applied', 'unknown', 'refused')),
-    CONSTRAINT payments_applied_iff_dated CHECK ((state = 'applied') = (applied_at IS NOT NULL))
-);
-CREATE INDEX payments_open ON rowcall.payments (state, id) WHERE state <> 'applied';
-CREATE INDEX payments_run ON rowcall.payments (run_id);
-CREATE TABLE rowcall.delivered_webhooks (
-    id bigint GENERATED ALWAYS AS IDENTITY,
-    event_id text NOT NULL,
-    url text,
-    response_status integer,
-    run_id bigint NOT NULL,
-    lease_no integer NOT NULL,
-    state text DEFAULT 'intent' NOT NULL,
-    content_hash text NOT NULL,
-    provider_reference text,
-    intent_at timestamptz DEFAULT now() NOT NULL,
-    applied_at timestamptz,
-    updated_at timestamptz DEFAULT now() NOT NULL,
-    generation integer DEFAULT 1 NOT NULL,
-    refusal text,
-    CONSTRAINT delivered_webhooks_pkey PRIMARY KEY (id),
-    CONSTRAINT delivered_webhooks_event_id_key UNIQUE (event_id),
-    CONSTRAINT delivered_webhooks_state_known CHECK (state IN ('intent', 'applied', 'unknown', 'refused')),
-    CONSTRAINT delivered_webhooks_applied_iff_dated CHECK ((state = 'applied') = (applied_at IS NOT NULL))
-);
-CREATE INDEX delivered_webhooks_open ON rowcall.delivered_webhooks (state, id) WHERE state <> 'applied';
-CREATE INDEX delivered_webhooks_run ON rowcall.delivered_webhooks (run_id);
-CREATE TABLE rowcall.generated_files (
-    id bigint GENERATED ALWAYS AS IDENTITY,
-    type text NOT NULL,
-    date date NOT NULL,
-    key text NOT NULL,
-    path text,
-    sha256 text,
-    size_bytes bigint,
-    run_id bigint NOT NULL,
-    lease_no integer NOT NULL,
-    state text DEFAULT 'intent' NOT NULL,
-    content_hash text NOT NULL,
-    provider_reference text,
-    intent_at timestamptz DEFAULT now() NOT NULL,
-    applied_at timestamptz,
-    updated_at timestamptz DEFAULT now() NOT NULL,
-    generation integer DEFAULT 1 NOT NULL,
-    refusal text,
-    CONSTRAINT generated_files_pkey PRIMARY KEY (id),
-    CONSTRAINT generated_files_type_date_key_key UNIQUE (type, date, key),
-    CONSTRAINT generated_files_state_known CHECK (state IN ('intent', 'applied', 'unknown', 'refused')),
-    CONSTRAINT generated_files_applied_iff_dated CHECK ((state = 'applied') = (applied_at IS NOT NULL))
-);
-CREATE INDEX generated_files_open ON rowcall.generated_files (state, id) WHERE state <> 'applied';
-CREATE INDEX generated_files_run ON rowcall.generated_files (run_id);
+CREATE INDEX {table}_open ON rowcall.{table} (state, id) WHERE state <> 'applied';
+CREATE INDEX {table}_run ON rowcall.{table} (run_id)
 """
+
+# Table -> the columns of its key, and all columns of its own.
+EFFECTS = {
+    "sent_emails": (
+        ("idempotency_key",),
+        ("idempotency_key text NOT NULL", "message_id text", "recipient text", "subject text"),
+    ),
+    "sent_reports": (("user_id", "week_start_date"), ("user_id bigint NOT NULL", "week_start_date date NOT NULL")),
+    "payments": (
+        ("idempotency_key",),
+        ("idempotency_key text NOT NULL", "invoice_id bigint", "amount_minor bigint", "currency text"),
+    ),
+    "delivered_webhooks": (("event_id",), ("event_id text NOT NULL", "url text", "response_status integer")),
+    "generated_files": (
+        ("type", "date", "key"),
+        (
+            "type text NOT NULL",
+            "date date NOT NULL",
+            "key text NOT NULL",
+            "path text",
+            "sha256 text",
+            "size_bytes bigint",
+        ),
+    ),
+}
 
 OPERATIONS = """
 CREATE TABLE rowcall.workers (
@@ -270,16 +213,18 @@ CREATE TABLE rowcall.workers (
     stopped_at timestamptz,
     CONSTRAINT workers_pkey PRIMARY KEY (id)
 ) WITH (fillfactor = 50);
+
 CREATE TABLE rowcall.queues (
     name text NOT NULL,
     paused_at timestamptz,
     max_running integer,
+    holders bigint[] DEFAULT '{}'::bigint[] NOT NULL,
     created_at timestamptz DEFAULT now() NOT NULL,
     updated_at timestamptz DEFAULT now() NOT NULL,
-    holders bigint[] DEFAULT '{}'::bigint[] NOT NULL,
     CONSTRAINT queues_pkey PRIMARY KEY (name),
     CONSTRAINT queues_max_running_not_negative CHECK (max_running >= 0)
 ) WITH (fillfactor = 50);
+
 CREATE TABLE rowcall.api_keys (
     id bigint GENERATED ALWAYS AS IDENTITY,
     name text NOT NULL,
@@ -295,6 +240,7 @@ CREATE TABLE rowcall.api_keys (
         CHECK (scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'),
     CONSTRAINT api_keys_prefix_key UNIQUE (prefix)
 );
+
 CREATE TABLE rowcall.audit_log (
     id bigint GENERATED ALWAYS AS IDENTITY,
     at timestamptz DEFAULT now() NOT NULL,
@@ -314,18 +260,22 @@ BEGIN
 END
 $$;
 CREATE TRIGGER audit_log_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON rowcall.audit_log
-    FOR EACH STATEMENT EXECUTE FUNCTION rowcall.refuse_audit_change();
+    FOR EACH STATEMENT EXECUTE FUNCTION rowcall.refuse_audit_change()
 """
 
 
 def upgrade() -> None:
     """Create the tables."""
-    for tables in (RUNS, EFFECTS, OPERATIONS):
-        op.execute(tables)
+    op.execute(VERSION)
+    op.execute(RUNS)
+    for table, (key, columns) in EFFECTS.items():
+        names = {"table": table, "key": ", ".join(key), "key_name": "_".join(key)}
+        op.execute(EFFECT.format(columns=",\n    ".join(columns), **names))
+    op.execute(OPERATIONS)
 
 
 def downgrade() -> None:
-    """Drop them again."""
+    """Drop them again; alembic's own table stays, empty."""
     op.execute(
         "DROP TABLE rowcall.audit_log, rowcall.api_keys, rowcall.queues, rowcall.workers, rowcall.generated_files,"
         " rowcall.delivered_webhooks, rowcall.payments, rowcall.sent_reports, rowcall.sent_emails,"

@@ -9,7 +9,7 @@ SQLAlchemy is loaded by those who use it: a worker that cron wakes every minute 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg2
@@ -39,14 +39,31 @@ CONNECT_TIMEOUT_SECONDS = 5
 SILENCE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
 
 # Not statement_timeout: that would also cut short the wait for a standby, and call committed what is not there yet.
-PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s"
+PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
+
+# Tables are written out in every statement.  Functions, operators and types are looked up where PostgreSQL keeps its
+# own, whatever search_path the role or the database has; pg_temp is named because it would otherwise come first.
+INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp;"
 
 
-def connect(url: str, application_name: str = "rowcall") -> PgConnection:
+class InternalConnection(psycopg2.extensions.connection):
+    """A connection on which only Rowcall's own statements run: each transaction begins with INTERNAL_NAMES.
+
+    It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends with the
+    transaction, so that a pooler hands nothing of it to the next client.
+    """
+
+
+def connect(
+    url: str, application_name: str = "rowcall", factory: type[PgConnection] = psycopg2.extensions.connection
+) -> PgConnection:
     """A psycopg2 connection, in a transaction from its first statement on."""
     try:
         connection: PgConnection = psycopg2.connect(
-            url, application_name=application_name, connect_timeout=CONNECT_TIMEOUT_SECONDS
+            url,
+            application_name=application_name,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            connection_factory=factory,
         )
     except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
         raise DatabaseUnreachable(
@@ -56,15 +73,25 @@ def connect(url: str, application_name: str = "rowcall") -> PgConnection:
     return connection
 
 
+def connect_internal(url: str, application_name: str = "rowcall") -> PgConnection:
+    """The same for Rowcall's own statements alone."""
+    return connect(url, application_name, InternalConnection)
+
+
 @contextmanager
-def transaction(url: str) -> Iterator[PgConnection]:
+def transaction(url: str, factory: type[PgConnection] = psycopg2.extensions.connection) -> Iterator[PgConnection]:
     """A connection of its own for one transaction: committed at the end, rolled back on an error, then closed."""
-    connection = connect(url)
+    connection = connect(url, factory=factory)
     try:
         with committed(connection):
             yield connection
     finally:
         connection.close()
+
+
+def internal_transaction(url: str) -> AbstractContextManager[PgConnection]:
+    """The same for Rowcall's own statements alone."""
+    return transaction(url, InternalConnection)
 
 
 @contextmanager
@@ -100,7 +127,7 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
     """Run one statement and return its rows; a statement that returns none gives an empty list."""
     if isinstance(connection, PgConnection):
         with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
-            cursor.execute(sql, parameters)
+            cursor.execute(_begun(connection, sql), parameters)
             return [dict(row) for row in cursor.fetchall()] if cursor.description else []
     # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
     result = _bound(connection).exec_driver_sql(sql, dict(parameters or {}))
@@ -123,9 +150,12 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
     fetch_all(connection, "COMMIT" if alone else "RELEASE SAVEPOINT all_or_nothing")
 
 
-def limit_waiting(connection: Connection, seconds: float) -> None:
-    """Let statements of this transaction fail that wait longer for what another one holds."""
-    fetch_all(connection, PATIENCE, {"milliseconds": round(seconds * 1000)})
+def limit_waiting(connection: Connection, seconds: float, internal: bool) -> None:
+    """Let statements of this transaction fail that wait longer for what another one holds.
+
+    An internal transaction gets INTERNAL_NAMES with the same round trip.
+    """
+    fetch_all(connection, (INTERNAL_NAMES if internal else "") + PATIENCE, {"milliseconds": round(seconds * 1000)})
 
 
 def waited_too_long(error: Exception) -> bool:
@@ -154,8 +184,15 @@ def _bound(connection: sqlalchemy.Connection | sqlalchemy.orm.Session) -> sqlalc
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """The same for the hot path: plain tuples, on psycopg2's own connection."""
     with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
+        cursor.execute(_begun(connection, sql), parameters)
         return cursor.fetchall()
+
+
+def _begun(connection: PgConnection, sql: str) -> str:
+    """A statement, with what an internal connection's transaction begins with where it is the first one."""
+    if isinstance(connection, InternalConnection) and connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
+        return INTERNAL_NAMES + sql
+    return sql
 
 
 def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Row | None:

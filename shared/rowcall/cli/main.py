@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import EntryPoint, entry_points, version
+from typing import NoReturn
 
 import click
-import psycopg2
+import psycopg2.errors
 
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
@@ -73,12 +74,15 @@ def main() -> None:
     except RowcallError as error:
         _end(str(error), error.exit_code)
     except Exception as error:
-        if not isinstance(drivers_error(error), psycopg2.OperationalError):
+        cause = drivers_error(error)
+        reason = " ".join(str(cause).split())
+        if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
+            _end(f"the database refuses this role: {reason}; `rowcall migrate --grants` prints what roles need", 1)
+        if not isinstance(cause, psycopg2.OperationalError):
             raise
-        reason = " ".join(str(error).split())
         _end(f"the database was lost: {reason}; `rowcall doctor` looks for the cause", DatabaseUnreachable.exit_code)
 
 
-def _end(sentence: str, code: int) -> None:
+def _end(sentence: str, code: int) -> NoReturn:
     click.echo(f"rowcall: {redacted(sentence)}", err=True)
     sys.exit(code)

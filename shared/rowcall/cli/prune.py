@@ -12,7 +12,7 @@ import click
 
 from rowcall.access.audit import record
 from rowcall.base import settings
-from rowcall.base.database import PgConnection, committed, connect
+from rowcall.base.database import PgConnection, committed, connect_internal
 from rowcall.base.files import Files
 from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import operator
@@ -36,7 +36,7 @@ def prune_command(archive: bool | None, dry_run: bool, as_json: bool) -> None:
     chosen = settings.read()
     counts = {**NOTHING_YET, "expired": 0}
     stopped = False
-    with database_url(chosen) as url, closing(connect(url)) as connection:
+    with database_url(chosen) as url, closing(connect_internal(url)) as connection:
         by_hand = ByHand(connection)
         policies = by_hand.policies(audited=not dry_run)
         if archive is None:

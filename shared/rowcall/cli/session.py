@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rowcall.access.audit import Operator
 from rowcall.base import settings
-from rowcall.base.database import PgConnection, transaction
+from rowcall.base.database import PgConnection, internal_transaction
 from rowcall.local_postgres import database_url
 from rowcall.schema import check_revision
 
@@ -17,7 +17,7 @@ from rowcall.schema import check_revision
 @contextmanager
 def command_transaction() -> Iterator[PgConnection]:
     """A transaction on the database of the settings, which must have this code's schema."""
-    with database_url(settings.read()) as url, transaction(url) as connection:
+    with database_url(settings.read()) as url, internal_transaction(url) as connection:
         check_revision(connection)
         yield connection
 

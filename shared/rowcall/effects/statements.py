@@ -46,7 +46,8 @@ RETURNING *
         # Fenced by the attempt that began it, besides the fence of the run that is held by now.
         apply=f"""
 UPDATE rowcall.{kind.name}
-SET state = 'applied', provider_reference = %(reference)s, applied_at = now(), updated_at = now(){learned}
+SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catalog.now(),
+    updated_at = pg_catalog.now(){learned}
 WHERE id = %(id)s AND run_id = %(run_id)s AND lease_no = %(lease_no)s AND state = 'intent'
 RETURNING *
 """,

@@ -26,35 +26,40 @@ PAYLOAD_BYTES = 64 * 1024
 LOOKS = 3
 
 # job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
-# has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.
+# has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.  Functions, operators
+# and types are written out: these statements run in callers' transactions, whose search_path may hold others.
 INSERT = """
 INSERT INTO rowcall.job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
 """
 UNLESS_KEY_IS_TAKEN = f"""
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN {WAKE} END AS woken
+RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN {WAKE} END AS woken
 """
 
 # For one run, because planning what serves ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
-VALUES (%(job_type)s, %(payload)s::jsonb, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
+VALUES (%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
+        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
         %(max_attempts)s, %(key)s, %(fingerprint)s, %(created_by)s, '{Status.QUEUED}')
 {UNLESS_KEY_IS_TAKEN}
 """
 
 ENQUEUE_MANY = f"""{INSERT}
-SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
+SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s,
+       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
        %(max_attempts)s, wanted.key, wanted.fingerprint, %(created_by)s, '{Status.QUEUED}'
-FROM unnest(%(payloads)s::jsonb[], %(keys)s::text[], %(fingerprints)s::text[])
-    WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
+FROM pg_catalog.unnest(
+        %(payloads)s::pg_catalog.jsonb[], %(keys)s::pg_catalog.text[], %(fingerprints)s::pg_catalog.text[]
+    ) WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
 ORDER BY wanted.position
 {UNLESS_KEY_IS_TAKEN}
 """
 
 # A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
 FIND_BY_KEY = """
-SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs WHERE idempotency_key = ANY(%(keys)s::text[])
+SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs
+WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
 """
 
 

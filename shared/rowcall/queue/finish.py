@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rowcall.base.database import Connection, fetch_all
+from rowcall.base.database import INTERNAL_NAMES, Connection, fetch_all
 from rowcall.status import Event, Status, sources_of
 
 # Sent before a hot statement, in the same round trip and transaction.  Each of them reaches its rows by an index or by
@@ -124,8 +124,13 @@ class Done(NamedTuple):
 
 
 def succeed(connection: Connection, worker: str, done: Sequence[Done]) -> set[int]:
-    """Finish runs; the ids of those that were still this worker's."""
-    return {row["id"] for row in fetch_all(connection, BY_INDEX + SUCCEED, done_parameters(worker, done))}
+    """Finish runs; the ids of those that were still this worker's.
+
+    The last statement of a handler's own transaction too, whose search_path may be anything.
+    """
+    return {
+        row["id"] for row in fetch_all(connection, INTERNAL_NAMES + BY_INDEX + SUCCEED, done_parameters(worker, done))
+    }
 
 
 def done_parameters(worker: str, done: Sequence[Done]) -> dict[str, Any]:

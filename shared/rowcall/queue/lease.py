@@ -26,7 +26,8 @@ RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_re
 # What the handler says of its progress, for people to see, and what it saves for its next attempt.  Fenced like every
 # write of a worker.
 PROGRESS = f"""
-UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{{}}') || %(progress)s::jsonb, updated_at = now()
+UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{{}}') || %(progress)s::jsonb,
+    updated_at = pg_catalog.now()
 WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.HEARTBEAT)}
 RETURNING run.id

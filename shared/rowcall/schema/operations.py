@@ -31,10 +31,10 @@ queues = Table(
     Column("name", Text, primary_key=True),
     moment("paused_at"),
     Column("max_running", Integer),
-    moment("created_at", default=True),
-    moment("updated_at", default=True),
     # Runs that were claimed from a queue with a limit; which of them still run is told by the runs.
     Column("holders", ARRAY(BigInteger), nullable=False, server_default=text("'{}'::bigint[]")),
+    moment("created_at", default=True),
+    moment("updated_at", default=True),
     check("max_running_not_negative", "max_running >= 0"),
     # Rewritten at every claim from a queue with a limit.
     listeners=[storage(fillfactor=50)],

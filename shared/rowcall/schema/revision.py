@@ -1,8 +1,12 @@
-"""Which schema this code was written for, and whether the database has it."""
+"""Which schema this code was written for, and whether it fits the database's."""
 
 from __future__ import annotations
 
-from rowcall.base.database import Connection, fetch_value
+from typing import NamedTuple
+
+import psycopg2.errors
+
+from rowcall.base.database import Connection, drivers_error, fetch_one, fetch_value
 from rowcall.base.errors import SchemaMismatch
 
 # The newest file in rowcall_migrations/versions; a test holds them equal.
@@ -11,31 +15,49 @@ REVISION = "0001"
 # In Rowcall's own schema, where a team's alembic does not look.
 VERSION_TABLE = "schema_version"
 
+SCHEMA = f"SELECT version_num AS revision, coalesce(fits, version_num) AS fits FROM rowcall.{VERSION_TABLE}"
 
-def revision_of(connection: Connection) -> str | None:
-    """The database's revision; None where nothing was ever migrated."""
-    if fetch_value(connection, f"SELECT to_regclass('rowcall.{VERSION_TABLE}') IS NOT NULL"):
-        revision: str | None = fetch_value(connection, f"SELECT max(version_num) FROM rowcall.{VERSION_TABLE}")
-        return revision
+
+class Schema(NamedTuple):
+    """A database's schema: its revision, and the oldest revision whose code still fits it."""
+
+    revision: str
+    fits: str
+
+
+def schema_of(connection: Connection) -> Schema | None:
+    """The database's schema; None where nothing was ever migrated."""
+    try:
+        if not fetch_value(connection, f"SELECT to_regclass('rowcall.{VERSION_TABLE}') IS NOT NULL"):
+            return None
+        row = fetch_one(connection, SCHEMA)
+    except Exception as error:
+        if not isinstance(drivers_error(error), psycopg2.errors.InsufficientPrivilege):
+            raise
+        raise SchemaMismatch(
+            "this role may not read the schema rowcall: let the owner of its tables run what `rowcall migrate --grants`"
+            " prints, and grant this role the one of those roles that it needs"
+        ) from None
+    return Schema(**row) if row else None
+
+
+def mismatch(found: Schema | None) -> str | None:
+    """Why this code cannot go on with a database's schema, and what to do; None when it can."""
+    if found is None:
+        return f"the database has no Rowcall schema (needed: {REVISION}): run `rowcall migrate`"
+    if found.revision < REVISION:
+        older = f"the database's schema is {found.revision}, older than this code needs ({REVISION})"
+        return f"{older}: run `rowcall migrate`"
+    if found.fits > REVISION:
+        return (
+            f"the database's schema is {found.revision}, too new for this code ({REVISION}); the oldest code that fits"
+            f" is that of {found.fits}: deploy the newer Rowcall here, or migrate back with it"
+        )
     return None
 
 
-def mismatch(found: str | None) -> str | None:
-    """What is wrong with a database at this revision, and what to do; None when it fits."""
-    if found == REVISION:
-        return None
-    if found is None:
-        return f"the database has no Rowcall schema (needed: {REVISION}): run `rowcall migrate`"
-    if found < REVISION:
-        return f"the database's schema is {found}, older than this code needs ({REVISION}): run `rowcall migrate`"
-    return (
-        f"the database's schema is {found}, newer than this code knows ({REVISION}):"
-        " deploy the newer Rowcall here, or migrate back with it"
-    )
-
-
 def check_revision(connection: Connection) -> None:
-    """Refuse a database whose schema is not this code's."""
-    problem = mismatch(revision_of(connection))
+    """Refuse a database whose schema this code does not fit."""
+    problem = mismatch(schema_of(connection))
     if problem:
         raise SchemaMismatch(problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,10 +26,14 @@ Connect = Callable[[], PgConnection]
 
 @dataclass(frozen=True)
 class Resources:
-    """What all runs of a worker have in common; `horizon` is how many seconds the payment provider remembers keys."""
+    """What all runs of a worker have in common; `horizon` is how many seconds the payment provider remembers keys.
+
+    `connect` makes connections for a handler's own statements among ours, `connect_internal` for ours alone.
+    """
 
     worker: str
     connect: Connect
+    connect_internal: Connect
     gateways: Gateways
     horizon: float
 
@@ -105,7 +109,7 @@ class Run:
         provider's reference.
         """
         known = kind_of(kind)
-        ledger = Ledger(self._lease, self._own_transaction, self._still_held, self._means.horizon)
+        ledger = Ledger(self._lease, self._internal_transaction, self._still_held, self._means.horizon)
         return ledger.once(known, key_of(known, key), content, details, perform, policy)
 
     def record(
@@ -139,7 +143,7 @@ class Run:
 
     def saved(self) -> Any:
         """What an earlier attempt gave to `save`; None on the first."""
-        with self._own_transaction() as connection:
+        with self._internal_transaction() as connection:
             return saved(connection, self.id)
 
     def save(self, connection: PgConnection, what: Any) -> None:
@@ -167,11 +171,14 @@ class Run:
     def _lease(self) -> Lease:
         return Lease(self._means.worker, self.id, self.lease_no)
 
-    @contextmanager
-    def _own_transaction(self) -> Iterator[PgConnection]:
-        connection = self._means.connect()
-        try:
-            with committed(connection):
-                yield connection
-        finally:
-            connection.close()
+    def _own_transaction(self) -> AbstractContextManager[PgConnection]:
+        return _transaction(self._means.connect)
+
+    def _internal_transaction(self) -> AbstractContextManager[PgConnection]:
+        return _transaction(self._means.connect_internal)
+
+
+@contextmanager
+def _transaction(connect: Connect) -> Iterator[PgConnection]:
+    with closing(connect()) as connection, committed(connection):
+        yield connection

@@ -31,7 +31,11 @@ class Runner:
         def connect() -> PgConnection:
             return database.connect(url, "rowcall handler")
 
-        return cls(handlers, Resources(worker, connect, Gateways(settings), settings.payment_key_horizon))
+        def connect_internal() -> PgConnection:
+            return database.connect_internal(url, "rowcall handler")
+
+        gateways = Gateways(settings)
+        return cls(handlers, Resources(worker, connect, connect_internal, gateways, settings.payment_key_horizon))
 
     def attempt(self, run: InFlightRun) -> Outcome:
         """Call the handler; whatever it raises is its outcome, and none of ours."""

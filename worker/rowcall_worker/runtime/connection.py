@@ -67,7 +67,7 @@ class Link:
             self.close()
         if self._connection is None:
             self._epoch = self._outage.epoch
-            self._connection = database.connect(self._url, self._name)
+            self._connection = database.connect_internal(self._url, self._name)
             self._connection.autocommit = True
         return self._connection
 

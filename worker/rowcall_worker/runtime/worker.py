@@ -111,7 +111,7 @@ class Worker:
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due, or a bound is reached."""
         task, started = self._task, elapsed()
-        with database.transaction(self._url) as connection:
+        with database.internal_transaction(self._url) as connection:
             check_revision(connection)
             make_queues(connection, list(self._producers[0].wanted.declared))
             register(connection, self._registered())
@@ -178,7 +178,7 @@ class Worker:
             self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
         )
         try:
-            with database.transaction(self._url) as connection:
+            with database.internal_transaction(self._url) as connection:
                 stopped(connection, self.id)
         except CONNECTION_ERRORS as error:
             self._outage.begins(self._outage.epoch, error)

@@ -33,5 +33,9 @@ class SchemaMismatch(RowcallError):
     """The database's schema is not the one this code was written for."""
 
 
+class MigrationRefused(RowcallError):
+    """The database is not one that can be migrated, or not by this role."""
+
+
 class DeclarationError(RowcallError):
     """A job type or a handler is declared wrongly; found when the program starts."""

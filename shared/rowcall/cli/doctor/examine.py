@@ -19,10 +19,16 @@ from rowcall.base.settings import Settings
 from rowcall.job_types import load_catalogue
 from rowcall.local_postgres import OLDEST_MAJOR, database_url
 from rowcall.queue import workers
-from rowcall.schema.revision import REVISION, mismatch, revision_of
+from rowcall.schema.revision import REVISION, mismatch, schema_of
 
 # Nothing breaks when the clocks differ, because only the database's counts; but people compare log lines.
 CLOCK_DIFFERENCE_SECONDS = 2.0
+
+# What CREATE INDEX CONCURRENTLY leaves behind when it is interrupted, or has not ended yet.
+UNFINISHED_INDEXES = """
+SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE relnamespace = to_regnamespace('rowcall') AND NOT indisvalid ORDER BY 1
+"""
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
     try:
         with database_url(settings) as url:
             origin = "DATABASE_URL" if settings.database_url else f"local server, data in {settings.home}"
-            with database.transaction(url) as connection:
+            with database.internal_transaction(url) as connection:
                 yield postgres(connection, origin)
                 yield schema(connection)
                 yield clock(connection)
@@ -99,9 +105,18 @@ def postgres(connection: PgConnection, origin: str) -> Finding:
 
 
 def schema(connection: PgConnection) -> Finding:
-    """Whether the schema is this code's."""
-    problem = mismatch(revision_of(connection))
-    return Finding("schema", problem is None, problem or f"at {REVISION}, as this code needs it")
+    """Whether this code can go on with the schema, and all of it is there."""
+    found = schema_of(connection)
+    problem = mismatch(found)
+    if problem is not None or found is None:
+        return Finding("schema", False, str(problem))
+    unfinished = [row["name"] for row in database.fetch_all(connection, UNFINISHED_INDEXES)]
+    if unfinished:
+        told = f"the build of {', '.join(unfinished)} was interrupted: run `rowcall migrate`, which builds it anew"
+        return Finding("schema", False, told)
+    if found.revision != REVISION:
+        return Finding("schema", True, f"at {found.revision}, newer than this code ({REVISION}), which still fits it")
+    return Finding("schema", True, f"at {REVISION}, as this code needs it")
 
 
 def clock(connection: PgConnection) -> Finding:
@@ -121,7 +136,7 @@ def clock(connection: PgConnection) -> Finding:
 
 def unserved(connection: PgConnection, silence: float) -> Finding:
     """Whether something is due that nobody takes."""
-    if mismatch(revision_of(connection)):
+    if mismatch(schema_of(connection)):
         return Finding("due runs", True, "not looked at: the schema comes first")
     found = workers.unserved(connection, silence)
     if not found:
@@ -138,7 +153,7 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
 
 def schedules(connection: PgConnection) -> Finding:
     """Whether somebody ticks the schedules, and whether each of them is decided."""
-    if mismatch(revision_of(connection)):
+    if mismatch(schema_of(connection)):
         return Finding("schedules", True, "not looked at: the schema comes first")
     last, left = definitions.last_tick(connection), definitions.undecided(connection)
     since = last["ticked_at"].isoformat(sep=" ", timespec="seconds")

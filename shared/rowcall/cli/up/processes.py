@@ -29,7 +29,7 @@ from rowcall.cli.up.demo import Demo, asked, prepared
 from rowcall.definitions import apply_code
 from rowcall.job_types import catalogue
 from rowcall.local_postgres import database_url
-from rowcall.schema.revision import REVISION, revision_of
+from rowcall.schema.revision import REVISION, schema_of
 from rowcall.status import Status
 
 # A worker under `up` is a developer's: it waits no longer for a handler than a person at a terminal would.
@@ -80,7 +80,7 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
             children.append(_start(demo.command, signal.SIGTERM, environment))
         children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], signal.SIGTERM, environment))
         _wait_for_port("the API", settings.api_host, api_port, children)
-        with database.transaction(url) as connection:
+        with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key")
             version = database.fetch_value(connection, "SELECT current_setting('server_version')")
         first_run = _first_run(url, children)
@@ -109,8 +109,9 @@ def _listen_to_signals() -> None:
 
 def _migrate(url: str) -> None:
     """Bring the schema and the code's own definitions up to date; no process is started where the schema is."""
-    with database.transaction(url) as connection:
-        if revision_of(connection) == REVISION:
+    with database.internal_transaction(url) as connection:
+        found = schema_of(connection)
+        if found is not None and found.revision == REVISION:
             apply_code(connection, catalogue(), Operator("rowcall up"))
             return
     done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, check=False)
@@ -209,12 +210,12 @@ def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
 
 def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
     """Enqueue one run, and watch the worker make it succeed."""
-    with database.transaction(url) as connection:
+    with database.internal_transaction(url) as connection:
         run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, created_by="rowcall up").run_id
     until = time.monotonic() + FIRST_RUN_SECONDS
     while time.monotonic() < until:
         _all_alive(children)
-        with database.transaction(url) as connection:
+        with database.internal_transaction(url) as connection:
             run = queue.get_run(connection, run_id)
         if run["status"] == Status.SUCCEEDED:
             return run

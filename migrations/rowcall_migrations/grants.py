@@ -1,0 +1,96 @@
+"""`rowcall migrate --grants`: for each duty a role that can do what the duty needs, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import click
+
+from rowcall.schema.revision import VERSION_TABLE
+from rowcall.schema.tables import EFFECT_TABLES
+
+# What needs no quoting inside of quotes, and is a role's name.
+ROLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,62}")
+
+READ_WRITE = ("SELECT", "INSERT", "UPDATE")
+ALL = (*READ_WRITE, "DELETE")
+
+ENQUEUED = (
+    *("job_type", "payload", "queue", "priority", "run_at", "max_attempts"),
+    *("idempotency_key", "request_fingerprint", "created_by", "status"),
+)
+
+# Of a run the enqueuing role sees what it needs to recognise a request that was made before.
+ENQUEUE = {
+    VERSION_TABLE: ("SELECT",),
+    "job_runs": (
+        "SELECT (id, idempotency_key, request_fingerprint, run_at)",
+        f"INSERT ({', '.join(ENQUEUED)})",
+    ),
+}
+
+WORKER = {
+    VERSION_TABLE: ("SELECT",),
+    "job_definitions": READ_WRITE,
+    "job_runs": ALL,
+    "job_attempts": ALL,
+    "schedule_occurrences": ALL,
+    "schedule_ticks": ("SELECT", "UPDATE"),
+    "workers": ALL,
+    "queues": READ_WRITE,
+    "audit_log": ("SELECT", "INSERT"),
+    **dict.fromkeys(EFFECT_TABLES, READ_WRITE),
+}
+
+API = {
+    VERSION_TABLE: ("SELECT",),
+    "job_definitions": READ_WRITE,
+    "job_runs": READ_WRITE,
+    "job_attempts": ("SELECT", "INSERT"),
+    "schedule_occurrences": ("SELECT",),
+    "schedule_ticks": ("SELECT",),
+    "workers": ("SELECT",),
+    "queues": READ_WRITE,
+    "api_keys": READ_WRITE,
+    "audit_log": ("SELECT", "INSERT"),
+    **dict.fromkeys(EFFECT_TABLES, ("SELECT", "UPDATE")),
+}
+
+ROLES = {"enqueue": ENQUEUE, "worker": WORKER, "api": API}
+
+HEAD = """\
+-- Rowcall's roles: run this as the owner of the tables, with the right to create roles, and again after each migration.
+--   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
+-- Then grant them to the roles that connect: GRANT {worker} TO shop_worker;
+BEGIN;
+"""
+
+# CREATE ROLE knows no IF NOT EXISTS, and roles belong to the whole server: another database may have made them.
+ROLE = """
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '{name}') THEN CREATE ROLE "{name}" NOLOGIN; END IF;
+END $$;
+REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM "{name}";
+GRANT USAGE ON SCHEMA rowcall TO "{name}";
+"""
+
+
+def as_grants(named: Sequence[str]) -> str:
+    """A script that makes the roles, and makes their rights these."""
+    names = {duty: f"rowcall_{duty}" for duty in ROLES} | dict(_parsed(text) for text in named)
+    lines = [HEAD.format(worker=names["worker"])]
+    for duty, tables in ROLES.items():
+        lines.append(ROLE.format(name=names[duty]))
+        lines += [
+            f'GRANT {", ".join(rights)} ON rowcall.{table} TO "{names[duty]}";\n' for table, rights in tables.items()
+        ]
+    return "".join([*lines, "\nCOMMIT;\n"])
+
+
+def _parsed(text: str) -> tuple[str, str]:
+    """DUTY=NAME."""
+    duty, _, name = text.partition("=")
+    if duty not in ROLES or not ROLE_NAME.fullmatch(name):
+        raise click.UsageError(f"--role {text}: must be one of {', '.join(f'{duty}=NAME' for duty in ROLES)}")
+    return duty, name

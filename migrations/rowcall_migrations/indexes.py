@@ -1,0 +1,80 @@
+"""Indexes that are built CONCURRENTLY: outside any transaction, and again where an earlier build was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy
+from sqlalchemy.exc import DBAPIError
+
+from rowcall.base.database import Row, fetch_one
+from rowcall.base.errors import MigrationRefused
+
+# One interruption is mended by one more try; whoever fails this often has another reason.
+TRIES = 3
+
+FIND = """
+SELECT pg_index.indisvalid AS valid, format('%%I.%%I', nspname, relname) AS table
+FROM pg_index JOIN pg_class ON pg_class.oid = indrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE indexrelid = to_regclass(%(name)s)
+"""
+
+
+def bring(pool: sqlalchemy.Engine, wanted: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Make the indexes what they should be; the names of those that were built or dropped."""
+    return tuple(name for name, statement in wanted.items() if _brought(pool, name, statement))
+
+
+def _brought(pool: sqlalchemy.Engine, name: str, statement: str | None) -> bool:
+    try:
+        if statement is None:
+            return _dropped(pool, name)
+        return _built(pool, name, statement)
+    except DBAPIError as error:
+        raise MigrationRefused(
+            f"the index rowcall.{name} was not finished: {' '.join(str(error.orig).split())}; the tables are migrated"
+            " already: mend that, and run `rowcall migrate` again, which builds it anew (as the tables' owner; without"
+            " a limit in time: `PGOPTIONS='-c statement_timeout=0'`)"
+        ) from None
+
+
+def _dropped(pool: sqlalchemy.Engine, name: str) -> bool:
+    there = _valid(pool, name) is not None
+    if there:
+        _alone(pool, f"DROP INDEX CONCURRENTLY IF EXISTS rowcall.{name}")
+    return there
+
+
+def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
+    """Build it, unless it is there and valid.  What an interrupted build left is dropped first."""
+    for built in range(TRIES):
+        valid = _valid(pool, name)
+        if valid:
+            return built > 0
+        if valid is False:
+            _alone(pool, f"DROP INDEX CONCURRENTLY IF EXISTS rowcall.{name}")
+        _alone(pool, statement)
+    return True
+
+
+def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
+    """Whether the index is valid; None where there is none.
+
+    The server goes on with the build of a migrator that was killed.  It holds a lock on the table until it has ended,
+    which is waited for, so that its index is not taken for one that was left behind.
+    """
+    found = _find(pool, name)
+    if found and not found["valid"]:
+        _alone(pool, f"LOCK TABLE {found['table']} IN SHARE UPDATE EXCLUSIVE MODE", isolation_level="READ COMMITTED")
+        found = _find(pool, name)
+    return bool(found["valid"]) if found else None
+
+
+def _find(pool: sqlalchemy.Engine, name: str) -> Row | None:
+    with pool.connect() as connection:
+        return fetch_one(connection, FIND, {"name": f"rowcall.{name}"})
+
+
+def _alone(pool: sqlalchemy.Engine, statement: str, isolation_level: str = "AUTOCOMMIT") -> None:
+    with pool.connect().execution_options(isolation_level=isolation_level) as connection:
+        connection.exec_driver_sql(statement)

@@ -1,0 +1,81 @@
+"""What keeps a database from being migrated, each told with what to do; nothing is changed by looking."""
+
+from __future__ import annotations
+
+import sqlalchemy
+
+from rowcall.base.database import Row, fetch_one
+from rowcall.base.errors import MigrationRefused
+from rowcall.schema.revision import VERSION_TABLE
+
+# PostgreSQL's catalogue alone, which every role may read.
+FOUND = f"""
+SELECT current_user AS role, current_database() AS database,
+    current_setting('transaction_read_only') = 'on' AS read_only,
+    has_database_privilege(current_database(), 'CREATE') AS may_create_schema,
+    own.nspname IS NOT NULL AS has_schema, pg_get_userbyid(own.nspowner) AS owner,
+    has_schema_privilege(own.oid, 'USAGE') AS may_look, has_schema_privilege(own.oid, 'CREATE') AS may_create_tables,
+    (SELECT string_agg(quote_ident(relname), ', ' ORDER BY relname) FROM pg_class
+     WHERE relnamespace = own.oid AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND relname <> '{VERSION_TABLE}')
+        AS holds,
+    (SELECT min(oid::regclass::text) FROM pg_class
+     WHERE relname = 'rowcall_schema_version' AND relkind = 'r') AS earlier
+FROM (SELECT) AS always LEFT JOIN pg_namespace AS own ON own.nspname = 'rowcall'
+"""
+
+SCRIPT = "the script that `rowcall migrate --sql` prints"
+
+
+def look(connection: sqlalchemy.Connection) -> Row:
+    """What there is, and what this role may do."""
+    found = fetch_one(connection, FOUND)
+    assert found is not None  # one row, whatever there is
+    return found
+
+
+def refuse_unusable(found: Row) -> None:
+    """Refuse a database that nobody could migrate, and one whose schema this role may not look into."""
+    if found["read_only"]:
+        raise MigrationRefused(
+            f"the database {found['database']} is read-only (a standby, or default_transaction_read_only is on):"
+            " set DATABASE_URL to the one that takes writes"
+        )
+    if found["has_schema"] and not found["may_look"]:
+        raise _not_our_schema(found)
+
+
+def refuse_to_change(found: Row) -> None:
+    """Refuse where this role may not make tables."""
+    if not found["has_schema"] and not found["may_create_schema"]:
+        role, database = found["role"], found["database"]
+        raise MigrationRefused(
+            f"{role} may not create a schema in the database {database}: let the database's owner run"
+            f' `GRANT CREATE ON DATABASE "{database}" TO "{role}"`,'
+            f' or `CREATE SCHEMA rowcall AUTHORIZATION "{role}"`, or {SCRIPT}'
+        )
+    if found["has_schema"] and not found["may_create_tables"]:
+        raise _not_our_schema(found)
+
+
+def refuse_to_begin(found: Row) -> None:
+    """Refuse a database without our tables where they would be beside those of an earlier Rowcall, or among others."""
+    earlier = found["earlier"]
+    if earlier:
+        raise MigrationRefused(
+            f"the database {found['database']} holds tables of a Rowcall from before 0.2 ({earlier}), which this version"
+            " does not take over; nothing was changed: migrate another database, or remove those tables with the"
+            f" Rowcall that made them (`rowcall migrate --to base`, then `DROP TABLE {earlier}`)"
+        )
+    if found["holds"]:
+        raise MigrationRefused(
+            f"the schema rowcall belongs to {found['owner']} and holds what Rowcall did not make ({found['holds']}):"
+            " rename it (`ALTER SCHEMA rowcall RENAME TO ...`), or migrate another database"
+        )
+
+
+def _not_our_schema(found: Row) -> MigrationRefused:
+    role, owner = found["role"], found["owner"]
+    return MigrationRefused(
+        f"the schema rowcall belongs to {owner}, and {role} may not create tables in it: let {owner} run"
+        f' `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{role}"`, or {SCRIPT}'
+    )

@@ -1,0 +1,33 @@
+"""`rowcall migrate --sql`: the same steps as a script, for who may create a schema where Rowcall's own role may not."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from alembic import command
+
+from rowcall.base.errors import SchemaMismatch
+from rowcall.schema import REVISION
+from rowcall_migrations.versions_folder import alembic_config, indexes_at, oldest_first, scripts
+
+HEAD = """\
+-- Rowcall's schema {after}, from {before}.  Run it as the role that is to own the tables:
+--   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
+-- What other roles need is printed by `rowcall migrate --grants`.
+"""
+
+
+def as_sql(start: str | None) -> str:
+    """All steps after a revision (None: from nothing) in one transaction, then the indexes that are built outside."""
+    folder = scripts()
+    known = [script.revision for script in oldest_first(folder)]
+    if start is not None and start not in known:
+        raise SchemaMismatch(f"there is no revision {start!r}; `--from` takes one of {', '.join(known)}")
+    written = StringIO()
+    written.write(HEAD.format(after=REVISION, before=start or "nothing") + "\n")
+    command.upgrade(alembic_config(output=written), f"{start or 'base'}:head", sql=True)
+    before = indexes_at(folder, start) if start else {}
+    for name, statement in indexes_at(folder, REVISION).items():
+        if before.get(name) != statement:
+            written.write(f"{statement or f'DROP INDEX CONCURRENTLY IF EXISTS rowcall.{name}'};\n\n")
+    return written.getvalue()

@@ -1,0 +1,192 @@
+"""`rowcall migrate --grants`: what each role does works, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg2
+import pytest
+
+from rowcall import queue
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.errors import KeyConflict
+from rowcall.schema.tables import metadata
+from rowcall_api.app import create_app
+from rowcall_migrations.grants import as_grants
+from tests.schema.catalogue import asked
+from tests.support.processes import rowcall
+from tests.support.psql import psql
+from tests.support.roles import Role, role
+
+DUTIES = ("enqueue", "worker", "api")
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A database whose roles have what the script gives them."""
+
+    url: str
+    names: dict[str, str]
+
+    @property
+    def script(self) -> str:
+        """What `rowcall migrate --grants` prints for these names."""
+        return as_grants([f"{duty}={name}" for duty, name in self.names.items()])
+
+
+@pytest.fixture
+def granted(fresh_url: str) -> Iterator[Granted]:
+    """The script has been run; roles belong to the whole server, so their names are this test's own."""
+    made = Granted(fresh_url, {duty: f"{duty}_{uuid.uuid4().hex[:8]}" for duty in DUTIES})
+    psql(fresh_url, made.script)
+    yield made
+    names = ", ".join(made.names.values())
+    asked(fresh_url, f"DROP OWNED BY {names}; DROP ROLE {names}")
+
+
+@pytest.fixture
+def enqueuer(granted: Granted) -> Iterator[Role]:
+    """Who may enqueue."""
+    with role(granted.url, "web", member_of=granted.names["enqueue"]) as made:
+        yield made
+
+
+@pytest.fixture
+def worker(granted: Granted) -> Iterator[Role]:
+    """Who may work."""
+    with role(granted.url, "jobs", member_of=granted.names["worker"]) as made:
+        yield made
+
+
+@pytest.fixture
+def server(granted: Granted) -> Iterator[Role]:
+    """Who may serve the API."""
+    with role(granted.url, "http", member_of=granted.names["api"]) as made:
+        yield made
+
+
+def test_the_script_can_be_run_again_and_takes_away_what_was_added(granted: Granted, enqueuer: Role) -> None:
+    asked(granted.url, f"GRANT DELETE ON rowcall.job_runs TO {granted.names['enqueue']}")
+    psql(granted.url, granted.script)
+    refused(enqueuer, "DELETE FROM rowcall.job_runs")
+
+
+def test_enqueuing_works_in_the_callers_own_transaction_replays_included(enqueuer: Role) -> None:
+    with database.transaction(enqueuer.url) as connection:
+        first = queue.enqueue(connection, "noop", {"user_id": 1}, key="once")
+        queue.enqueue_many(connection, "noop", [{"user_id": 2}, {"user_id": 3}])
+    engine = database.engine(enqueuer.url, pool_size=1)
+    with engine.begin() as pooled:
+        assert queue.enqueue(pooled, "noop", {"user_id": 1}, key="once") == queue.Enqueued(first.run_id, replayed=True)
+    with engine.begin() as pooled, pytest.raises(KeyConflict):
+        queue.enqueue(pooled, "noop", {"user_id": 2}, key="once")
+    engine.dispose()
+
+
+def test_enqueuing_by_command_works(enqueuer: Role, environment: dict[str, str]) -> None:
+    done = rowcall({**environment, "DATABASE_URL": enqueuer.url}, "enqueue", "noop", "{}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("table", sorted(table.name for table in metadata.tables.values()))
+def test_the_enqueuing_role_can_do_nothing_else(enqueuer: Role, table: str) -> None:
+    for statement in (
+        f"SELECT * FROM rowcall.{table}",
+        f"DELETE FROM rowcall.{table}",
+        f"TRUNCATE rowcall.{table}",
+        f"DROP TABLE rowcall.{table}",
+    ):
+        refused(enqueuer, statement)
+    if table == "job_runs":
+        refused(enqueuer, "SELECT payload FROM rowcall.job_runs")
+        refused(enqueuer, "UPDATE rowcall.job_runs SET priority = 0")
+        refused(enqueuer, "INSERT INTO rowcall.job_runs (job_type, attempts) VALUES ('noop', 3)")
+    else:
+        refused(enqueuer, f"INSERT INTO rowcall.{table} DEFAULT VALUES")
+
+
+def test_a_worker_works_ticks_performs_effects_and_prunes(worker: Role, environment: dict[str, str]) -> None:
+    asked(worker.owners_url, f"GRANT USAGE ON SCHEMA example TO {worker.name}")
+    asked(worker.owners_url, f"GRANT ALL ON ALL TABLES IN SCHEMA example TO {worker.name}")
+    ours = {**environment, "DATABASE_URL": worker.url, "ROWCALL_FILES": "files"}
+    with database.transaction(worker.owners_url) as connection:
+        report = queue.enqueue(connection, "build_sales_report", {"date": "2026-03-02"}).run_id
+        wrong = queue.enqueue(connection, "charge_invoice", {"invoice_id": 4711}).run_id
+    asked(
+        worker.owners_url,
+        "INSERT INTO rowcall.job_definitions (name, job_type, schedule, next_run_at)"
+        " VALUES ('minutely', 'noop', '* * * * *', now())",
+    )
+    worked = rowcall(ours, "worker", "once")
+    assert worked.returncode == 0, worked.stderr
+    statuses = "SELECT id, status FROM rowcall.job_runs WHERE id IN (%(report)s, %(wrong)s)"
+    found = {row["id"]: row["status"] for row in asked(worker.owners_url, statuses, report=report, wrong=wrong)}
+    assert found == {report: "succeeded", wrong: "dead"}
+    assert asked(worker.owners_url, "SELECT state FROM rowcall.generated_files") != []
+    assert asked(worker.owners_url, "SELECT outcome FROM rowcall.schedule_occurrences") == [{"outcome": "enqueued"}]
+    asked(
+        worker.owners_url,
+        "UPDATE rowcall.job_runs SET finished_at = now() - interval '9 years' WHERE finished_at < now()",
+    )
+    pruned = rowcall(ours, "prune", "--json")
+    assert pruned.returncode == 0, pruned.stderr
+    assert json.loads(pruned.stdout)["deleted"] > 0
+
+
+def test_a_worker_reads_no_api_keys(worker: Role) -> None:
+    refused(worker, "SELECT * FROM rowcall.api_keys")
+
+
+def test_the_api_serves_its_main_routes(server: Role, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROWCALL_RATE_LIMIT", "0")
+    with database.transaction(server.owners_url) as connection:
+        key = api_keys.create_key(connection, "smoke", api_keys.SCOPES, Operator("tests"))
+        dead = queue.enqueue(connection, "noop", {"user_id": 1}).run_id
+    asked(server.owners_url, "UPDATE rowcall.job_runs SET status = 'dead', finished_at = now(), failed_at = now()")
+    app = create_app(server.url)
+    client = app.test_client()
+
+    def ask(method: str, path: str, **options: Any) -> int:
+        headers = {"Authorization": f"Bearer {key}", **options.pop("headers", {})}
+        answer = client.open(path, method=method, headers=headers, **options)
+        assert answer.status_code < 400, (method, path, answer.get_data(as_text=True))
+        return answer.status_code
+
+    assert ask("POST", "/v1/runs", json={"job_type": "noop"}, headers={"Idempotency-Key": "a"}) == 202
+    assert ask("POST", "/v1/runs", json={"job_type": "noop"}, headers={"Idempotency-Key": "a"}) == 200
+    ask("POST", f"/v1/runs/{dead}/retry")
+    ask("POST", f"/v1/runs/{dead}/cancel")
+    ask("POST", f"/v1/runs/{dead}/clone")
+    ask("PUT", "/v1/definitions/nightly", json={"job_type": "noop", "schedule": "@daily"})
+    ask("POST", "/v1/definitions/nightly/pause")
+    ask("DELETE", "/v1/definitions/nightly")
+    for path in (
+        *("/v1/runs", f"/v1/runs/{dead}", f"/v1/runs/{dead}/attempts", f"/v1/runs/{dead}/explain"),
+        *("/v1/definitions", "/v1/effects", "/v1/stats", "/readyz", "/metrics"),
+    ):
+        ask("GET", path)
+    app.extensions["database"].dispose()
+
+
+def test_the_api_deletes_no_runs(server: Role) -> None:
+    refused(server, "DELETE FROM rowcall.job_runs")
+
+
+def refused(by: Role, statement: str) -> None:
+    """See that the database refuses a statement to this role."""
+    with database.transaction(by.url) as connection:
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            database.fetch_all(connection, statement)
+        connection.rollback()
+
+
+def test_it_is_the_rights_that_refuse_and_not_the_statement(fresh_url: str) -> None:
+    asked(fresh_url, "SELECT payload FROM rowcall.job_runs")
+    asked(fresh_url, "UPDATE rowcall.job_runs SET priority = 0")
+    asked(fresh_url, "DELETE FROM rowcall.job_runs")

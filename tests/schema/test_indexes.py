@@ -1,0 +1,108 @@
+"""Indexes of large tables: built beside the work, and built anew where the build was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.schema import REVISION
+from tests.schema.catalogue import asked
+from tests.schema.newer import INDEX_IS_VALID, NEXT, newer_rowcall
+from tests.support.processes import LIMIT_SECONDS, rowcall, start, wait_until
+
+BUILDERS = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%%' AND state = 'active'
+"""
+
+WAITING_FOR_THE_BUILDER = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND query LIKE 'LOCK TABLE%%' AND wait_event_type = 'Lock'
+"""
+
+
+@pytest.fixture
+def newer(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> dict[str, str]:
+    """The environment of the Rowcall after this one, whose migration builds an index on job_runs."""
+    return newer_rowcall(tmp_path, {**environment, "DATABASE_URL": fresh_url})
+
+
+@pytest.fixture
+def holder(fresh_url: str) -> Iterator[PgConnection]:
+    """A transaction with an old snapshot: the build of an index waits for its end, and nothing else does."""
+    connection = database.connect(fresh_url)
+    connection.set_session(isolation_level="REPEATABLE READ")
+    database.fetch_all(connection, "SELECT 1")
+    yield connection
+    connection.close()
+
+
+def index(url: str) -> list[dict[str, Any]]:
+    return asked(url, INDEX_IS_VALID)
+
+
+def wait_for_the_build(url: str) -> None:
+    wait_until(lambda: index(url) == [{"indisvalid": False}] and asked(url, BUILDERS), "the index is being built")
+
+
+def test_a_build_that_the_server_ended_is_begun_anew(
+    newer: dict[str, str], fresh_url: str, holder: PgConnection
+) -> None:
+    with start(newer, "migrate") as migrating:
+        wait_for_the_build(fresh_url)
+        asked(fresh_url, f"SELECT pg_terminate_backend(pid) FROM ({BUILDERS}) AS builders")
+        output, _ = migrating.communicate(timeout=LIMIT_SECONDS)
+    assert migrating.returncode == 1
+    assert "the index rowcall.job_runs_note was not finished" in output
+    assert "run `rowcall migrate` again" in output
+    assert "Traceback" not in output
+    assert index(fresh_url) == [{"indisvalid": False}]
+    assert "rowcall.job_runs_note was interrupted: run `rowcall migrate`" in rowcall(newer, "doctor").stdout
+    holder.rollback()
+    again = rowcall(newer, "migrate")
+    assert again.stdout.splitlines()[:2] == [
+        f"the schema is {NEXT} already; what was left to do:",
+        "  index job_runs_note",
+    ]
+    assert index(fresh_url) == [{"indisvalid": True}]
+
+
+def test_a_build_that_goes_on_after_its_migrator_was_killed_is_waited_for(
+    newer: dict[str, str], fresh_url: str, holder: PgConnection
+) -> None:
+    with start(newer, "migrate") as killed:
+        wait_for_the_build(fresh_url)
+        killed.kill()
+    built = asked(fresh_url, "SELECT to_regclass('rowcall.job_runs_note')::oid")
+    with start(newer, "migrate") as second:
+        wait_until(lambda: asked(fresh_url, WAITING_FOR_THE_BUILDER), "the second one waits for the first one's build")
+        holder.rollback()
+        output, _ = second.communicate(timeout=LIMIT_SECONDS)
+    assert output.splitlines()[0] == f"the schema is {NEXT} already: nothing to do"
+    assert index(fresh_url) == [{"indisvalid": True}]
+    assert asked(fresh_url, "SELECT to_regclass('rowcall.job_runs_note')::oid") == built
+
+
+def test_a_build_keeps_nobody_from_working(
+    newer: dict[str, str], environment: dict[str, str], fresh_url: str, holder: PgConnection
+) -> None:
+    ours = {**environment, "DATABASE_URL": fresh_url}
+    with start(newer, "migrate") as migrating:
+        wait_for_the_build(fresh_url)
+        assert rowcall(ours, "enqueue", "noop", "{}").returncode == 0
+        assert "succeeded 1" in rowcall(ours, "worker", "once").stdout
+        holder.rollback()
+        migrating.communicate(timeout=LIMIT_SECONDS)
+    assert migrating.returncode == 0
+
+
+def test_the_way_back_drops_the_index(newer: dict[str, str], fresh_url: str) -> None:
+    assert rowcall(newer, "migrate").returncode == 0
+    back = rowcall(newer, "migrate", "--to", REVISION)
+    assert back.returncode == 0, back.stderr
+    assert index(fresh_url) == []
