@@ -221,7 +221,7 @@ def test_a_worker_of_an_older_release_leaves_new_types_alone(shop: dict[str, str
 
 
 def test_a_worker_does_not_start_on_another_schema(shop: dict[str, str]) -> None:
-    assert rowcall(shop, "migrate", "--to", "0003").returncode == 0
+    assert rowcall(shop, "migrate", "--to", "base").returncode == 0
     refused = rowcall(shop, "worker", "once")
     assert refused.returncode == 1
     assert refused.stderr.strip().endswith("run `rowcall migrate`")
@@ -284,4 +284,4 @@ def test_a_worker_whose_tables_change_under_it_ends_with_an_error_instead_of_sta
         database.fetch_all(connection, "ALTER TABLE rowcall.job_runs RENAME COLUMN lease_no TO lease_number")
     said, _ = worker.communicate()
     assert worker.returncode == 1
-    assert 'column "lease_no" does not exist' in said
+    assert "lease_no does not exist" in said
