@@ -78,13 +78,13 @@ def test_two_schedulers_that_are_killed_again_and_again_through_both_clock_chang
     # Few at a time, so that there are many moments in which to be killed.
     environment = {**shop.environment, "ROWCALL_TICK_BOUND": "7", "ROWCALL_POLL": "0.01"}
     killed = 0
-    workers = [start(environment, "worker", "run", "--types", "refresh_cache") for _ in range(2)]
+    workers = [start(environment, "worker", "run", "--types", "expire_keys") for _ in range(2)]
     whole = sum(map(len, expected.values()))
     while decided(connection) < whole:
         before = decided(connection)
         wait_until(lambda: decided(connection) >= min(before + 250, whole), "the schedulers get on")  # noqa: B023
         kill(workers[killed % 2])
-        workers[killed % 2] = start(environment, "worker", "run", "--types", "refresh_cache")
+        workers[killed % 2] = start(environment, "worker", "run", "--types", "expire_keys")
         killed += 1
     for worker in workers:
         kill(worker)
@@ -129,7 +129,7 @@ def test_an_edit_while_a_tick_runs_waits_for_it_and_begins_behind_it(
     asleep_since(connection, row, "5 minutes")
     barred.hold_commit("schedule_occurrences")
     edited: list[Row] = []
-    with running(shop.environment, "worker", "run", "--types", "refresh_cache"):
+    with running(shop.environment, "worker", "run", "--types", "expire_keys"):
         barred.wait()
         editing = threading.Thread(target=lambda: edited.append(edit(shop.url, row, "*/2 * * * *")))
         editing.start()
@@ -184,5 +184,5 @@ def edit(url: str, row: Row, schedule: str) -> Row:
 
 def put(connection: PgConnection, row: Row, schedule: str) -> Row:
     content = definitions.told(Content.of(row)) | {"schedule": schedule}
-    wanted = definitions.checked(row["name"], content, catalogue())
-    return definitions.put(connection, row["name"], wanted, catalogue(), "api", OPERATOR).row
+    checked = definitions.checked(row["name"], content, catalogue())
+    return definitions.put(connection, row["name"], checked, catalogue(), "api", OPERATOR).row
