@@ -11,7 +11,7 @@ from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
-from rowcall.queue import Ending, Failure, LeaseRenewal
+from rowcall.queue import Failure, Lease
 from rowcall.status import Status
 from tests.api.conftest import Call, told
 from tests.support.making import WORKER, definition_of, run_in
@@ -52,16 +52,20 @@ def test_who_has_seen_it_is_told_that_it_is_still_so(call: Call, module_url: str
     assert (other.status_code, other.headers["ETag"]) == (200, tag)
 
 
+def lease_of(run: dict[str, Any]) -> Lease:
+    return Lease(WORKER, run["id"], run["lease_no"])
+
+
 def heartbeat(connection: PgConnection, run: dict[str, Any]) -> object:
-    return queue.heartbeat(connection, WORKER, [LeaseRenewal(run["id"], run["lease_no"], 9999)])
+    return queue.heartbeat(connection, {lease_of(run): 9999})
 
 
 def progress(connection: PgConnection, run: dict[str, Any]) -> object:
-    return queue.note_progress(connection, WORKER, (run["id"], run["lease_no"]), '{"share": 0.5}')
+    return queue.note_progress(connection, lease_of(run), '{"share": 0.5}')
 
 
 def fail(connection: PgConnection, run: dict[str, Any]) -> object:
-    return queue.fail(connection, Ending(WORKER, run["id"], run["lease_no"], run["attempts"]), FAILURE, delay=30)
+    return queue.fail(connection, lease_of(run), FAILURE, delay=30)
 
 
 def ask_to_cancel(connection: PgConnection, run: dict[str, Any]) -> object:

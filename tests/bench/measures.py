@@ -94,7 +94,7 @@ class Bench:
         self._fill(0)
         worker = self._start("worker", "run")
         connection = self._connect()
-        serving = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'rowcall worker listener%'"
+        serving = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'rowcall worker notifier%'"
         wait_until(lambda: database.fetch_value(connection, serving), "the worker listens")
         asked = self._ask_slowly()
         count = "SELECT count(*) FROM rowcall.job_runs WHERE status = 'succeeded'"

@@ -13,9 +13,10 @@ from rowcall import effects
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one
 from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost, OutcomeUnknown, Refused, Unavailable
-from rowcall.effects import KINDS, Decision, Effect, Lease, Policy
+from rowcall.effects import KINDS, Decision, Effect, Policy
+from rowcall.queue import Lease
 from rowcall.status import Status
-from rowcall_worker.attempt.effects import Ledger
+from rowcall_worker.attempt.effects import perform_once
 from tests.support.making import WORKER, run_in
 
 MAIL, PAYMENT, WEBHOOK = KINDS["sent_emails"], KINDS["payments"], KINDS["delivered_webhooks"]
@@ -359,11 +360,24 @@ def test_a_policy_is_given_by_its_name_and_one_that_there_is_not_is_refused(
     connection: PgConnection, lease: Lease
 ) -> None:
     begun(connection, lease)
-    ledger = Ledger(next_attempt(connection, lease), lambda: nullcontext(connection), lambda: None, HOUR)
-    key = KEYS[MAIL.name]
+    again = next_attempt(connection, lease)
+
+    def perform(policy: str) -> Effect:
+        return perform_once(
+            again,
+            lambda: nullcontext(connection),
+            lambda: None,
+            MAIL,
+            KEYS[MAIL.name],
+            CONTENT,
+            lambda effect: "sent again",
+            policy=policy,
+            horizon=HOUR,
+        )
+
     with pytest.raises(EffectInvalid, match="no policy 'at_last'; there are: at_most_once, at_least_once, provider_"):
-        ledger.once(MAIL, key, CONTENT, None, lambda effect: "sent again", "at_last")
-    effect = ledger.once(MAIL, key, CONTENT, None, lambda effect: "sent again", "at_least_once")
+        perform("at_last")
+    effect = perform("at_least_once")
     assert (effect.state, effect.reference) == ("applied", "sent again")
 
 

@@ -8,7 +8,8 @@ from rowcall import effects
 from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import EffectInvalid
-from rowcall.effects import KINDS, Decision, Effect, Lease
+from rowcall.effects import KINDS, Decision, Effect
+from rowcall.queue import Lease
 from rowcall.status import Status
 from tests.support.making import WORKER, run_in
 

@@ -20,7 +20,8 @@ BATCH = 2
 ASK_ON = f"""
 import itertools, os, time
 import psycopg2
-from shared import database, queue
+from rowcall import queue
+from rowcall.base import database
 from rowcall.base.errors import DatabaseUnreachable
 
 def ask(batch):

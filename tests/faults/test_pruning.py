@@ -14,7 +14,7 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue.claim import CLAIM, ClaimRequest
-from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.retention.prune import BEGINNING, PAGE, Retention
 from rowcall.status import FINAL
 from tests.support.gate import Gate, gate

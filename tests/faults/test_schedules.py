@@ -184,5 +184,5 @@ def edit(url: str, row: Row, schedule: str) -> Row:
 
 def put(connection: PgConnection, row: Row, schedule: str) -> Row:
     content = definitions.as_sent(Content.of(row)) | {"schedule": schedule}
-    wanted = definitions.checked(row["name"], content, catalogue())
-    return definitions.put(connection, row["name"], wanted, catalogue(), "api", OPERATOR).row
+    checked = definitions.checked(row["name"], content, catalogue())
+    return definitions.put(connection, row["name"], checked, catalogue(), "api", OPERATOR).row

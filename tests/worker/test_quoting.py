@@ -15,7 +15,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from ruamel.yaml import YAML
 
-from rowcall_worker.install.units import Waking, cron_job, crontab, systemd_units
+from rowcall_worker.install.crontab import crontab_line
+from rowcall_worker.install.installation import Installation
+from rowcall_worker.install.kubernetes import cron_job
+from rowcall_worker.install.systemd import systemd_units
 from tests.support.processes import LIMIT_SECONDS
 
 VALUES = {
@@ -35,9 +38,9 @@ BROKEN = {**VALUES, "ROWCALL_LINES": "one\ntwo\n"}
 PROBE = 'import json, os, sys; json.dump([os.getcwd(), dict(os.environ), sys.argv[2:]], open(sys.argv[1], "w"))'
 
 
-def waking(folder: Path, variables: dict[str, str]) -> Waking:
+def installation(folder: Path, variables: dict[str, str]) -> Installation:
     """Every value as a variable and as an argument, in odd folders."""
-    return Waking(
+    return Installation(
         program=[sys.executable, "-c", PROBE, str(folder / "told.json")],
         arguments=list(variables.values()),
         settings=variables,
@@ -70,12 +73,12 @@ CRONS: dict[str, Callable[[str], str]] = {
 def test_a_crontab_gives_back_every_value_with_every_cron(
     tmp_path: Path, cron: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rowcall_worker.install.units.CRON_COMMAND_BYTES", 100_000)
+    monkeypatch.setattr("rowcall_worker.install.crontab.CRON_COMMAND_BYTES", 100_000)
     folder = tmp_path / "my 100% \\ app's"
     folder.mkdir()
-    given = waking(folder, VALUES)
+    given = installation(folder, VALUES)
     Path(str(given.environment_file)).write_text("DATABASE_URL='from the file'\nROWCALL_1='changed'\n")
-    line = crontab(given).split("\n")[-2].removeprefix("* * * * * ")
+    line = crontab_line(given).split("\n")[-2].removeprefix("* * * * * ")
     subprocess.run(
         ["/usr/bin/env", "-i", "/bin/sh", "-c", CRONS[cron](line)], cwd="/", timeout=LIMIT_SECONDS, check=True
     )
@@ -96,7 +99,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.program("systemd-analyze")
 @pytest.mark.parametrize("name", ["100%h", "it's", 'a "b"', "$HOME", "c:\\d"])
 def test_systemd_gives_back_every_value(open_folder: Path, name: str) -> None:
-    given = dataclasses.replace(waking(open_folder / name, BROKEN), program=[str(open_folder / name / "rowcall")])
+    given = dataclasses.replace(installation(open_folder / name, BROKEN), program=[str(open_folder / name / "rowcall")])
     service = systemd_units(given).partition("# /etc/systemd/system/rowcall.timer")[0]
     (open_folder / "rowcall.service").write_text(service)
     read = as_systemd_reads_it(open_folder)
@@ -141,7 +144,7 @@ def started(line: str) -> list[str]:
 def test_a_manifest_gives_back_every_value_to_every_reader_of_yaml(tmp_path: Path, version: tuple[int, int]) -> None:
     reader = YAML(typ="safe", pure=True)
     reader.version = version
-    read = reader.load(cron_job(waking(tmp_path, BROKEN)))
+    read = reader.load(cron_job(installation(tmp_path, BROKEN)))
     [container] = read["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert {variable["name"]: expanded(variable["value"]) for variable in container["env"]} == BROKEN
     assert [expanded(word) for word in container["args"]] == list(BROKEN.values())

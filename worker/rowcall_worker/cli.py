@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -11,18 +11,30 @@ import click
 from rowcall.base import logs, settings
 from rowcall.base.settings import Settings
 from rowcall.local_postgres import database_url
-from rowcall_worker.install.command import ENVIRONMENT_FILE, waking
-from rowcall_worker.install.units import PRINTED
+from rowcall_worker.install.crontab import crontab_line
+from rowcall_worker.install.discover import ENVIRONMENT_FILE, discover
+from rowcall_worker.install.installation import Installation
+from rowcall_worker.install.kubernetes import cron_job
+from rowcall_worker.install.systemd import systemd_units
 from rowcall_worker.runtime.supervisor import supervise_processes
 from rowcall_worker.runtime.worker import Report, Task, Worker
 
 Command = Callable[..., Any]
 
+# What each --print option prints.
+PRINTED: Mapping[str, Callable[[Installation], str]] = {
+    "crontab": crontab_line,
+    "systemd": systemd_units,
+    "k8s": cron_job,
+}
+
 
 def _options(command: Command) -> Command:
-    """What both ways to work can be told."""
+    """The options that `run` and `once` share."""
     for option in (
-        click.option("--grace", type=click.FloatRange(0), help="Seconds for running handlers when told to stop."),
+        click.option(
+            "--grace", type=click.FloatRange(0), help="Seconds for running handlers after it is asked to stop."
+        ),
         click.option("--types", help="Serve only these job types: names with commas between.  [default: all]"),
         click.option("--queues", help="Serve only these queues: names with commas between.  [default: all]"),
         click.option(
@@ -33,12 +45,12 @@ def _options(command: Command) -> Command:
     return command
 
 
-def _waking_options(command: Command) -> Command:
-    """What prints instead of working."""
+def _print_options(command: Command) -> Command:
+    """The options that print instead of working."""
     for option in (
         click.option("--image", help="The image of the CronJob.  [default: rowcall:VERSION]"),
         click.option(
-            "--environment-file", metavar="PATH", help=f"Where secrets will stand.  [default: {ENVIRONMENT_FILE}]"
+            "--environment-file", metavar="PATH", help=f"The file for secrets.  [default: {ENVIRONMENT_FILE}]"
         ),
         click.option("--print-k8s", "k8s", is_flag=True, help="Print a Kubernetes CronJob."),
         click.option("--print-systemd", "systemd", is_flag=True, help="Print a systemd service and its timer."),
@@ -50,46 +62,49 @@ def _waking_options(command: Command) -> Command:
 
 @click.group("worker")
 def worker_command() -> None:
-    """Do what is due.  Any number of workers, of either kind, may work at once."""
+    """Do what is due.  Any number of workers, `run` and `once` alike, may work at once."""
 
 
 @worker_command.command("run")
 @_options
 @click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Worker processes.")
-def run_command(processes: int, **told: Any) -> None:
+def run_command(processes: int, **options: Any) -> None:
     """Stay and work.  SIGTERM or Ctrl-C lets running handlers finish; a second one ends at once."""
     if processes > 1:
         supervise_processes(processes)
     else:
-        _work(once=False, **told)
+        _work(once=False, **options)
 
 
 @worker_command.command("once")
 @_options
 @click.option("--limit", type=click.IntRange(1), help="Claim this many runs at most.")
 @click.option("--max-seconds", type=click.FloatRange(0), help="Claim no more after this long.")
-@_waking_options
+@_print_options
 def once_command(
-    crontab: bool, systemd: bool, k8s: bool, environment_file: str | None, image: str | None, **told: Any
+    crontab: bool, systemd: bool, k8s: bool, environment_file: str | None, image: str | None, **options: Any
 ) -> None:
-    """Do everything that is due and go: for cron, as often as it likes, also overlapping.
+    """Do everything that is due and end: for cron, as often as it likes, also overlapping.
 
-    With a --print option it does nothing but print what wakes it each minute with the other options given here, as
-    this installation needs it: its program, folders, settings and user.  Secrets are not printed.
+    With a --print option it only prints what makes cron, systemd or Kubernetes start it each minute with the other
+    options given here, as this installation needs it: its program, folders, settings and user.  Secrets are not
+    printed.
     """
     asked = {"crontab": crontab, "systemd": systemd, "k8s": k8s}
-    kinds = [kind for kind, wanted in asked.items() if wanted]
-    if len(kinds) > 1:
-        raise click.UsageError(f"--print-{kinds[0]} and --print-{kinds[1]} exclude each other: ask for one at a time")
+    formats = [name for name, given in asked.items() if given]
+    if len(formats) > 1:
+        raise click.UsageError(
+            f"--print-{formats[0]} and --print-{formats[1]} exclude each other: ask for one at a time"
+        )
     if environment_file is not None and not (crontab or systemd):
         raise click.UsageError("--environment-file belongs to --print-crontab or --print-systemd")
     if image is not None and not k8s:
         raise click.UsageError("--image belongs to --print-k8s")
-    if kinds:
-        found = waking(_settings(told["grace"]), told, _names(told["types"]), environment_file, image)
-        click.echo(PRINTED[kinds[0]](found), nl=False)
+    if formats:
+        found = discover(_settings(options["grace"]), options, _names(options["types"]), environment_file, image)
+        click.echo(PRINTED[formats[0]](found), nl=False)
     else:
-        click.echo(_work(once=True, **told))
+        click.echo(_work(once=True, **options))
 
 
 def _work(

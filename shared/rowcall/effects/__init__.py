@@ -4,7 +4,7 @@ All functions take the caller's connection first, run in its transaction, and ne
 """
 
 from rowcall.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of, policy_of
-from rowcall.effects.ledger import Decision, Lease, applied, begin, failed, hold, record
+from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
 from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects
 from rowcall.effects.operate import STATES, effects_of, resolve
 
@@ -14,7 +14,6 @@ __all__ = [
     "Decision",
     "Effect",
     "Kind",
-    "Lease",
     "Page",
     "Policy",
     "applied",

@@ -1,7 +1,7 @@
 """The ledger: an intent before the world is touched, and what came of it after; the database is the arbiter.
 
 Each function first holds the run's row under the fence (run, lease_no, owner, running) until its transaction ends.
-Whoever lost the lease can neither begin an effect nor settle one.
+A worker that lost its lease can neither begin nor settle an effect.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
@@ -19,6 +18,7 @@ from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
 from rowcall.base.redaction import fit_to_keep
 from rowcall.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
 from rowcall.effects.statements import STATEMENTS
+from rowcall.queue import Lease
 from rowcall.status import Event, sources_of
 
 REFUSAL_CHARACTERS = 1000
@@ -48,15 +48,6 @@ class Decision(StrEnum):
     BUSY = "busy"  # another run is at it just now
     AMBIGUOUS = "ambiguous"  # it may have happened, and must not be tried again
     CONFLICT = "conflict"  # the key belongs to other content
-
-
-@dataclass(frozen=True)
-class Lease:
-    """The right under which an effect is begun and settled."""
-
-    worker: str
-    run_id: int
-    lease_no: int
 
 
 def begin(
@@ -114,7 +105,7 @@ def applied(
     row = fetch_one(
         connection,
         STATEMENTS[effect.kind.name].apply,
-        {**parameters, **vars(lease), "id": effect.id, "reference": kept_reference(reference)},
+        {**parameters, **lease._asdict(), "id": effect.id, "reference": kept_reference(reference)},
     )
     if row is None:
         raise LeaseLost(lease.run_id, lease.lease_no)
@@ -152,7 +143,7 @@ def record(
     if row is not None:
         parameters = {
             **dict.fromkeys(kind.learned),
-            **vars(lease),
+            **lease._asdict(),
             "id": row["id"],
             "reference": kept_reference(reference),
         }
@@ -162,19 +153,19 @@ def record(
 
 def hold(connection: Connection, lease: Lease) -> None:
     """Keep the lease from ending before this transaction does, or learn that it has ended."""
-    if fetch_one(connection, HOLD, vars(lease)) is None:
+    if fetch_one(connection, HOLD, lease._asdict()) is None:
         raise LeaseLost(lease.run_id, lease.lease_no)
 
 
 def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
     """The intent of an effect that nobody has begun; None where its key is taken."""
     hold(connection, lease)
-    return fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **vars(lease)})
+    return fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **lease._asdict()})
 
 
 def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool) -> Row:
     """Make an effect that was refused or left open this attempt's own."""
-    taken = fetch_one(connection, STATEMENTS[kind.name].take, {**vars(lease), "id": row["id"], "anew": anew})
+    taken = fetch_one(connection, STATEMENTS[kind.name].take, {**lease._asdict(), "id": row["id"], "anew": anew})
     assert taken is not None  # `find` has locked it
     return taken
 

@@ -5,12 +5,13 @@ All functions take the caller's connection first, run in its transaction, and ne
 
 from rowcall.queue.bulk import Action, Bulk, bulk
 from rowcall.queue.cancel import ask_to_cancel, cancel, cancel_any, force_cancel
-from rowcall.queue.claim import Claimed, ClaimRequest, ClaimResult, Limited, claim, finish_and_claim
+from rowcall.queue.claim import Claimed, ClaimRequest, ClaimResult, Limited, claim
 from rowcall.queue.claim_limited import claim_limited
 from rowcall.queue.clone import clone
 from rowcall.queue.enqueue import Enqueued, enqueue, enqueue_many
-from rowcall.queue.finish import Done, Ending, Failure, cancelled, fail, give_up, release, snooze, succeed, unclaim
-from rowcall.queue.lease import LeaseRenewal, expire, heartbeat, note_progress, saved
+from rowcall.queue.exchange import exchange
+from rowcall.queue.finish import Done, Failure, cancelled, fail, give_up, release, snooze, succeed, unclaim
+from rowcall.queue.lease import Lease, expire, heartbeat, note_progress, saved
 from rowcall.queue.operate import allowed_events, retry, run_now
 from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 from rowcall.queue.views.explain import Condition, Explained, explain
@@ -26,12 +27,11 @@ __all__ = [
     "Claimed",
     "Condition",
     "Done",
-    "Ending",
     "Enqueued",
     "Explained",
     "Failure",
     "Filter",
-    "LeaseRenewal",
+    "Lease",
     "Limited",
     "Page",
     "allowed_events",
@@ -47,10 +47,10 @@ __all__ = [
     "count_runs",
     "enqueue",
     "enqueue_many",
+    "exchange",
     "expire",
     "explain",
     "fail",
-    "finish_and_claim",
     "force_cancel",
     "get_run",
     "give_up",

@@ -11,7 +11,7 @@ from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, fetch_all
 from rowcall.base.errors import FilterInvalid
 from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, RUNS, WAITS
-from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.operate import AUDITED, RETRIABLE, RETRIED
 from rowcall.queue.views.filters import MATCHES, Filter
 from rowcall.queue.views.lists import SCANNED_MOST, SCANS, page_of, page_sql, scan_for, searched

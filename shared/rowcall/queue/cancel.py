@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row
+from rowcall.queue.fragments import HISTORY
 from rowcall.queue.operate import change
 from rowcall.queue.views.inspect import lock_run
 from rowcall.status import Event, Status, sources_of
@@ -24,18 +25,19 @@ FORCE_CANCEL = f"""
 WITH seen AS (
     SELECT id, locked_by AS worker FROM rowcall.job_runs
     WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.FORCE_CANCEL)}
-), ended AS (
+), forced AS (
     UPDATE rowcall.job_runs AS run
     SET status = '{Status.CANCELLED}', finished_at = now(), updated_at = now(),
         cancel_requested_at = coalesce(run.cancel_requested_at, now()), locked_by = NULL, locked_until = NULL
     FROM seen WHERE run.id = seen.id
     RETURNING run.*
-), history AS (
-    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
-    SELECT ended.id, lease_no, attempts, '{Event.FORCE_CANCEL}', worker, started_at, 'Cancelled', 'cancelled by force'
-    FROM ended JOIN seen ON ended.id = seen.id
-)
-SELECT * FROM ended
+), ended AS (
+    SELECT forced.id AS run_id, lease_no, attempts AS attempt, '{Event.FORCE_CANCEL}' AS outcome, worker, started_at,
+        'Cancelled' AS error_type, 'cancelled by force' AS error, NULL AS stack, false AS permanent,
+        NULL::jsonb AS forensics
+    FROM forced JOIN seen ON forced.id = seen.id
+), history AS ({HISTORY})
+SELECT * FROM forced
 """
 
 

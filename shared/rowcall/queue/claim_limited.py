@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 from rowcall.base.database import PgConnection, fetch_tuples
-from rowcall.queue.claim import (
-    CLAIMABLE,
-    DUE_LANES,
-    LANES,
-    LEASE_IS_OVER,
-    TAKEN,
-    ClaimRequest,
-    ClaimResult,
-    answer,
-    claim_result,
-)
-from rowcall.queue.finish import BY_INDEX
-from rowcall.status import Status
+from rowcall.queue.claim import CLAIMABLE, CLAIMED, LEASE_IS_OVER, ClaimRequest, ClaimResult
+from rowcall.queue.fragments import BY_INDEX, HISTORY
+from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
+from rowcall.status import Event, Status, sources_of
 
-# Reads as: take the limited queues for this moment, count who runs in them, meet as many due rows as there is room.
+# Reads as: lock the limited queues, count what runs in them, lock as many due rows as there is room, take them.
 #
-# mine     The queue's row, locked, so that two claims cannot both fill the last place.  A row that another claim holds
-#          is skipped; one that changed since this statement began is not believed either (`seen` is how it was then),
-#          because the runs just claimed under it cannot be seen yet.  Both count as contended: look again at once.
-# held     queues.holders names every run that was claimed from the queue and may still run.  Who really does is read
-#          from the runs themselves, by primary key: however a run ended, its place is free, so none can leak.
-# over     Of those, the leases that ran out.  They are ended here, and give their place to the next claim.
-# ranked   All priorities of a queue share its room, so the rows are counted over its lanes before they are taken.
-# noted    The holders are those who still run and those who begin.
+# lanes, due_lanes  As in CLAIM.
+# open_queues       The queue's row, locked, so that two claims cannot both fill the last place.  A row that another
+#                   claim has locked is skipped; one that changed since this statement began is not believed either
+#                   (`before` is how it was then), because the runs just claimed under it cannot be seen yet.  Both
+#                   count as contended: look again at once.
+# holders           queues.holders names every run that was claimed from the queue and may still run.  Which of them do
+#                   is read from the runs themselves, by primary key: however a run ended, its place is free, so no
+#                   place can leak.
+# over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
+# ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
+# noted             The holders are the runs that still run and those that begin.
 CLAIM_LIMITED = f"""
-WITH RECURSIVE {LANES}, {DUE_LANES}, mine AS MATERIALIZED (
-    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS seen USING (name, holders)
+WITH RECURSIVE lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (%(queues)s::text[] IS NULL OR lanes.queue = ANY(%(queues)s::text[]))
+), open_queues AS MATERIALIZED (
+    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS before USING (name, holders)
     WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
     FOR UPDATE OF queues SKIP LOCKED
-), held AS MATERIALIZED (
-    SELECT mine.name, run.id FROM mine CROSS JOIN LATERAL unnest(mine.holders) AS holder(run_id)
+), holders AS MATERIALIZED (
+    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
     JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = '{Status.RUNNING}'
 ), over AS MATERIALIZED (
     SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(SELECT id FROM held)) AND {LEASE_IS_OVER}
+    WHERE id = ANY(ARRAY(SELECT id FROM holders)) AND {LEASE_IS_OVER}
     FOR UPDATE SKIP LOCKED
 ), lanes_with_room AS (
     SELECT due_lanes.queue, due_lanes.priority,
-        due_lanes.max_running - (SELECT count(*) FROM held WHERE held.name = due_lanes.queue) AS room
-    FROM due_lanes JOIN mine ON mine.name = due_lanes.queue
+        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue) AS room
+    FROM due_lanes JOIN open_queues ON open_queues.name = due_lanes.queue
 ), due AS MATERIALIZED (
     SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
         SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
@@ -53,24 +61,43 @@ WITH RECURSIVE {LANES}, {DUE_LANES}, mine AS MATERIALIZED (
     ) AS found
 ), ranked AS (
     SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position FROM due
-), met AS MATERIALIZED (
+), seen AS MATERIALIZED (
     SELECT place, id, queue, status, worker FROM over
     UNION ALL
     (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
      ORDER BY priority, run_at, id LIMIT %(limit)s)
-), {TAKEN}, noted AS (
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET {EXPIRED}
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
+    RETURNING run.*
+), ended AS (
+    SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
+), history AS ({HISTORY}), claimed AS (
+    UPDATE rowcall.job_runs AS run SET {CLAIMED}
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.priority, run.run_at
+), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
-        SELECT held.id FROM held WHERE held.name = queues.name AND held.id NOT IN (SELECT id FROM over)
+        SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
         UNION ALL
-        SELECT met.id FROM met WHERE met.queue = queues.name AND met.id NOT IN (SELECT id FROM over)
+        SELECT seen.id FROM seen WHERE seen.queue = queues.name AND seen.id NOT IN (SELECT id FROM over)
     )
-    FROM mine WHERE queues.name = mine.name
+    FROM open_queues WHERE queues.name = open_queues.name
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
 )
-{answer("NULL", "EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM mine))::text")}
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL AS contended FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues))
 """
 
 
-def claim_limited(connection: PgConnection, worker: str, wanted: ClaimRequest) -> tuple[ClaimResult, bool]:
-    """Take due runs of queues with a limit; true beside them when another claim was in the way: look again at once."""
-    *rows, (*_, contended) = fetch_tuples(connection, BY_INDEX + CLAIM_LIMITED, wanted.parameters(worker))
-    return claim_result(rows), contended == "true"
+def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) -> ClaimResult:
+    """Take due runs of queues with a limit."""
+    *rows, (*_, contended) = fetch_tuples(connection, BY_INDEX + CLAIM_LIMITED, request.parameters(worker))
+    return ClaimResult.of(rows, contended=contended)

@@ -1,14 +1,13 @@
-"""Leases: kept by heartbeat, met by the sweep when they have run out."""
+"""Leases: the right of one worker to one run.  The heartbeat keeps them, the sweep ends those that ran out."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from rowcall.base.database import Connection, fetch_all, fetch_value
-from rowcall.queue.finish import BY_INDEX, LEASE_KEY
+from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
 from rowcall.status import Event, Status, sources_of
 
 # One statement for all leases of a process.  greatest(): a heartbeat that was held up must not shorten a lease.
@@ -16,9 +15,9 @@ from rowcall.status import Event, Status, sources_of
 HEARTBEAT = f"""
 UPDATE rowcall.job_runs AS run
 SET locked_until = greatest(
-        run.locked_until, now() + (%(held)s::jsonb ->> {LEASE_KEY})::float8 * interval '1 second'),
+        run.locked_until, now() + (%(lease_keys)s::jsonb ->> {LEASE_KEY})::float8 * interval '1 second'),
     updated_at = now()
-WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(held)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
+WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.HEARTBEAT)}
 RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
 """
@@ -35,8 +34,8 @@ RETURNING run.id
 
 SAVED = "SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = %(run_id)s"
 
-# What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
-EXPIRED_SET = f"""
+# What a lease that ran out does to its run.  The claims do the same to the runs that they find on their way.
+EXPIRED = f"""
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'
                   WHEN run.attempts >= run.max_attempts THEN '{Status.DEAD}'
                   ELSE '{Status.FAILED}' END,
@@ -47,51 +46,69 @@ EXPIRED_SET = f"""
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     locked_by = NULL, locked_until = NULL, updated_at = now()"""
 
-EXPIRED_HISTORY = f"""
-    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
-    SELECT expired.id, lease_no, attempts, '{Event.EXPIRE}', worker, started_at, error_type, last_error
-    FROM expired JOIN {{seen}} ON expired.id = {{seen}}.id"""
+# The attempt that ended with the lease, as HISTORY takes it.  The worker is the one that was seen before the update.
+EXPIRED_ATTEMPT = f"""
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, '{Event.EXPIRE}' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics"""
 
-# The same for one run by id: what an operator or a test asks for.  lease_no as seen.
+# The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.
 EXPIRE = f"""
 WITH seen AS (
     SELECT id, locked_by AS worker FROM rowcall.job_runs
     WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.EXPIRE)} AND locked_until < now()
     FOR UPDATE
 ), expired AS (
-    UPDATE rowcall.job_runs AS run SET {EXPIRED_SET}
+    UPDATE rowcall.job_runs AS run SET {EXPIRED}
     FROM seen WHERE run.id = seen.id
     RETURNING run.*
-), history AS ({EXPIRED_HISTORY.format(seen="seen")})
+), ended AS (
+    SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
+), history AS ({HISTORY})
 SELECT id FROM expired
 """
 
 
-@dataclass(frozen=True)
-class LeaseRenewal:
-    """A lease that a worker believes to hold."""
+class Lease(NamedTuple):
+    """One worker's right to one run: with the run's status, the fence of everything that a worker writes.
 
+    The number of the attempt is no part of it.  Statements that need it read it from the row, where nobody but the
+    owner of this very lease can have changed it.
+    """
+
+    worker: str
     run_id: int
     lease_no: int
-    lease: float
+
+    @property
+    def key(self) -> str:
+        """What LEASE_KEY says of the run's row."""
+        return f"{self.run_id}/{self.lease_no}"
 
 
-def heartbeat(connection: Connection, worker: str, held: Sequence[LeaseRenewal]) -> dict[tuple[int, int], bool]:
-    """Renew leases.  (run_id, lease_no) -> whether cancelling was asked for; what is missing has been lost."""
-    leases = {f"{lease.run_id}/{lease.lease_no}": lease.lease for lease in held}
-    rows = fetch_all(
-        connection,
-        BY_INDEX + HEARTBEAT,
-        {"worker": worker, "run_ids": [lease.run_id for lease in held], "held": json.dumps(leases)},
-    )
-    return {(row["id"], row["lease_no"]): row["cancel_requested"] for row in rows}
+def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
+    """Leases of one worker, each with a value as JSON text, as statements for many runs take them."""
+    [worker] = {lease.worker for lease in leases}
+    entries = [f'"{lease.key}": {value}' for lease, value in leases.items()]
+    run_ids = [lease.run_id for lease in leases]
+    return {"worker": worker, "run_ids": run_ids, "lease_keys": "{" + ", ".join(entries) + "}"}
 
 
-def note_progress(connection: Connection, worker: str, key: tuple[int, int], progress: str) -> bool:
+def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Lease, bool]:
+    """Renew one worker's leases for so many seconds from now.
+
+    The answer says of each lease whether cancelling was asked for; a lease that is missing from it is lost.
+    """
+    if not seconds:
+        return {}
+    parameters = parameters_of({lease: json.dumps(length) for lease, length in seconds.items()})
+    rows = fetch_all(connection, BY_INDEX + HEARTBEAT, parameters)
+    return {Lease(parameters["worker"], row["id"], row["lease_no"]): row["cancel_requested"] for row in rows}
+
+
+def note_progress(connection: Connection, lease: Lease, progress: str) -> bool:
     """Keep how far a handler says it is, as JSON text; False when the lease was lost, and nothing was kept."""
-    run_id, lease_no = key
-    parameters = {"worker": worker, "run_id": run_id, "lease_no": lease_no, "progress": progress}
-    return bool(fetch_all(connection, PROGRESS, parameters))
+    return bool(fetch_all(connection, PROGRESS, {**lease._asdict(), "progress": progress}))
 
 
 def saved(connection: Connection, run_id: int) -> Any:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rowcall.base.database import Connection, Row, fetch_all
-from rowcall.queue.claim import LANES
-from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX, LANES
 from rowcall.status import Event, sources_of
 
 # Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.

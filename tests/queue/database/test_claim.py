@@ -19,6 +19,10 @@ def claimed_ids(connection: PgConnection, limit: int = 10, queues: list[str] | N
     return [run.run_id for run in queue.claim(connection, "worker-2", ClaimRequest(NOOP, limit, queues)).claimed]
 
 
+def success(run_id: int, lease_no: int, result: str | None = None) -> queue.Done:
+    return queue.Done(queue.Lease(WORKER, run_id, lease_no), result)
+
+
 def test_a_claim_counts_the_attempt_and_opens_a_lease_of_the_types_length(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED)
     [claimed] = queue.claim(connection, "worker-2", ClaimRequest({"noop": 77.0}, 10)).claimed
@@ -48,10 +52,10 @@ def test_an_attempt_begins_without_the_progress_of_the_one_before_and_with_what_
 
 def test_telling_of_progress_keeps_what_was_saved(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, progress="""'{"saved": {"rows": 7}}'""")
-    key = run["id"], run["lease_no"]
-    assert queue.note_progress(connection, WORKER, key, '{"share": 0.9, "note": "nearly"}')
+    lease = queue.Lease(WORKER, run["id"], run["lease_no"])
+    assert queue.note_progress(connection, lease, '{"share": 0.9, "note": "nearly"}')
     assert row_of(connection, run["id"])["progress"] == {"share": 0.9, "note": "nearly", "saved": {"rows": 7}}
-    assert not queue.note_progress(connection, "worker-2", key, '{"saved": null}')
+    assert not queue.note_progress(connection, lease._replace(worker="worker-2"), '{"saved": null}')
 
 
 def test_what_is_not_due_waits(connection: PgConnection) -> None:
@@ -68,9 +72,9 @@ def test_a_run_without_attempts_left_is_left_alone(connection: PgConnection) -> 
 def test_results_and_the_next_claim_go_in_one_statement(connection: PgConnection) -> None:
     done, running = (run_in(connection, Status.RUNNING) for _ in range(2))
     due = run_in(connection, Status.QUEUED)
-    results = [queue.Done(done["id"], 3, '{"sum": 7}'), queue.Done(running["id"], 2, None)]
-    finished, met = queue.finish_and_claim(connection, WORKER, results, ClaimRequest(NOOP, 10))
-    assert (finished, [claimed.run_id for claimed in met.claimed]) == ({done["id"]}, [due["id"]])
+    results = [success(done["id"], 3, '{"sum": 7}'), success(running["id"], 2)]
+    result = queue.claim(connection, WORKER, ClaimRequest(NOOP, 10), results)
+    assert (result.finished, [claimed.run_id for claimed in result.claimed]) == ({done["id"]}, [due["id"]])
     assert (row_of(connection, done["id"])["result"], row_of(connection, running["id"])) == ({"sum": 7}, running)
 
 
@@ -78,10 +82,8 @@ def test_a_success_counts_though_its_lease_has_run_out_and_others_that_ran_out_a
     connection: PgConnection,
 ) -> None:
     done, lost = (run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'") for _ in range(2))
-    finished, met = queue.finish_and_claim(
-        connection, WORKER, [queue.Done(done["id"], 3, None)], ClaimRequest(NOOP, 10)
-    )
-    assert (finished, met.claimed, met.expired) == ({done["id"]}, [], {lost["id"]: Status.FAILED})
+    result = queue.claim(connection, WORKER, ClaimRequest(NOOP, 10), [success(done["id"], 3)])
+    assert (result.finished, result.claimed, result.expired) == ({done["id"]}, [], {lost["id"]: Status.FAILED})
     assert row_of(connection, done["id"])["status"] == Status.SUCCEEDED
     assert queue.attempts_of(connection, done["id"]) == []
 
@@ -153,12 +155,12 @@ def test_two_workers_at_once_get_different_runs(fresh_url: str) -> None:
         ({"cancel_requested_at": "now()"}, Status.CANCELLED),
     ],
 )
-def test_a_claim_meets_the_leases_that_ran_out(
+def test_a_claim_ends_the_leases_that_ran_out(
     connection: PgConnection, columns: dict[str, str], becomes: Status
 ) -> None:
     run = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'", **columns)
-    met = queue.claim(connection, "worker-2", ClaimRequest(NOOP, 10))
-    assert (met.claimed, met.expired) == ([], {run["id"]: becomes})
+    result = queue.claim(connection, "worker-2", ClaimRequest(NOOP, 10))
+    assert (result.claimed, result.expired) == ([], {run["id"]: becomes})
     now = row_of(connection, run["id"])
     assert (now["status"], now["error_type"]) == (becomes, "LeaseExpired")
     assert f"lease of {WORKER} ran out" in now["last_error"]
@@ -200,7 +202,7 @@ def test_five_steps_that_break_owner_and_attempts_as_a_fence_do_not_break_the_le
     queue.retry(connection, run_id, operator)
     [again] = queue.claim(connection, WORKER, ClaimRequest(NOOP, 1)).claimed
     assert (again.attempt, again.lease_no) == (zombie.attempt, zombie.lease_no + 1)
-    stale = queue.Ending(WORKER, run_id, zombie.lease_no, zombie.attempt)
+    stale = queue.Lease(WORKER, run_id, zombie.lease_no)
     assert queue.fail(connection, stale, queue.Failure("stale", "Stale"), delay=0) is None
-    assert queue.succeed(connection, WORKER, [queue.Done(run_id, zombie.lease_no, None)]) == set()
+    assert queue.succeed(connection, [queue.Done(stale, None)]) == set()
     assert row_of(connection, run_id)["status"] == Status.RUNNING

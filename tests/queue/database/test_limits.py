@@ -6,13 +6,13 @@ from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
-from rowcall.queue import ClaimRequest, Limited
+from rowcall.queue import ClaimRequest, Lease, Limited
 from rowcall.queue.queues import make_queues
 from rowcall.status import Status
 from tests.support.making import row_of, run_in
 
 OPERATOR = Operator("a test")
-WANTED = ClaimRequest({"noop": 60.0}, 10)
+REQUEST = ClaimRequest({"noop": 60.0}, 10)
 
 
 def limited(connection: PgConnection, limit: int, waiting: int, name: str = "mail", **columns: str) -> list[int]:
@@ -21,20 +21,22 @@ def limited(connection: PgConnection, limit: int, waiting: int, name: str = "mai
     return [run_in(connection, Status.QUEUED, queue=f"'{name}'", **columns)["id"] for _ in range(waiting)]
 
 
-def taken(connection: PgConnection, wanted: ClaimRequest = WANTED) -> list[int]:
-    met, _ = queue.claim_limited(connection, "worker-2", wanted)
-    return [run.run_id for run in met.claimed]
+def taken(connection: PgConnection, request: ClaimRequest = REQUEST) -> list[int]:
+    return [run.run_id for run in queue.claim_limited(connection, "worker-2", request).claimed]
+
+
+def lease_of(connection: PgConnection, run_id: int) -> Lease:
+    return Lease("worker-2", run_id, row_of(connection, run_id)["lease_no"])
 
 
 def finish(connection: PgConnection, run_id: int) -> None:
-    lease_no = row_of(connection, run_id)["lease_no"]
-    assert queue.succeed(connection, "worker-2", [queue.Done(run_id, lease_no, None)])
+    assert queue.succeed(connection, [queue.Done(lease_of(connection, run_id), None)])
 
 
 def test_the_ordinary_claim_leaves_a_limited_queue_alone_and_says_that_it_waits(connection: PgConnection) -> None:
     limited(connection, 2, waiting=1)
-    met = queue.claim(connection, "worker-2", WANTED)
-    assert (met.claimed, met.limited) == ([], Limited.FIRST)
+    result = queue.claim(connection, "worker-2", REQUEST)
+    assert (result.claimed, result.limited) == ([], Limited.FIRST)
 
 
 def test_the_ordinary_claim_tells_whether_something_more_urgent_waits_in_a_limited_queue(
@@ -42,8 +44,8 @@ def test_the_ordinary_claim_tells_whether_something_more_urgent_waits_in_a_limit
 ) -> None:
     limited(connection, 2, waiting=1, priority="5")
     run_in(connection, Status.QUEUED)
-    met = queue.claim(connection, "worker-2", WANTED)
-    assert (len(met.claimed), met.limited) == (1, Limited.LATER)
+    result = queue.claim(connection, "worker-2", REQUEST)
+    assert (len(result.claimed), result.limited) == (1, Limited.LATER)
 
 
 def test_no_more_than_the_limit_run_at_a_time(connection: PgConnection) -> None:
@@ -69,8 +71,8 @@ def test_the_place_of_a_dead_worker_is_free_when_its_lease_has_run_out(connectio
     fetch_all(
         connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'"
     )
-    met, _ = queue.claim_limited(connection, "worker-2", WANTED)
-    assert (met.claimed, met.expired) == ([], {first: Status.FAILED})
+    result = queue.claim_limited(connection, "worker-2", REQUEST)
+    assert (result.claimed, result.expired) == ([], {first: Status.FAILED})
     assert taken(connection) == [second]
 
 
@@ -80,7 +82,7 @@ def test_a_heartbeat_that_comes_late_keeps_the_place(connection: PgConnection) -
     fetch_all(
         connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'"
     )
-    queue.heartbeat(connection, "worker-2", [queue.LeaseRenewal(first, row_of(connection, first)["lease_no"], 60)])
+    queue.heartbeat(connection, {lease_of(connection, first): 60})
     assert taken(connection) == []
 
 
@@ -131,7 +133,7 @@ def test_a_limit_of_none_lets_nothing_run_and_none_at_all_lets_everything(connec
     ids = limited(connection, 0, waiting=2)
     assert taken(connection) == []
     queue.limit_queue(connection, "mail", None, OPERATOR)
-    assert [run.run_id for run in queue.claim(connection, "worker-2", WANTED).claimed] == ids
+    assert [run.run_id for run in queue.claim(connection, "worker-2", REQUEST).claimed] == ids
 
 
 def test_a_lowered_limit_waits_until_enough_have_ended(connection: PgConnection) -> None:
@@ -160,7 +162,7 @@ def test_a_paused_queue_with_a_limit_is_left_alone(connection: PgConnection) -> 
     limited(connection, 2, waiting=1)
     queue.pause_queue(connection, "mail", OPERATOR)
     assert taken(connection) == []
-    assert queue.claim(connection, "worker-2", WANTED).limited is None
+    assert queue.claim(connection, "worker-2", REQUEST).limited is None
     queue.resume_queue(connection, "mail", OPERATOR)
     assert len(taken(connection)) == 1
 
@@ -174,8 +176,7 @@ def test_only_the_queues_and_types_that_a_worker_serves_are_taken(connection: Pg
 def test_a_retried_run_takes_one_place_and_not_two(connection: PgConnection) -> None:
     first, second, third = limited(connection, 2, waiting=3)
     assert taken(connection) == [first, second]
-    ending = queue.Ending("worker-2", first, row_of(connection, first)["lease_no"], 3)
-    queue.fail(connection, ending, queue.Failure("it broke", "ValueError"), delay=-120)
+    queue.fail(connection, lease_of(connection, first), queue.Failure("it broke", "ValueError"), delay=-120)
     assert taken(connection) == [first]
     assert taken(connection) == []
     finish(connection, second)
@@ -187,11 +188,11 @@ def test_a_claim_under_way_is_not_waited_for_and_not_doubled(fresh_url: str) -> 
         ids = limited(making, 1, waiting=2)
     with database.transaction(fresh_url) as one, database.transaction(fresh_url) as other:
         assert taken(one) == ids[:1]
-        met, contended = queue.claim_limited(other, "worker-3", WANTED)
-        assert (met.claimed, contended) == ([], True)
+        result = queue.claim_limited(other, "worker-3", REQUEST)
+        assert (result.claimed, result.contended) == ([], True)
         one.commit()
-        met, contended = queue.claim_limited(other, "worker-3", WANTED)
-        assert (met.claimed, contended) == ([], False)
+        result = queue.claim_limited(other, "worker-3", REQUEST)
+        assert (result.claimed, result.contended) == ([], False)
 
 
 def test_who_holds_the_places_is_forgotten_when_they_have_ended(connection: PgConnection) -> None:

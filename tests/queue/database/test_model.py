@@ -1,4 +1,4 @@
-"""The real queue against a model of it: whatever is done, in any order, by several hands and by two at once.
+"""The real queue against a model of it: whatever is done, in any order, by several actors and by two at once.
 
 Each example begins with runs in any state that the table can hold, and goes on with moves: every event of the status
 machine, rightly and wrongly tried.  Every answer must be the model's, and after each move so must be the table, the
@@ -26,14 +26,14 @@ from hypothesis.stateful import (
 )
 
 from rowcall.base.database import Row
-from rowcall.queue import ClaimResult
+from rowcall.queue import ClaimResult, Lease
 from rowcall.status import BY_EVENT, FINAL, LIVE, Event, Status
 from tests.queue.model import drawn
 from tests.queue.model.anyone import OPERATOR, Asking
+from tests.queue.model.connections import Connections, Made
 from tests.queue.model.drawn import QUEUES, STARTS, Start, running
-from tests.queue.model.hands import Hands, Made
 from tests.queue.model.operator import Cloning, Steering
-from tests.queue.model.owner import WORKERS, Lease, Telling, Writing, everything_under
+from tests.queue.model.owner import WORKERS, Telling, Writing, everything_under, wrong
 from tests.queue.model.run import HAPPENED
 from tests.queue.model.worker import Claiming, FinishingAndClaiming, Sweeping
 from tests.queue.model.world import Move, World
@@ -47,7 +47,7 @@ def somebody_works(machine: Queue) -> bool:
 class Queue(RuleBasedStateMachine):
     """One example: the queue and its model, side by side."""
 
-    hands: ClassVar[Hands]
+    connections: ClassVar[Connections]
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,11 +58,11 @@ class Queue(RuleBasedStateMachine):
 
     @initialize(starts=STARTS)
     def begin(self, starts: list[Start]) -> None:
-        self.hands.empty()
-        self.world.now = now = self.hands.now()
+        self.connections.empty()
+        self.world.now = now = self.connections.now()
         for place, start in enumerate(starts):
             run = start.run(now, place)
-            self.hands.insert(run)
+            self.connections.insert(run)
             self.world.runs[run.id] = run
             self.granted.add((run.id, run.lease_no))
 
@@ -76,7 +76,7 @@ class Queue(RuleBasedStateMachine):
     @rule(move=drawn.CLAIMINGS, paused=drawn.PAUSED)
     def a_worker_claims(self, move: Claiming, paused: tuple[str, ...]) -> None:
         for name in QUEUES:
-            self.hands.pause(name, name in paused)
+            self.connections.pause(name, name in paused)
         self.world.paused = set(paused)
         self.make(move)
 
@@ -91,10 +91,10 @@ class Queue(RuleBasedStateMachine):
         self.make(*moves)
 
     @precondition(somebody_works)
-    @rule(held=drawn.leases())
-    def workers_write_that_have_lost_the_lease(self, held: Lease) -> None:
+    @rule(lease=drawn.leases())
+    def workers_write_that_have_lost_the_lease(self, lease: Lease) -> None:
         before = self.world.copy()
-        self.make(*(every for lie in held.lies() for every in everything_under(lie)))
+        self.make(*(every for lie in wrong(lease) for every in everything_under(lie)))
         assert self.world.runs == before.runs
 
     @rule(moves=drawn.steerings())
@@ -110,10 +110,10 @@ class Queue(RuleBasedStateMachine):
     def time_passes(self, run_ids: set[int]) -> None:
         """What waits is due, and what is leased runs out: one after the other, and now."""
         for run in (self.world.runs[run_id] for run_id in sorted(run_ids)):
-            self.world.now = now = self.hands.now()
+            self.world.now = now = self.connections.now()
             run.run_at = min(run.run_at, now)
             run.locked_until = run.locked_until and now
-            self.hands.back_date(run)
+            self.connections.back_date(run)
 
     # Two at once
 
@@ -141,12 +141,12 @@ class Queue(RuleBasedStateMachine):
 
     def make(self, *moves: Move) -> None:
         """Moves on both sides, in one transaction: the same answers, and workers woken or not."""
-        self.compare(moves, self.hands.alone(*moves), self.world)
+        self.compare(moves, self.connections.alone(*moves), self.world)
         self.tell_lanes_apart()
 
     def make_at_once(self, first: Move, second: Move, commits: bool) -> None:
         """Two moves on both sides, the second begun before the first was committed or rolled back."""
-        earlier, later = self.hands.at_once(first, second, commits=commits)
+        earlier, later = self.connections.at_once(first, second, commits=commits)
         before, after = self.world, self.world.copy()
         self.compare([first], earlier, after, committed=commits)
         self.world = after if commits else before.copy()
@@ -170,8 +170,8 @@ class Queue(RuleBasedStateMachine):
     def note(self, move: Move, answer: Any) -> None:
         """What the invariants need beside the table: no lease is given twice, and who was retried."""
         if isinstance(move, Claiming | FinishingAndClaiming):
-            met: ClaimResult = answer if isinstance(move, Claiming) else answer[1]
-            for claimed in met.claimed:
+            found: ClaimResult = answer
+            for claimed in found.claimed:
                 assert (claimed.run_id, claimed.lease_no) not in self.granted
                 self.granted.add((claimed.run_id, claimed.lease_no))
         if isinstance(move, Steering) and move.event is Event.RETRY and isinstance(answer, dict):
@@ -182,12 +182,12 @@ class Queue(RuleBasedStateMachine):
         due: dict[tuple[int, datetime], str] = {}
         for run in self.world.runs.values():
             if run.is_due(self.world.now) and run.queue != due.setdefault((run.priority, run.run_at), run.queue):
-                run.run_at = self.hands.now()
-                self.hands.back_date(run)
+                run.run_at = self.connections.now()
+                self.connections.back_date(run)
 
     @invariant()
     def the_table_is_as_the_model_says(self) -> None:
-        before, self.rows = self.rows, self.hands.rows()
+        before, self.rows = self.rows, self.connections.rows()
         assert self.rows == {run.id: vars(run) for run in self.world.runs.values()}
         for row in self.rows.values():
             assert (row["status"] == Status.RUNNING) == (row["locked_by"] is not None)
@@ -202,11 +202,11 @@ class Queue(RuleBasedStateMachine):
     @invariant()
     def the_history_has_the_attempts_that_did_not_succeed_and_no_other(self) -> None:
         kept = sorted(self.world.attempts, key=lambda attempt: (attempt["run_id"], attempt["lease_no"]))
-        assert self.hands.attempts() == kept
+        assert self.connections.attempts() == kept
 
     @invariant()
     def every_change_by_an_admin_is_audited_and_nothing_else(self) -> None:
-        assert self.hands.audit() == self.world.audit
+        assert self.connections.audit() == self.world.audit
 
 
 # Where the examples are the same each time: so many groups, each drawn from a seed of its own.  Hypothesis also draws
@@ -219,7 +219,7 @@ EXAMPLES_OF_A_GROUP = 9
 @pytest.mark.timeout(600)
 def test_the_queue_does_what_the_model_says(module_url: str) -> None:
     HAPPENED.clear()
-    with closing(Hands(module_url, OPERATOR, *WORKERS)) as Queue.hands:
+    with closing(Connections(module_url, OPERATOR, *WORKERS)) as Queue.connections:
         if settings().derandomize:
             for number in range(GROUPS):
                 group = settings(max_examples=EXAMPLES_OF_A_GROUP, stateful_step_count=10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,12 +12,11 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue.bulk import Action, change_many
 from rowcall.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
-from rowcall.queue.claim import CLAIM, FINISH_AND_CLAIM, ClaimRequest
+from rowcall.queue.claim import CLAIM, ClaimRequest
 from rowcall.queue.claim_limited import CLAIM_LIMITED
 from rowcall.queue.clone import CHANGEABLE, CLONE
 from rowcall.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
 from rowcall.queue.finish import (
-    BY_INDEX,
     CANCELLED,
     FAIL,
     GIVE_UP,
@@ -29,7 +27,8 @@ from rowcall.queue.finish import (
     Done,
     done_parameters,
 )
-from rowcall.queue.lease import EXPIRE, HEARTBEAT, PROGRESS
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.lease import EXPIRE, HEARTBEAT, PROGRESS, Lease, parameters_of
 from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
 from rowcall.queue.views.explain import BEFORE_IT, STANDING
@@ -67,20 +66,20 @@ def filled(module_url: str) -> Iterator[PgConnection]:
 
 
 @pytest.fixture
-def held(filled: PgConnection) -> list[int]:
-    """The runs that the planned worker holds."""
+def running(filled: PgConnection) -> list[int]:
+    """The runs under the planned worker's leases."""
     rows = database.fetch_all(
         filled, "SELECT id FROM rowcall.job_runs WHERE locked_by = %(worker)s", {"worker": WORKER}
     )
     return [row["id"] for row in rows]
 
 
-def wanted(queues: list[str] | None = None) -> ClaimRequest:
+def request(queues: list[str] | None = None) -> ClaimRequest:
     return ClaimRequest({"noop": 60.0}, BATCH, queues)
 
 
 def claiming(queues: list[str] | None = None) -> dict[str, Any]:
-    return wanted(queues).parameters(WORKER)
+    return request(queues).parameters(WORKER)
 
 
 def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgConnection) -> None:
@@ -95,7 +94,7 @@ def test_a_worker_of_a_small_queue_does_not_walk_through_a_large_one(filled: PgC
 
 def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: PgConnection) -> None:
     make_queues(filled, ["large"])
-    limited = replace(wanted(), declared={"large": 40}).parameters(WORKER)
+    limited = replace(request(), declared={"large": 40}).parameters(WORKER)
     nodes = plan(filled, BY_INDEX + CLAIM_LIMITED, limited)
     # Who runs without having been claimed under the limit stands before the first that waits.
     assert looked_at(nodes) <= BATCH + 200
@@ -126,23 +125,22 @@ def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection)
     assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["none"]))) <= 50
 
 
-def test_finishing_and_claiming_together_cost_no_more_than_apart(filled: PgConnection, held: list[int]) -> None:
-    done = done_parameters(WORKER, [Done(run_id, 1, None) for run_id in held])
-    assert looked_at(plan(filled, BY_INDEX + FINISH_AND_CLAIM, {**claiming(), **done})) <= 5 * BATCH
+def test_finishing_and_claiming_together_cost_no_more_than_apart(filled: PgConnection, running: list[int]) -> None:
+    done = done_parameters([Done(Lease(WORKER, run_id, 1), None) for run_id in running])
+    assert looked_at(plan(filled, BY_INDEX + CLAIM, {**claiming(), **done})) <= 5 * BATCH
 
 
-def test_success_heartbeat_and_hand_back_reach_their_rows_by_id(filled: PgConnection, held: list[int]) -> None:
-    leases = json.dumps({f"{run_id}/1": 60.0 for run_id in held})
-    done = done_parameters(WORKER, [Done(run_id, 1, "{}") for run_id in held])
-    same = {"worker": WORKER, "run_ids": held, "held": leases}
+def test_success_heartbeat_and_unclaim_reach_their_rows_by_id(filled: PgConnection, running: list[int]) -> None:
+    done = done_parameters([Done(Lease(WORKER, run_id, 1), "{}") for run_id in running])
+    same = parameters_of({Lease(WORKER, run_id, 1): "60" for run_id in running})
     for sql, parameters in ((SUCCEED, done), (HEARTBEAT, same), (UNCLAIM, same)):
         nodes = plan(filled, BY_INDEX + sql, parameters)
         assert looked_at(nodes) <= 2 * BATCH
         assert nodes[0]["Actual Rows"] == BATCH
 
 
-def test_changing_many_reaches_them_by_their_ids(filled: PgConnection, held: list[int]) -> None:
-    known = {**Filter(queue="large").parameters(), "run_ids": held, "who": "a test", "request_id": None}
+def test_changing_many_reaches_them_by_their_ids(filled: PgConnection, running: list[int]) -> None:
+    known = {**Filter(queue="large").parameters(), "run_ids": running, "who": "a test", "request_id": None}
     nodes = plan(filled, change_many(Action.CANCEL.value[1]), known)
     assert looked_at(nodes) <= 2 * BATCH
     assert nodes[0]["Actual Rows"] == BATCH
@@ -180,9 +178,9 @@ TO_ONE_RUN = {
 
 @pytest.mark.parametrize(("sql", "before"), TO_ONE_RUN.values(), ids=TO_ONE_RUN)
 def test_what_happens_to_one_run_reaches_it_by_its_id(
-    filled: PgConnection, held: list[int], sql: str, before: str
+    filled: PgConnection, running: list[int], sql: str, before: str
 ) -> None:
-    ending = {"worker": WORKER, "run_id": held[0], "lease_no": 1, "attempt": 1, "delay": 1, "until": "2100-01-01"}
+    ending = {"worker": WORKER, "run_id": running[0], "lease_no": 1, "attempt": 1, "delay": 1, "until": "2100-01-01"}
     why = {
         "error": "e",
         "error_type": "E",
@@ -222,14 +220,17 @@ UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE r
 
 
 @pytest.mark.parametrize("sql", [CLAIM, HEARTBEAT], ids=["claim", "heartbeat"])
-def test_claim_and_heartbeat_are_heap_only_updates(filled: PgConnection, held: list[int], sql: str) -> None:
+def test_claim_and_heartbeat_are_heap_only_updates(filled: PgConnection, running: list[int], sql: str) -> None:
     database.fetch_all(filled, "VACUUM rowcall.job_runs")  # the plans above were carried out and rolled back
-    leases = json.dumps({f"{run_id}/1": 7200.0 for run_id in held})
+    if sql is HEARTBEAT:
+        parameters = parameters_of({Lease(WORKER, run_id, 1): "7200" for run_id in running[:10]})
+    else:
+        parameters = claiming(["small"])
     with filled.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(UPDATES)
         [(all_before, hot_before)] = cursor.fetchall()
-        cursor.execute(BY_INDEX + sql, {**claiming(["small"]), "run_ids": held[:10], "held": leases})
+        cursor.execute(BY_INDEX + sql, parameters)
         cursor.execute(UPDATES)
         [(all_after, hot_after)] = cursor.fetchall()
         cursor.execute("ROLLBACK")

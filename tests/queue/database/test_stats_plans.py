@@ -8,7 +8,7 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
-from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views.stats import AROUND, figures
 from tests.support.plans import looked_at, plan
 

@@ -12,7 +12,7 @@ from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, PgConnection, Row, fetch_all
 from rowcall.base.errors import RunPruned, TransitionRefused
-from rowcall.queue import ClaimRequest, Done, Ending, Failure, LeaseRenewal
+from rowcall.queue import ClaimRequest, Done, Failure, Lease
 from rowcall.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.support.making import WORKER, row_of, run_in
 
@@ -23,8 +23,8 @@ LATER = datetime(2030, 1, 1, tzinfo=UTC)
 Act = Callable[[PgConnection, Row], object]
 
 
-def ending(run: Row, worker: str = WORKER) -> Ending:
-    return Ending(worker, run["id"], run["lease_no"], run["attempts"])
+def lease_of(run: Row) -> Lease:
+    return Lease(WORKER, run["id"], run["lease_no"])
 
 
 def steered(event: Callable[[Connection, int, Operator], object]) -> Act:
@@ -42,17 +42,17 @@ def claim_one(connection: PgConnection, run: Row) -> object:
 # How each event is brought about; each answers with something false when it was refused, or raises TransitionRefused.
 ACTS: dict[Event, Act] = {
     Event.CLAIM: claim_one,
-    Event.HEARTBEAT: lambda c, run: queue.heartbeat(c, WORKER, [LeaseRenewal(run["id"], run["lease_no"], 60)]),
-    Event.SUCCEED: lambda c, run: queue.succeed(c, WORKER, [Done(run["id"], run["lease_no"], '{"done": 1}')]),
-    Event.FAIL: lambda c, run: queue.fail(c, ending(run), FAILURE, delay=30),
-    Event.GIVE_UP: lambda c, run: queue.give_up(c, ending(run), FAILURE),
-    Event.RELEASE: lambda c, run: queue.release(c, ending(run), "stopping"),
-    Event.UNCLAIM: lambda c, run: queue.unclaim(c, WORKER, [(run["id"], run["lease_no"])]),
-    Event.SNOOZE: lambda c, run: queue.snooze(c, ending(run), LATER, "not yet"),
+    Event.HEARTBEAT: lambda c, run: queue.heartbeat(c, {lease_of(run): 60}),
+    Event.SUCCEED: lambda c, run: queue.succeed(c, [Done(lease_of(run), '{"done": 1}')]),
+    Event.FAIL: lambda c, run: queue.fail(c, lease_of(run), FAILURE, delay=30),
+    Event.GIVE_UP: lambda c, run: queue.give_up(c, lease_of(run), FAILURE),
+    Event.RELEASE: lambda c, run: queue.release(c, lease_of(run), "stopping"),
+    Event.UNCLAIM: lambda c, run: queue.unclaim(c, [lease_of(run)]),
+    Event.SNOOZE: lambda c, run: queue.snooze(c, lease_of(run), LATER, "not yet"),
     Event.EXPIRE: lambda c, run: queue.expire(c, run["id"], run["lease_no"]),
     Event.CANCEL: steered(queue.cancel),
     Event.ASK_TO_CANCEL: steered(queue.ask_to_cancel),
-    Event.CANCELLED: lambda c, run: queue.cancelled(c, ending(run)),
+    Event.CANCELLED: lambda c, run: queue.cancelled(c, lease_of(run)),
     Event.FORCE_CANCEL: lambda c, run: queue.force_cancel(c, run["id"], run["lease_no"], OPERATOR),
     Event.RUN_NOW: steered(queue.run_now),
     Event.RETRY: steered(queue.retry),
@@ -130,7 +130,7 @@ def test_an_event_happens_to_one_run_and_leaves_its_like_alone(connection: PgCon
 @pytest.mark.parametrize("lease_no", [3, 2])
 def test_progress_is_told_by_the_owner_of_the_very_lease(connection: PgConnection, worker: str, lease_no: int) -> None:
     run, alike = (run_in(connection, Status.RUNNING) for _ in range(2))
-    queue.note_progress(connection, worker, (run["id"], lease_no), '{"share": 0.5}')
+    queue.note_progress(connection, Lease(worker, run["id"], lease_no), '{"share": 0.5}')
     told = {"share": 0.5} if (worker, lease_no) == (WORKER, 3) else None
     assert row_of(connection, run["id"])["progress"] == told
     assert row_of(connection, alike["id"]) == alike
@@ -217,19 +217,18 @@ def test_cancelled_needs_that_cancelling_was_asked_for(connection: PgConnection)
 
 def test_a_heartbeat_extends_a_lease_and_never_shortens_it(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, locked_until="now() + interval '10 seconds'")
-    queue.heartbeat(connection, WORKER, [LeaseRenewal(run["id"], run["lease_no"], 60)])
+    queue.heartbeat(connection, {lease_of(run): 60})
     extended = row_of(connection, run["id"])["locked_until"]
     assert (extended - run["locked_until"]).total_seconds() == 50
-    queue.heartbeat(connection, WORKER, [LeaseRenewal(run["id"], run["lease_no"], 5)])
+    queue.heartbeat(connection, {lease_of(run): 5})
     assert row_of(connection, run["id"])["locked_until"] == extended
 
 
 def test_a_heartbeat_tells_the_owner_that_cancelling_was_asked_for(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
-    held = [LeaseRenewal(run["id"], run["lease_no"], 60)]
-    assert queue.heartbeat(connection, WORKER, held) == {(run["id"], run["lease_no"]): False}
+    assert queue.heartbeat(connection, {lease_of(run): 60}) == {lease_of(run): False}
     queue.ask_to_cancel(connection, run["id"], OPERATOR)
-    assert queue.heartbeat(connection, WORKER, held) == {(run["id"], run["lease_no"]): True}
+    assert queue.heartbeat(connection, {lease_of(run): 60}) == {lease_of(run): True}
 
 
 def test_a_retry_forgets_attempts_and_error_but_never_the_lease_number(connection: PgConnection) -> None:
@@ -274,7 +273,7 @@ def test_an_attempt_that_did_not_succeed_is_kept_under_its_lease(connection: PgC
     assert (kept["lease_no"], kept["attempt"], kept["outcome"], kept["worker"]) == (3, 2, event, WORKER)
 
 
-def test_a_run_handed_back_is_as_if_it_had_not_been_claimed_but_for_the_lease_number(connection: PgConnection) -> None:
+def test_an_unclaimed_run_is_as_if_it_had_not_been_claimed_but_for_the_lease_number(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
     assert attempt(connection, Event.UNCLAIM, run)
     now = row_of(connection, run["id"])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from rowcall.queue import ClaimRequest
+from rowcall.queue import ClaimRequest, Lease
 from rowcall.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.queue.model.anyone import Asking
 from tests.queue.model.operator import Cloning, Steering
-from tests.queue.model.owner import MANY_AT_ONCE, MUCH_LATER, WORKERS, Lease, Telling, Writing
+from tests.queue.model.owner import MANY_AT_ONCE, MUCH_LATER, WORKERS, Telling, Writing
 from tests.queue.model.run import Run
 from tests.queue.model.worker import Claiming, FinishingAndClaiming, Sweeping
 from tests.queue.model.world import Move, World
@@ -26,7 +26,7 @@ LONG_AGO = {name: datetime(2020, 1, place, tzinfo=UTC) for place, name in enumer
 
 # An example is over long before any lease of it runs out by itself.
 LEASE_SECONDS = {"noop": 600.0, "from_the_future": 900.0}
-HELD_SECONDS = 1800
+LEASED_SECONDS = 1800
 BEAT_SECONDS = (600, 3600)
 DELAY_SECONDS = (0, 3600)
 
@@ -62,7 +62,7 @@ class Start:
         run.cancel_requested_at = now if self.asked_to_stop else None
         if self.status is Status.RUNNING:
             run.locked_by = self.worker
-            run.locked_until = now - apart if self.ran_out else now + timedelta(seconds=HELD_SECONDS)
+            run.locked_until = now - apart if self.ran_out else now + timedelta(seconds=LEASED_SECONDS)
             run.started_at, run.progress = now, {"share": 0.1}
         if self.status in FINAL:
             run.finished_at = now
@@ -113,10 +113,10 @@ def live(run: Run) -> bool:
 
 def lease(draw: st.DrawFn, run: Run) -> Lease:
     """The lease that a run is under, or would be."""
-    return Lease(run.locked_by or draw(st.sampled_from(WORKERS)), run.id, run.lease_no, run.attempts)
+    return Lease(run.locked_by or draw(st.sampled_from(WORKERS)), run.id, run.lease_no)
 
 
-WANTED = st.builds(
+REQUESTS = st.builds(
     ClaimRequest,
     leases=st.sampled_from([LEASE_SECONDS, {"noop": 600.0}]),
     limit=st.sampled_from([1, 2, 10]),
@@ -128,7 +128,7 @@ PAUSED = st.sampled_from([(), (), *((name,) for name in QUEUES), QUEUES])
 PAYLOADS = st.sampled_from([{"number": 1}, {"number": 2}])
 KEYS = st.sampled_from([None, "key-1", "key-2", "key-3"])
 
-CLAIMINGS = st.builds(Claiming, st.sampled_from(WORKERS), WANTED)
+CLAIMINGS = st.builds(Claiming, st.sampled_from(WORKERS), REQUESTS)
 
 
 @st.composite
@@ -149,7 +149,7 @@ def askings(draw: st.DrawFn) -> Asking:
 def finishings(draw: st.DrawFn) -> FinishingAndClaiming:
     """A worker with results for some of what it holds, and room for more."""
     done = some_leases(draw)
-    return FinishingAndClaiming(done[0].worker, draw(WANTED), done)
+    return FinishingAndClaiming(done[0].worker, draw(REQUESTS), done)
 
 
 @st.composite
@@ -159,10 +159,10 @@ def leases(draw: st.DrawFn) -> Lease:
 
 
 def some_leases(draw: st.DrawFn) -> tuple[Lease, ...]:
-    """Of some runs, as one worker believes to have them."""
+    """The leases of some runs, as one worker believes to have them."""
     drawn = [lease(draw, a_run(draw, running)) for _ in range(draw(st.integers(1, 3)))]
-    held = {one.run_id: replace(one, worker=drawn[0].worker) for one in drawn}
-    return tuple(held.values())
+    own = {one.run_id: one._replace(worker=drawn[0].worker) for one in drawn}
+    return tuple(own.values())
 
 
 @st.composite
@@ -191,11 +191,11 @@ def write_any(draw: st.DrawFn, run: Run) -> Writing | Telling:
 
 def write(draw: st.DrawFn, run: Run, event: Event | None) -> Writing | Telling:
     """This event of the run's owner, or its progress; where the queue takes many at once, mostly for more runs."""
-    held = lease(draw, run)
+    own = lease(draw, run)
     if event is None:
-        return Telling(held)
+        return Telling(own)
     more = [one for one in some_leases(draw) if one.run_id != run.id] if event in MANY_AT_ONCE else []
-    return Writing(event, (held, *(replace(one, worker=held.worker) for one in more)), seconds(draw, event))
+    return Writing(event, (own, *(one._replace(worker=own.worker) for one in more)), seconds(draw, event))
 
 
 def seconds(draw: st.DrawFn, event: Event) -> int:
@@ -251,8 +251,8 @@ def run_ids(draw: st.DrawFn) -> set[int]:
 def two_about_one_run(draw: st.DrawFn) -> tuple[Move, Move]:
     """Two moves that may well be in each other's way."""
     chosen = a_run(draw, running)
-    kinds: list[Callable[[st.DrawFn, Run], Move]] = [write_any, steer, sweep, claim]
-    first, second = draw(st.sampled_from(kinds)), draw(st.sampled_from(kinds))
+    moves: list[Callable[[st.DrawFn, Run], Move]] = [write_any, steer, sweep, claim]
+    first, second = draw(st.sampled_from(moves)), draw(st.sampled_from(moves))
     return first(draw, chosen), second(draw, chosen)
 
 

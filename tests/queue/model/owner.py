@@ -1,15 +1,15 @@
-"""The owner of a lease writes, and nobody else can: a worker that believes to hold a run is told when it does not."""
+"""Only the owner of a lease can write: a worker that wrongly believes to have a run is told so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rowcall import queue
 from rowcall.base.database import PgConnection
-from rowcall.queue import Done, Ending, Failure, LeaseRenewal
+from rowcall.queue import Done, Failure, Lease
 from rowcall.status import Event, Status
 from tests.queue.model.run import Run
 from tests.queue.model.world import World
@@ -24,22 +24,13 @@ STOPPED = Failure("cancelled on request", "Cancelled")
 MUCH_LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Lease:
-    """What a worker believes to hold, rightly or not."""
-
-    worker: str
-    run_id: int
-    lease_no: int
-    attempt: int
-
-    def lies(self) -> list[Lease]:
-        """What a worker may believe that has no right to the run: each differs in one thing from what is true."""
-        return [
-            replace(self, lease_no=self.lease_no - 1),
-            replace(self, lease_no=self.lease_no + 1),
-            replace(self, worker=WORKERS[self.worker == WORKERS[0]]),
-        ]
+def wrong(lease: Lease) -> list[Lease]:
+    """What a worker may believe that has no right to the run: each differs in one thing from what is true."""
+    return [
+        lease._replace(lease_no=lease.lease_no - 1),
+        lease._replace(lease_no=lease.lease_no + 1),
+        lease._replace(worker=WORKERS[lease.worker == WORKERS[0]]),
+    ]
 
 
 def owned(world: World, event: Event, lease: Lease, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:
@@ -85,7 +76,7 @@ def give_up(world: World, lease: Lease, now: datetime) -> Status | None:
 
 
 def release(world: World, lease: Lease, now: datetime) -> Status | None:
-    """Given back, with the attempt counted; dead when that was the last one."""
+    """Queued again, with the attempt counted; dead when that was the last one."""
     run = owned(world, Event.RELEASE, lease)
     if run is None:
         return None
@@ -111,7 +102,7 @@ def unclaim(world: World, lease: Lease, now: datetime) -> bool:
 
 
 def snooze(world: World, lease: Lease, now: datetime) -> Status | None:
-    """Waits until the handler asked to be called again; the attempt is given back, and no error is shown."""
+    """Waits until the handler asked to be called again; the attempt does not count, and no error is shown."""
     run = owned(world, Event.SNOOZE, lease)
     if run is None:
         return None
@@ -140,21 +131,20 @@ class Writing:
 
     @property
     def actor(self) -> str:
-        """Who believes to be the owner."""
+        """The worker that believes to be the owner."""
         return self.leases[0].worker
 
     def perform(self, connection: PgConnection) -> object:
         """What the queue answers."""
         if self.event in MANY_AT_ONCE:
-            return MANY_AT_ONCE[self.event](connection, self.actor, self)
+            return MANY_AT_ONCE[self.event](connection, self)
         [lease] = self.leases
-        ending = Ending(lease.worker, lease.run_id, lease.lease_no, lease.attempt)
-        return ONE_BY_ONE[self.event](connection, ending, self.seconds)
+        return ONE_BY_ONE[self.event](connection, lease, self.seconds)
 
     def expect(self, world: World, now: datetime, _answer: object) -> object:
         """What the model answers."""
         if self.event is Event.HEARTBEAT:
-            beats = {(held.run_id, held.lease_no): heartbeat(world, held, self.seconds, now) for held in self.leases}
+            beats = {lease: heartbeat(world, lease, self.seconds, now) for lease in self.leases}
             return {lease: asked for lease, asked in beats.items() if asked is not None}
         if self.event in MANY_AT_ONCE:
             return {lease.run_id for lease in self.leases if EXPECTED[self.event](world, lease, self.seconds, now)}
@@ -165,24 +155,20 @@ class Writing:
         return set()
 
 
-MANY_AT_ONCE: dict[Event, Callable[[PgConnection, str, Writing], object]] = {
-    Event.HEARTBEAT: lambda connection, worker, move: queue.heartbeat(
-        connection, worker, [LeaseRenewal(lease.run_id, lease.lease_no, move.seconds) for lease in move.leases]
+MANY_AT_ONCE: dict[Event, Callable[[PgConnection, Writing], object]] = {
+    Event.HEARTBEAT: lambda connection, move: queue.heartbeat(connection, dict.fromkeys(move.leases, move.seconds)),
+    Event.SUCCEED: lambda connection, move: queue.succeed(
+        connection, [Done(lease, '{"done": true}') for lease in move.leases]
     ),
-    Event.SUCCEED: lambda connection, worker, move: queue.succeed(
-        connection, worker, [Done(lease.run_id, lease.lease_no, '{"done": true}') for lease in move.leases]
-    ),
-    Event.UNCLAIM: lambda connection, worker, move: queue.unclaim(
-        connection, worker, [(lease.run_id, lease.lease_no) for lease in move.leases]
-    ),
+    Event.UNCLAIM: lambda connection, move: queue.unclaim(connection, move.leases),
 }
 
-ONE_BY_ONE: dict[Event, Callable[[PgConnection, Ending, int], object]] = {
-    Event.FAIL: lambda connection, ending, seconds: queue.fail(connection, ending, FAILURE, seconds),
-    Event.GIVE_UP: lambda connection, ending, _: queue.give_up(connection, ending, HOPELESS),
-    Event.RELEASE: lambda connection, ending, _: queue.release(connection, ending, RELEASED.error),
-    Event.SNOOZE: lambda connection, ending, _: queue.snooze(connection, ending, MUCH_LATER, SNOOZED.error),
-    Event.CANCELLED: lambda connection, ending, _: queue.cancelled(connection, ending),
+ONE_BY_ONE: dict[Event, Callable[[PgConnection, Lease, int], object]] = {
+    Event.FAIL: lambda connection, lease, seconds: queue.fail(connection, lease, FAILURE, seconds),
+    Event.GIVE_UP: lambda connection, lease, _: queue.give_up(connection, lease, HOPELESS),
+    Event.RELEASE: lambda connection, lease, _: queue.release(connection, lease, RELEASED.error),
+    Event.SNOOZE: lambda connection, lease, _: queue.snooze(connection, lease, MUCH_LATER, SNOOZED.error),
+    Event.CANCELLED: lambda connection, lease, _: queue.cancelled(connection, lease),
 }
 
 EXPECTED: dict[Event, Callable[[World, Lease, int, datetime], object]] = {
@@ -204,12 +190,12 @@ class Telling:
 
     @property
     def actor(self) -> str:
-        """Who believes to be the owner."""
+        """The worker that believes to be the owner."""
         return self.lease.worker
 
     def perform(self, connection: PgConnection) -> None:
         """Nothing is answered."""
-        queue.note_progress(connection, self.actor, (self.lease.run_id, self.lease.lease_no), '{"share": 0.5}')
+        queue.note_progress(connection, self.lease, '{"share": 0.5}')
 
     def expect(self, world: World, now: datetime, _answer: object) -> None:
         """It is shown, if the lease is still the worker's."""

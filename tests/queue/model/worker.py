@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rowcall import queue
 from rowcall.base.database import PgConnection
-from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Done, Failure
+from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Done, Failure, Lease
 from rowcall.status import BY_EVENT, LIVE, Event, Status
-from tests.queue.model.owner import Lease, succeed
+from tests.queue.model.owner import succeed
 from tests.queue.model.run import Run
 from tests.queue.model.world import World
 
 
-def claim(world: World, worker: str, wanted: ClaimRequest, now: datetime) -> ClaimResult:
+def claim(world: World, worker: str, request: ClaimRequest, now: datetime) -> ClaimResult:
     """Due runs of known types with attempts left, of queues that are not paused; and leases that ran out."""
     taken, expired = [], {}
-    for run in meet(world, wanted, now):
+    for run in due(world, request, now):
         if run.status is Status.RUNNING:
             expired[run.id] = expire(world, run, now)
             continue
-        until = now + timedelta(seconds=wanted.leases[run.job_type])
+        until = now + timedelta(seconds=request.leases[run.job_type])
         run.becomes(Event.CLAIM, Status.RUNNING, now, locked_by=worker, locked_until=until, started_at=now)
         run.lease_no += 1
         run.attempts += 1
@@ -35,29 +35,29 @@ def claim(world: World, worker: str, wanted: ClaimRequest, now: datetime) -> Cla
     return ClaimResult(claimed, expired)
 
 
-def meet(world: World, wanted: ClaimRequest, now: datetime) -> list[Run]:
+def due(world: World, request: ClaimRequest, now: datetime) -> list[Run]:
     """The urgent first; of equally urgent queues the one that has waited longest; in a queue the longest due.
 
-    What was committed when the claim began counts, and what somebody else has locked is passed over.
+    What was committed when the claim began counts, and what somebody else has locked is skipped.
     """
     view = world.seen or world
     lanes: dict[tuple[int, str], list[Run]] = {}
     for run in sorted(view.runs.values(), key=lambda run: (run.run_at, run.id)):
         if run.status in LIVE:
             lanes.setdefault((run.priority, run.queue), []).append(run)
-    met = [
+    found = [
         world.runs[run.id]
         for (_, name), lane in sorted(lanes.items(), key=lambda lane: (lane[0][0], lane[1][0].run_at))
-        if name not in view.paused and (wanted.queues is None or name in wanted.queues)
+        if name not in view.paused and (request.queues is None or name in request.queues)
         for run in lane
-        if run.id not in world.locked and run.run_at <= now and (run.lease_ran_out(now) or claimable(run, wanted))
+        if run.id not in world.locked and run.run_at <= now and (run.lease_ran_out(now) or claimable(run, request))
     ]
-    return met[: wanted.limit]
+    return found[: request.limit]
 
 
-def claimable(run: Run, wanted: ClaimRequest) -> bool:
+def claimable(run: Run, request: ClaimRequest) -> bool:
     """It waits, this worker knows its type, and it has an attempt left."""
-    return run.status in BY_EVENT[Event.CLAIM].sources and run.job_type in wanted.leases and run.has_attempts_left
+    return run.status in BY_EVENT[Event.CLAIM].sources and run.job_type in request.leases and run.has_attempts_left
 
 
 def expire(world: World, run: Run, now: datetime) -> Status:
@@ -80,15 +80,15 @@ class Claiming:
     """Claim what is due."""
 
     actor: str
-    wanted: ClaimRequest
+    request: ClaimRequest
 
     def perform(self, connection: PgConnection) -> ClaimResult:
-        """What was met."""
-        return queue.claim(connection, self.actor, self.wanted)
+        """What the claim came upon."""
+        return queue.claim(connection, self.actor, self.request)
 
     def expect(self, world: World, now: datetime, _answer: object) -> ClaimResult:
-        """What is to be met."""
-        return claim(world, self.actor, self.wanted, now)
+        """What it should come upon."""
+        return claim(world, self.actor, self.request, now)
 
     def locks(self) -> set[int]:
         """None but those it takes."""
@@ -100,27 +100,27 @@ class FinishingAndClaiming:
     """Write successes and claim what is due, in one statement."""
 
     actor: str
-    wanted: ClaimRequest
+    request: ClaimRequest
     leases: tuple[Lease, ...]
 
-    def perform(self, connection: PgConnection) -> tuple[set[int], ClaimResult]:
-        """Whose success was written, and what was met."""
-        done = [Done(lease.run_id, lease.lease_no, '{"done": true}') for lease in self.leases]
-        return queue.finish_and_claim(connection, self.actor, done, self.wanted)
+    def perform(self, connection: PgConnection) -> ClaimResult:
+        """The successes that were written, and the runs that were claimed."""
+        done = [Done(lease, '{"done": true}') for lease in self.leases]
+        return queue.exchange(connection, self.actor, done, self.request)
 
-    def expect(self, world: World, now: datetime, _answer: object) -> tuple[set[int], ClaimResult]:
+    def expect(self, world: World, now: datetime, _answer: object) -> ClaimResult:
         """As one after the other, but both see the runs as they were before.
 
-        The claim leaves the leases alone of which the worker sends results, whether or not they are still its own.
+        The claim leaves alone every lease that the worker sends a result for, whether or not it is still its own.
         """
         before = world.seen or world.copy()
         sent = {lease.run_id for lease in self.leases if before.runs[lease.run_id].status is Status.RUNNING}
         finished = {lease.run_id for lease in self.leases if succeed(world, lease, {"done": True}, now)}
         world.seen, seen = before, world.seen
         world.locked, locked = world.locked | sent, world.locked
-        met = claim(world, self.actor, self.wanted, now)
+        found = claim(world, self.actor, self.request, now)
         world.seen, world.locked = seen, locked
-        return finished, met
+        return replace(found, finished=finished)
 
     def locks(self) -> set[int]:
         """None but those it changes."""

@@ -33,9 +33,9 @@ class World:
         """The world as it is now."""
         return copy.deepcopy(self)
 
-    def has(self, kind: Callable[[Run], bool]) -> bool:
-        """Whether there is a run of this kind."""
-        return any(kind(run) for run in self.runs.values())
+    def has(self, such: Callable[[Run], bool]) -> bool:
+        """Whether there is such a run."""
+        return any(such(run) for run in self.runs.values())
 
     def admits(self, event: Event, run_id: int, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:
         """The run, if its status and this guard let the event happen to it.

@@ -1,4 +1,4 @@
-"""What a handler is given: its run, and nothing that could get round the lease."""
+"""What a handler is given: its run, and nothing that could get around the lease."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, Row, committed
 from rowcall.base.errors import CancelRequested, LeaseLost
 from rowcall.base.jsonb import stored
-from rowcall.effects import Effect, Lease, effects_of, hold, key_of, kind_of, record
+from rowcall.effects import Effect, effects_of, hold, key_of, kind_of, record
 from rowcall.queue import Done, note_progress, saved, succeed
-from rowcall_worker.attempt.effects import Ledger, Perform
+from rowcall_worker.attempt.effects import Perform, perform_once
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.runtime.in_flight import InFlightRun
 
@@ -26,12 +26,11 @@ Connect = Callable[[], PgConnection]
 
 @dataclass(frozen=True)
 class Resources:
-    """What all runs of a worker have in common; `horizon` is how many seconds the payment provider remembers keys.
+    """What all runs of a worker share; `horizon` is how many seconds the payment provider remembers keys.
 
     `connect` makes connections for a handler's own statements among ours, `connect_internal` for ours alone.
     """
 
-    worker: str
     connect: Connect
     connect_internal: Connect
     gateways: Gateways
@@ -42,8 +41,8 @@ class Run:
     """One attempt of one run, as its handler sees it."""
 
     __slots__ = (
-        "_held",
-        "_means",
+        "_in_flight",
+        "_resources",
         "attempt",
         "finished",
         "id",
@@ -54,8 +53,8 @@ class Run:
         "scheduled_for",
     )
 
-    def __init__(self, held: InFlightRun, means: Resources) -> None:
-        claimed = held.claimed
+    def __init__(self, in_flight: InFlightRun, resources: Resources) -> None:
+        claimed = in_flight.claimed
         self.id: int = claimed.run_id
         self.lease_no: int = claimed.lease_no
         self.job_type: str = claimed.job_type
@@ -64,13 +63,13 @@ class Run:
         self.payload: dict[str, Any] = claimed.payload
         self.scheduled_for: datetime | None = claimed.scheduled_for
         self.finished = False
-        self._held = held
-        self._means = means
+        self._in_flight = in_flight
+        self._resources = resources
 
     @property
     def gateways(self) -> Gateways:
         """The outside: mail, webhooks, payments and files; to be called inside `effect`, so that it happens once."""
-        return self._means.gateways
+        return self._resources.gateways
 
     @property
     def log(self) -> structlog.typing.FilteringBoundLogger:
@@ -78,16 +77,16 @@ class Run:
         return logs.log()
 
     def check(self) -> None:
-        """Go on only if that still counts; a handler that takes long calls this between its steps.
+        """Raise an error if going on is pointless; a handler that takes long calls this between its steps.
 
-        Raises CancelRequested when an operator asked for it, and LeaseLost when the run is no longer this worker's.
+        CancelRequested when an operator asked for it, and LeaseLost when the run is no longer this worker's.
         """
-        self._still_held()
-        if self._held.cancel_requested:
+        self._check_lease()
+        if self._in_flight.cancel_requested:
             raise CancelRequested(self.id)
 
-    def _still_held(self) -> None:
-        if self._held.lost or elapsed() > self._held.deadline:
+    def _check_lease(self) -> None:
+        if self._in_flight.lost or elapsed() > self._in_flight.deadline:
             raise LeaseLost(self.id, self.lease_no)
 
     def effect(
@@ -104,13 +103,23 @@ class Run:
 
         `key` is the business fact that may happen once; a kind whose key has several columns takes a mapping of them.
         `content` tells this effect from another one that was given the same key by mistake: facts such as the template
-        and whom it is for, and nothing that may differ when the run is tried again; `details` are for people to see in
-        the table's own columns.  `policy` is the word for another one than the kind's.  `perform` answers with the
-        provider's reference.
+        and the recipient, and nothing that may differ when the run is tried again; `details` are for people to see in
+        the table's own columns.  `policy` names a policy other than the kind's.  `perform` answers with the provider's
+        reference.
         """
         known = kind_of(kind)
-        ledger = Ledger(self._lease, self._internal_transaction, self._still_held, self._means.horizon)
-        return ledger.once(known, key_of(known, key), content, details, perform, policy)
+        return perform_once(
+            self._in_flight.lease,
+            self._internal_transaction,
+            self._check_lease,
+            known,
+            key_of(known, key),
+            content,
+            perform,
+            details=details,
+            policy=policy,
+            horizon=self._resources.horizon,
+        )
 
     def record(
         self,
@@ -123,23 +132,23 @@ class Run:
     ) -> bool:
         """Write an effect down that is nothing but the rows of this transaction; False when it was there already."""
         known = kind_of(kind)
-        return record(connection, self._lease, known, key_of(known, key), content, reference)
+        return record(connection, self._in_flight.lease, known, key_of(known, key), content, reference)
 
     def effects(self, connection: PgConnection) -> list[Row]:
         """What this run has begun so far, in earlier attempts too; each with its kind, key and state."""
         return effects_of(connection, self.id)
 
     def progress(self, share: float, note: str = "") -> None:
-        """Tell how far the work is, from 0 to 1; written with the next heartbeat tick, at no cost to the handler."""
-        self._held.progress = stored({"share": min(max(float(share), 0.0), 1.0), "note": note[:200]})
+        """Say how far the work is, from 0 to 1; the heartbeat writes it, at no cost to the handler."""
+        self._in_flight.progress = stored({"share": min(max(float(share), 0.0), 1.0), "note": note[:200]})
 
     @contextmanager
     def step(self) -> Iterator[PgConnection]:
-        """A short transaction of the handler's own, before the run's end: committed only if the lease is still held."""
+        """A short transaction of the handler's own, before the run's end; it commits only if the lease was not lost."""
         self.check()
         with self._own_transaction() as connection:
             yield connection
-            hold(connection, self._lease)
+            hold(connection, self._in_flight.lease)
 
     def saved(self) -> Any:
         """What an earlier attempt gave to `save`; None on the first."""
@@ -148,9 +157,8 @@ class Run:
 
     def save(self, connection: PgConnection, what: Any) -> None:
         """Keep something for the next attempt to go on from, together with the work of this step."""
-        key = self.id, self.lease_no
-        if not note_progress(connection, self._means.worker, key, stored({"saved": what})):
-            raise LeaseLost(*key)
+        if not note_progress(connection, self._in_flight.lease, stored({"saved": what})):
+            raise LeaseLost(self.id, self.lease_no)
 
     @contextmanager
     def transaction(self, result: Any = None) -> Iterator[PgConnection]:
@@ -163,19 +171,15 @@ class Run:
         with self._own_transaction() as connection:
             yield connection
             text = None if result is None else stored(result)
-            if not succeed(connection, self._means.worker, [Done(self.id, self.lease_no, text)]):
+            if not succeed(connection, [Done(self._in_flight.lease, text)]):
                 raise LeaseLost(self.id, self.lease_no)
         self.finished = True
 
-    @property
-    def _lease(self) -> Lease:
-        return Lease(self._means.worker, self.id, self.lease_no)
-
     def _own_transaction(self) -> AbstractContextManager[PgConnection]:
-        return _transaction(self._means.connect)
+        return _transaction(self._resources.connect)
 
     def _internal_transaction(self) -> AbstractContextManager[PgConnection]:
-        return _transaction(self._means.connect_internal)
+        return _transaction(self._resources.connect_internal)
 
 
 @contextmanager

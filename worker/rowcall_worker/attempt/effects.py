@@ -1,71 +1,66 @@
-"""Effect: how a handler does something to the world, once, though its run may be tried many times."""
+"""Effects: how a handler does something to the world once, though its run may be tried many times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 from rowcall import effects
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import AmbiguousEffect, EffectConflict, EffectInvalid, GatewayError, Retry
-from rowcall.effects import Decision, Effect, Kind, Lease, Policy
+from rowcall.effects import Decision, Effect, Kind, Policy
+from rowcall.queue import Lease
 
 # What performing an effect answers: the provider's reference, or that and what the kind's table has columns for.
 Answer = str | Mapping[str, Any] | None
 Perform = Callable[[Effect], Answer]
+Transaction = Callable[[], AbstractContextManager[PgConnection]]
 
-# Another run that is at the same effect has ended, or lost its lease, some time; this is when to look again.
+# By then another run that has begun the same effect has ended, or lost its lease.
 BUSY_SECONDS = 15.0
 
 
-@dataclass(frozen=True)
-class Ledger:
-    """One attempt's way to the ledger: short transactions of its own, and none open while the world is touched."""
+def perform_once(
+    lease: Lease,
+    transaction: Transaction,
+    check_lease: Callable[[], None],
+    kind: Kind,
+    key: Mapping[str, Any],
+    content: Mapping[str, Any],
+    perform: Perform,
+    *,
+    details: Mapping[str, Any] | None = None,
+    policy: str | None = None,
+    horizon: float,
+) -> Effect:
+    """Perform an effect unless it has happened; the effect as it was recorded, now or earlier.
 
-    lease: Lease
-    transaction: Callable[[], AbstractContextManager[PgConnection]]
-    still_held: Callable[[], None]
-    horizon: float
-
-    def once(
-        self,
-        kind: Kind,
-        key: Mapping[str, Any],
-        content: Mapping[str, Any],
-        details: Mapping[str, Any] | None,
-        perform: Perform,
-        policy: str | None,
-    ) -> Effect:
-        """Perform an effect unless it has happened; the effect as it was recorded, now or earlier."""
-        chosen = effects.policy_of(policy or kind.policy)
-        if Policy.WITH_THE_RUN in (chosen, kind.policy):
-            raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
-        with self.transaction() as connection:
-            decision, effect = effects.begin(connection, self.lease, kind, key, content, details, chosen, self.horizon)
-        if decision is Decision.DONE:
-            return effect
-        if decision is not Decision.PERFORM:
-            raise _refusal(decision, effect)
-        self.still_held()
-        try:
-            answer = perform(effect)
-        except GatewayError as error:
-            self._settle_failed(effect, error, chosen)
-            raise
-        with self.transaction() as connection:
-            return effects.applied(connection, self.lease, effect, *_told(answer))
-
-    def _settle_failed(self, effect: Effect, error: GatewayError, policy: Policy) -> None:
-        """Write down what the gateway's error tells; where it leaves a doubt that only a person can settle, say so."""
-        with self.transaction() as connection:
-            unknown = effects.failed(connection, self.lease, effect, error, policy)
+    Each `transaction` is short and the attempt's own, and none is open while the world is touched.
+    """
+    chosen = effects.policy_of(policy or kind.policy)
+    if Policy.WITH_THE_RUN in (chosen, kind.policy):
+        raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
+    with transaction() as connection:
+        decision, effect = effects.begin(connection, lease, kind, key, content, details, chosen, horizon)
+    if decision is Decision.DONE:
+        return effect
+    if decision is not Decision.PERFORM:
+        raise _refusal(decision, effect)
+    check_lease()
+    try:
+        answer = perform(effect)
+    except GatewayError as error:
+        with transaction() as connection:
+            unknown = effects.failed(connection, lease, effect, error, chosen)
         if unknown and not error.permanent:
             raise _refusal(Decision.AMBIGUOUS, effect, str(error)) from error
+        raise
+    with transaction() as connection:
+        return effects.applied(connection, lease, effect, *_reference_and_columns(answer))
 
 
-def _told(answer: Answer) -> tuple[str | None, Mapping[str, Any]]:
+def _reference_and_columns(answer: Answer) -> tuple[str | None, Mapping[str, Any]]:
     """The provider's reference, and what the table has columns for."""
     if answer is None or isinstance(answer, str):
         return answer, {}

@@ -1,6 +1,7 @@
-"""What an attempt comes to that returned no result: decided where the error was raised, in a thread or a child process.
+"""What an attempt comes to: a result, or what the error that ended it means for its run.
 
-From there it travels as data, because an exception of a child process cannot.
+It is decided where the error was raised, in a thread or a child process, and travels from there as data, because an
+exception of a child process cannot.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class AttemptError:
     until: datetime | None = None
 
     def packed(self) -> dict[str, Any]:
-        """As JSON can carry it."""
+        """The error as JSON can carry it."""
         return {**asdict(self), "until": self.until and self.until.isoformat()}
 
     @classmethod
@@ -42,6 +43,33 @@ class AttemptError:
             data["after"],
             data["until"] and datetime.fromisoformat(data["until"]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """How an attempt ended: with a value (JSON text), or with an error.
+
+    `finished`: the handler's own transaction has written the success already.
+    """
+
+    value: str | None = None
+    error: AttemptError | None = None
+    finished: bool = False
+
+    @classmethod
+    def of_error(cls, error: BaseException) -> AttemptResult:
+        """The attempt ended with this error."""
+        return cls(error=error_of(error))
+
+    def packed(self) -> dict[str, Any]:
+        """The result as JSON can carry it."""
+        return {"value": self.value, "error": self.error and self.error.packed(), "finished": self.finished}
+
+    @classmethod
+    def unpacked(cls, data: Mapping[str, Any]) -> AttemptResult:
+        """What `packed` made, on the other side."""
+        error = data["error"] and AttemptError.unpacked(data["error"])
+        return cls(data["value"], error, data["finished"])
 
 
 def error_of(error: BaseException) -> AttemptError:
@@ -63,10 +91,10 @@ def error_of(error: BaseException) -> AttemptError:
 
 def failure_of(error: BaseException, stack: str | None = None) -> Failure:
     """What is kept of an error: short, and fit to be shown.  The stack is its own, unless another is known."""
-    kind = error.kind if isinstance(error, errors.ChildDied) else type(error).__name__
+    name = error.kind if isinstance(error, errors.ChildDied) else type(error).__name__
     return Failure(
-        (fit_to_keep(str(error)) or kind)[:ERROR_CHARACTERS],
-        kind,
+        (fit_to_keep(str(error)) or name)[:ERROR_CHARACTERS],
+        name,
         fit_to_keep(stack or "".join(traceback.format_exception(error)))[-STACK_CHARACTERS:],
         permanent=isinstance(error, errors.Permanent),
     )

@@ -1,4 +1,4 @@
-"""JSON values, one a line, between two processes that hold the ends of a socket pair."""
+"""JSON values, one a line, between the two processes at the ends of a socket pair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def fileno(self) -> int:
-        """The descriptor, by which it can be waited for."""
+        """The descriptor, for a selector to wait on."""
         return self._end.fileno()
 
     def send(self, value: Any) -> None:
@@ -39,7 +39,7 @@ class Channel:
         return True
 
     def read(self) -> list[bytes]:
-        """Wait for something to come, and return the lines that it makes whole; at the end also one that is not."""
+        """Wait for data and return the lines that are complete; at the end of the stream also an incomplete one."""
         try:
             chunk = self._end.recv(CHUNK_BYTES)
         except ConnectionResetError:  # the other side ended with something unread
@@ -51,7 +51,7 @@ class Channel:
         return [self._rest] if self._rest else []
 
     def close(self) -> None:
-        """Let the other side know that there is nobody here any more."""
+        """Close this end, which the other side notices."""
         self.open = False
         self._end.close()
 
@@ -60,7 +60,7 @@ End: TypeAlias = Channel | socket.socket
 
 
 def wait(ends: Iterable[End], timeout: float | None) -> list[End]:
-    """Wait until there is something to read, or nothing more to come; those of which this is so."""
+    """Wait until some ends have data or are closed by the other side, and return those."""
     with selectors.PollSelector() as selector:
         for end in ends:
             selector.register(end, selectors.EVENT_READ, end)

@@ -23,51 +23,49 @@ from rowcall_worker.isolation.channel import Channel
 from rowcall_worker.runtime.in_flight import InFlightRun
 
 
-class ChildsRun(InFlightRun):
-    """The run as its child holds it: kept up to date by the worker, and telling it of progress at once."""
+class ChildRun(InFlightRun):
+    """The run as its child has it: the worker keeps it up to date, and is told of progress at once."""
 
     __slots__ = ("_channel",)
 
     def __init__(self, order: Mapping[str, Any], channel: Channel) -> None:
         self._channel = channel
-        super().__init__(claimed_from(order["claimed"]), order["deadline"])
+        super().__init__(order["worker"], claimed_from(order["claimed"]), order["deadline"])
 
     @property
     def progress(self) -> str | None:
-        """Nothing is kept here."""
+        """Nothing: it is sent and not kept."""
         return None
 
     @progress.setter
-    def progress(self, told: str | None) -> None:
-        # At once, and not now and then: it may be the last that is heard of this process.
-        if told is not None:
-            self._channel.send({"progress": told})
+    def progress(self, progress: str | None) -> None:
+        # At once, and not now and then: it may be the last message of this process.
+        if progress is not None:
+            self._channel.send({"progress": progress})
 
     def listen(self) -> None:
-        """Take over what the worker knows of the lease, for as long as this process lives."""
+        """Follow what the worker learns of the lease, for as long as this process lives."""
         while self._channel.open:
             for line in self._channel.read():
-                told = json.loads(line)
-                self.deadline = told["deadline"]
-                self.lost = told["lost"]
-                self.cancel_requested = told["cancel_requested"]
+                news = json.loads(line)
+                self.deadline = news["deadline"]
+                self.lost = news["lost"]
+                self.cancel_requested = news["cancel_requested"]
 
 
 def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) -> None:
-    """Attempt the run that the worker sends, and tell it what came of that."""
+    """Attempt the run that the worker sends, and send the result."""
     order = _order(channel)
-    run = ChildsRun(order, channel)
+    run = ChildRun(order, channel)
     job_type = run.claimed.job_type
-    logs.RUN.set(run.key)
+    logs.RUN.set((run.lease.run_id, run.lease.lease_no))
     # Where a fatal signal strikes is written to the worker as well: lines that are no JSON.
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
     handler = _capped(handlers[job_type], order["memory_cap"])
-    handling = Runner.of({job_type: handler}, order["worker"], order["url"], settings)
+    runner = Runner.of({job_type: handler}, order["url"], settings)
     channel.send({"begun": elapsed()})
-    outcome = handling.attempt(run)
-    verdict = None if outcome.verdict is None else outcome.verdict.packed()
-    channel.send({"answer": {"result": outcome.result, "verdict": verdict, "finished": outcome.finished}})
+    channel.send({"result": runner.attempt(run).packed()})
 
 
 def claimed_from(fields: Mapping[str, Any]) -> Claimed:
@@ -85,7 +83,7 @@ def _order(channel: Channel) -> dict[str, Any]:
 
 
 def _capped(handler: Handler, mebibytes: int | None) -> Handler:
-    """The handler, with a cap on the memory that it can have."""
+    """The handler, with a cap on its memory."""
     if mebibytes is None:
         return handler
 
@@ -101,7 +99,7 @@ def _capped(handler: Handler, mebibytes: int | None) -> Handler:
 
 @contextmanager
 def _memory_cap(size: int) -> Iterator[None]:
-    """Let the kernel refuse more.  What tells of that afterwards needs memory too, so the cap ends with the block.
+    """Let the kernel refuse more.  Reporting that needs memory too, so the cap ends with the block.
 
     RLIMIT_DATA counts what is writable and private; RLIMIT_AS would count reserved addresses too, of which threads and
     libraries take hundreds of megabytes and use few, and a look at the resident size now and then would come too late.

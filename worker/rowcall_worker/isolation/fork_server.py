@@ -1,4 +1,4 @@
-"""The nursery: a process with one thread that makes the child of each isolated run, and ends what is overdue.
+"""The fork server: a process with one thread that makes the child of each isolated run, and ends what is overdue.
 
 A fork of the worker would copy locks that its other threads hold, and a new interpreter for each run would cost half a
 second of processor time; a fork of this process, which has the handlers loaded and nothing else, is safe and costs
@@ -36,16 +36,16 @@ PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass
 class Watched:
-    """A child, until when it may live, and the line on which the worker's thread changes that."""
+    """A child, until when it may live, and the channel on which the worker's thread changes that."""
 
-    line: Channel
+    channel: Channel
     until: float = math.inf
 
     def hear(self) -> None:
-        """Take the newest bound; when nobody is at the other end any more, that was it."""
-        for told in self.line.read():
-            self.until = float(told)
-        if not self.line.open:
+        """Take the newest bound; when the other end is closed, the child's time is over."""
+        for line in self.channel.read():
+            self.until = float(line)
+        if not self.channel.open:
             self.until = 0.0
 
 
@@ -62,8 +62,8 @@ class ForkServer:
         self._bell, self._ringer = socket.socketpair()
         self._ringer.setblocking(False)
         signal.set_wakeup_fd(self._ringer.fileno(), warn_on_full_buffer=False)
-        # When to end is told by the control channel alone: a signal to the whole group of processes must not end what
-        # a worker still gives its grace, and of its death the kernel's notice has nothing to add to the closed channel.
+        # Only the control channel says when to end: a signal to the whole group of processes must not end children that
+        # a worker still gives its grace, and a worker's death closes the channel anyway.
         # Not SIG_IGN, which the programs that a handler starts would inherit.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
@@ -77,15 +77,15 @@ class ForkServer:
 
     def run_once(self) -> None:
         """Wait for an order, a new bound, the end of a child or the end of its time, and do what it asks for."""
-        lines = {child.line: child for child in self._children.values() if child.line.open}
-        for ready in wait([self._control, self._bell, *lines], self._patience()):
+        channels = {child.channel: child for child in self._children.values() if child.channel.open}
+        for ready in wait([self._control, self._bell, *channels], self._patience()):
             if isinstance(ready, Channel):
-                lines[ready].hear()
+                channels[ready].hear()
             elif ready is self._bell:
                 self._bell.recv(4096)
             else:
                 self._take_order()
-        self._tell_of_the_dead()
+        self._report_ended()
         for pid, child in self._children.items():
             if child.until <= elapsed():
                 _end(pid)
@@ -97,7 +97,7 @@ class ForkServer:
         return max(0.0, min(LOOK_SECONDS, *(child.until - elapsed() for child in self._children.values())))
 
     def _take_order(self) -> None:
-        """An order is a byte with two descriptors: the child's talk with the worker, and our own line about it."""
+        """An order is a byte with two descriptors: the child's channel to the worker, and our own about the child."""
         message, descriptors, *_ = socket.recv_fds(self._control, 1, 2)
         self._open = bool(message)
         for descriptor in descriptors:
@@ -108,24 +108,24 @@ class ForkServer:
         for end in ends[:1]:
             end.close()
 
-    def _make_child(self, talk: socket.socket, line: socket.socket) -> None:
+    def _make_child(self, talk: socket.socket, watch: socket.socket) -> None:
         fork_server = os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
-            Channel(line).send({"refused": f"the machine allows no further process ({error.strerror})"})
-            line.close()
+            Channel(watch).send({"refused": f"the machine allows no further process ({error.strerror})"})
+            watch.close()
             return
         if pid == 0:
-            line.close()
+            watch.close()
             self._be_child(fork_server, talk)
         # Also done by the child, because either may come first.
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
-        self._children[pid] = Watched(Channel(line))
+        self._children[pid] = Watched(Channel(watch))
 
     def _be_child(self, fork_server: int, talk: socket.socket) -> None:
-        """Keep nothing of the nursery's but the handlers; live; never return."""
+        """Keep nothing of the fork server but the handlers; live; never return."""
         code = 1
         try:
             # A group of its own, with whatever the handler starts, so that all of it can be ended at once.
@@ -137,7 +137,7 @@ class ForkServer:
             for end in (self._control, self._bell, self._ringer):
                 end.close()
             for child in self._children.values():
-                child.line.close()
+                child.channel.close()
             live(Channel(talk), self._handlers, self._settings)
             code = 0
         except BaseException:
@@ -147,8 +147,8 @@ class ForkServer:
             sys.stderr.flush()
             os._exit(code)
 
-    def _tell_of_the_dead(self) -> None:
-        """Take leave of the children that have ended, and of what they left behind; tell the worker how they ended."""
+    def _report_ended(self) -> None:
+        """Reap the children that have ended, kill what they left behind, and tell the worker how they ended."""
         while self._children:
             pid, status, usage = os.wait4(-1, os.WNOHANG)
             if pid == 0:
@@ -157,12 +157,12 @@ class ForkServer:
             if child is not None:  # else a program that some module started while it was loaded
                 _end(pid)
                 code = os.waitstatus_to_exitcode(status)
-                child.line.offer({"code": code, "peak_memory": usage.ru_maxrss * PEAK_UNIT})
-                child.line.close()
+                child.channel.offer({"code": code, "peak_memory": usage.ru_maxrss * PEAK_UNIT})
+                child.channel.close()
 
 
 def _end(pid: int) -> None:
-    """End a child and all that it has started."""
+    """Kill a child and all that it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -1,16 +1,21 @@
-"""Finish: what an attempt's verdict does to its run."""
+"""The completer: writes the ends of attempts, for the producers and for a worker that stops."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import psycopg2
 
 from rowcall.base.database import Connection
+from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
 from rowcall.job_types import Catalogue
-from rowcall.queue import Ending, cancelled, fail, give_up, snooze
+from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, unclaim
 from rowcall.status import Event, Status
-from rowcall_worker.attempt.result import AttemptError
-from rowcall_worker.runtime.in_flight import InFlightRun
+from rowcall_worker.attempt.result import AttemptError, failure_of
+from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
+from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
 
 LOG_EVENTS = {
     Status.FAILED: LogEvent.RUN_FAILED,
@@ -20,40 +25,98 @@ LOG_EVENTS = {
 }
 
 
-def finish_unsuccessful(
-    connection: Connection, worker: str, catalogue: Catalogue, run: InFlightRun, verdict: AttemptError
-) -> Status | None:
-    """Write one verdict: the run's status now, or None when its lease was lost."""
-    failure = verdict.failure
-    status = None if verdict.event is None else _write(connection, worker, catalogue, run, verdict)
-    if status is None:
-        log().warning(LogEvent.LEASE_LOST, **named(run))
-    else:
-        log().warning(LOG_EVENTS[status], error=failure.error, error_type=failure.error_type, **named(run))
-    return status
+@dataclass(frozen=True)
+class Completer:
+    """Writes how runs in flight have ended, and takes them out of flight."""
 
+    in_flight: InFlight
+    catalogue: Catalogue
 
-def _write(
-    connection: Connection, worker: str, catalogue: Catalogue, run: InFlightRun, verdict: AttemptError
-) -> Status | None:
-    """Decide between another attempt and none."""
-    claimed, failure = run.claimed, replace(verdict.failure, forensics=run.forensics)
-    ending = Ending(worker, claimed.run_id, claimed.lease_no, claimed.attempt)
-    if verdict.until is not None:
-        return snooze(connection, ending, verdict.until, failure.error, failure.forensics)
-    if verdict.event is Event.CANCELLED:
-        status = cancelled(connection, ending, failure.forensics)
-        if status is not None:
-            return status
-        # Nobody asked for it: then it is an error like any other.
-    if verdict.event is Event.GIVE_UP or claimed.attempt >= claimed.max_attempts:
-        return give_up(connection, ending, failure)
-    delay = catalogue[claimed.job_type].backoff.delay(claimed.attempt) if verdict.after is None else verdict.after
-    return fail(connection, ending, failure, delay)
+    def write_errors(self, connection: Connection, ended: Sequence[InFlightRun]) -> list[InFlightRun]:
+        """Write the ends of the runs that did not succeed; the runs whose success is still to be written.
+
+        Each takes a statement of its own, so that one that the database refuses does not hold up the others.
+        """
+        self._written_by_handlers([run for run in ended if run.result.finished])
+        for run in ended:
+            if run.result.error is not None:
+                status = self._write_error(connection, run, run.result.error)
+                self.in_flight.written([run], [status] if status else [])
+        return [run for run in ended if not run.result.finished and run.result.error is None]
+
+    def successes(self, succeeded: Sequence[InFlightRun]) -> list[Done]:
+        """What `exchange` writes of these runs."""
+        return [Done(run.lease, run.result.value) for run in succeeded]
+
+    def written(self, succeeded: Sequence[InFlightRun], run_ids: set[int]) -> None:
+        """The successes of these runs were sent, and written for those with these ids."""
+        for run in succeeded:
+            if run.claimed.run_id not in run_ids:
+                log().warning(LogEvent.LEASE_LOST, **named(run))
+        self.in_flight.written(succeeded, [Status.SUCCEEDED] * len(run_ids))
+
+    def keep(self, ended: Sequence[InFlightRun]) -> None:
+        """The database was lost: what it has not written is kept for the next try."""
+        self.in_flight.put_back(ended)
+
+    def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
+        """Return what was claimed and not begun; without a database the leases run out by themselves."""
+        if not runs:
+            return
+        try:
+            unclaim(link.get(), [run.lease for run in runs])
+        except CONNECTION_ERRORS as error:
+            link.lost(error)
+        self.in_flight.drop(runs)
+
+    def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
+        """Return what was begun and will not be finished here."""
+        try:
+            for run in runs:
+                if release(link.get(), run.lease, reason, run.forensics):
+                    log().info(LogEvent.RUN_RELEASED, **named(run))
+        except CONNECTION_ERRORS as error:
+            link.lost(error)
+        self.in_flight.drop(runs)
+
+    def _written_by_handlers(self, runs: Sequence[InFlightRun]) -> None:
+        """A handler's own transaction has written its success: the run only leaves."""
+        self.in_flight.written(runs, [Status.SUCCEEDED] * len(runs))
+
+    def _write_error(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
+        """Write one error: the run's status now, or None when its lease was lost."""
+        failure = error.failure
+        try:
+            status = self._end(connection, run, error)
+        except psycopg2.DataError as refused:
+            failure = failure_of(Permanent(str(refused)))
+            status = give_up(connection, run.lease, failure)
+        if status is None:
+            log().warning(LogEvent.LEASE_LOST, **named(run))
+        else:
+            log().warning(LOG_EVENTS[status], error=failure.error, error_type=failure.error_type, **named(run))
+        return status
+
+    def _end(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
+        """Decide between another attempt and none."""
+        claimed, lease, failure = run.claimed, run.lease, replace(error.failure, forensics=run.forensics)
+        if error.event is None:
+            return None
+        if error.until is not None:
+            return snooze(connection, lease, error.until, failure.error, failure.forensics)
+        if error.event is Event.CANCELLED:
+            status = cancelled(connection, lease, failure.forensics)
+            if status is not None:
+                return status
+            # Nobody asked for it: then it is an error like any other.
+        if error.event is Event.GIVE_UP or claimed.attempt >= claimed.max_attempts:
+            return give_up(connection, lease, failure)
+        delay = self.catalogue[claimed.job_type].backoff.delay(claimed.attempt) if error.after is None else error.after
+        return fail(connection, lease, failure, delay)
 
 
 def named(run: InFlightRun) -> dict[str, object]:
-    """The fields by which a log line tells which attempt it speaks of."""
+    """The fields by which a log line names the attempt."""
     claimed = run.claimed
     return {
         "run_id": claimed.run_id,

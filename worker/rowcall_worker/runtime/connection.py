@@ -20,32 +20,32 @@ CONNECTION_ERRORS = (psycopg2.OperationalError, psycopg2.InterfaceError, Databas
 
 
 class Outage:
-    """What a process's links share about an outage, so that it is told once and not once a thread.
+    """What a process's links share about an outage, so that it is logged once and not once a thread.
 
     Each outage begins a new epoch.  A connection of an older one is not trusted: it is made anew before it is used.
     """
 
     def __init__(self) -> None:
         self.epoch = 0
-        self._told = False
+        self._logged = False
         self._lock = threading.Lock()
 
     def begins(self, epoch: int, error: Exception) -> None:
         """A connection of this epoch was lost."""
         with self._lock:
-            if self._told or epoch != self.epoch:
+            if self._logged or epoch != self.epoch:
                 return
-            self._told = True
+            self._logged = True
             self.epoch += 1
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
     def ends(self, epoch: int) -> None:
-        """A statement went well on a connection of this epoch; one that was made before the outage tells nothing."""
-        if not self._told:
+        """A statement went well on a connection of this epoch; a connection from before the outage proves nothing."""
+        if not self._logged:
             return  # as nearly always: no lock for each statement
         with self._lock:
-            back = self._told and epoch == self.epoch
-            self._told = self._told and not back
+            back = self._logged and epoch == self.epoch
+            self._logged = self._logged and not back
         if back:
             log().info(LogEvent.DATABASE_BACK)
 
@@ -62,7 +62,7 @@ class Link:
         self._pause = 0.0
 
     def get(self) -> PgConnection:
-        """The connection; raises one of LOST when there is none to be had."""
+        """The connection; raises one of CONNECTION_ERRORS when there is none."""
         if self._epoch != self._outage.epoch:
             self.close()
         if self._connection is None:

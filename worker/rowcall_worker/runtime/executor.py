@@ -1,4 +1,4 @@
-"""Execute: threads take runs from the hands, have them attempted, and settle the outcomes.  No SQL happens here."""
+"""The executor: threads take runs that wait, have them attempted, and settle the results.  No SQL happens here."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from collections.abc import Callable, Mapping
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
-from rowcall_worker.runtime.in_flight import InFlight, InFlightRun, Outcome
+from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
 
-Attempt = Callable[[InFlightRun], Outcome]
+Attempt = Callable[[InFlightRun], AttemptResult]
 
 
 class Executor:
     """The handler threads of a worker."""
 
-    def __init__(self, in_flight: InFlight, ways: Mapping[str, Attempt]) -> None:
-        """The ways: how runs of each job type are attempted, in the thread itself or in a child process."""
-        self._hands = in_flight
-        self._ways = ways
+    def __init__(self, in_flight: InFlight, attempts: Mapping[str, Attempt]) -> None:
+        """`attempts` says how a run of each job type is attempted: in the thread itself or in a child process."""
+        self._in_flight = in_flight
+        self._attempts = attempts
         self._numbers = itertools.count()
         for _ in range(in_flight.threads):
             self.add_thread()
 
     def add_thread(self) -> None:
-        """One more thread: at the start, and for each one that is stuck in a handler beyond its time limit."""
+        """Start one more thread: at the beginning, and for each that is stuck in a handler beyond its time limit."""
         # Daemon threads: a handler that never returns must not keep the process from ending.
         threading.Thread(target=self._run, name=f"handler-{next(self._numbers)}", daemon=True).start()
 
     def close(self) -> None:
         """Let idle threads end."""
-        for _ in range(self._hands.threads):
-            self._hands.waiting.put(None)
+        for _ in range(self._in_flight.threads):
+            self._in_flight.waiting.put(None)
 
     def _run(self) -> None:
-        while (run := self._hands.waiting.get()) is not None:
+        while (run := self._in_flight.waiting.get()) is not None:
             run.begun_at = elapsed()
-            token = logs.RUN.set(run.key)
-            outcome = self._ways[run.claimed.job_type](run)
+            token = logs.RUN.set((run.lease.run_id, run.lease.lease_no))
+            result = self._attempts[run.claimed.job_type](run)
             logs.RUN.reset(token)
-            if not self._hands.settle(outcome):
+            if not self._in_flight.settle(run, result):
                 return  # another thread has taken this one's place

@@ -1,6 +1,6 @@
-"""What one worker process has in hand: the runs it holds, those that wait for a thread, and those that have ended.
+"""The runs in flight in one worker process: those that wait for a thread, those that run, and those that have ended.
 
-Claiming threads put runs in and take outcomes out; handler threads do the reverse; the heartbeat looks on.
+Producers put runs in and take ended ones out; handler threads do the reverse; heartbeat and watchdog look on.
 """
 
 from __future__ import annotations
@@ -10,58 +10,53 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rowcall.base.clock import elapsed
-from rowcall.queue import Claimed
+from rowcall.queue import Claimed, Lease
 from rowcall.status import Status
-from rowcall_worker.attempt.result import AttemptError
+from rowcall_worker.attempt.result import AttemptResult
 
 # Runs that take a millisecond are claimed ahead, so that a round trip serves many; those that take seconds are not,
 # because what one process has claimed no other can begin.
 AHEAD_SECONDS = 0.05
 AHEAD_MOST = 2000
 
-# An outcome is written this late at the latest, when others are about to join it.
+# A result is written this late at the latest, when others are about to join it.
 FLUSH_SECONDS = 0.004
 FLUSH_STEP_SECONDS = 0.0005
 
 
 class InFlightRun:
-    """One run in hand: its lease as the database last confirmed it, and what its handler has to be told.
+    """One run in flight: its lease as the database last confirmed it, what its handler must learn, and how it ended.
 
     Progress and forensics are JSON text; forensics tell how its child process ended, where it had one.
     """
 
-    __slots__ = ("begun_at", "cancel_requested", "claimed", "deadline", "forensics", "lost", "progress", "settled")
+    __slots__ = (
+        "begun_at",
+        "cancel_requested",
+        "claimed",
+        "deadline",
+        "forensics",
+        "lease",
+        "lost",
+        "progress",
+        "result",
+        "settled",
+    )
 
-    def __init__(self, claimed: Claimed, deadline: float) -> None:
+    def __init__(self, worker: str, claimed: Claimed, deadline: float) -> None:
         self.claimed = claimed
+        # The same run may come back under a new lease while an old handler still runs: the lease tells them apart.
+        self.lease = Lease(worker, claimed.run_id, claimed.lease_no)
         self.deadline = deadline
         self.begun_at: float | None = None
         self.cancel_requested = False
         self.lost = False
         self.settled = False
+        self.result = AttemptResult()
         self.progress: str | None = None
         self.forensics: str | None = None
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Run and lease: the same run may come back under a new lease while an old handler still runs."""
-        return self.claimed.run_id, self.claimed.lease_no
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an attempt ended: with a result (JSON text), or with a verdict on the error that the handler raised.
-
-    `finished`: the handler's own transaction has written the success already.
-    """
-
-    run: InFlightRun
-    result: str | None = None
-    verdict: AttemptError | None = None
-    finished: bool = False
 
 
 class InFlight:
@@ -69,7 +64,7 @@ class InFlight:
 
     def __init__(self, threads: int, claims: int | None = None) -> None:
         self.threads = threads
-        self.held: dict[tuple[int, int], InFlightRun] = {}
+        self.runs: dict[Lease, InFlightRun] = {}
         self.waiting: queue.SimpleQueue[InFlightRun | None] = queue.SimpleQueue()
         self.tally: Counter[Status] = Counter()
         self.claimed = 0
@@ -77,7 +72,7 @@ class InFlight:
         self.closing = False
         self.failure: Exception | None = None
         self._claims_left = claims
-        self._outcomes: deque[Outcome] = deque()
+        self._ended: deque[InFlightRun] = deque()
         self._wakers: list[threading.Event] = []
         self._lock = threading.Lock()
         self._reserved = 0
@@ -86,7 +81,7 @@ class InFlight:
         self._written_at = elapsed()
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """The same work, for a thread without which the worker is none: its error ends the whole worker."""
+        """Wrap the work of an essential thread: its error stops the worker."""
 
         def run() -> None:
             try:
@@ -105,17 +100,17 @@ class InFlight:
         return event
 
     def wake(self) -> None:
-        """Let the claiming threads look."""
+        """Let the producers look."""
         for event in self._wakers:
             if not event.is_set():
                 event.set()
 
     def reserve(self) -> int:
-        """Room for more runs beside those that are not ending yet; kept until the caller says what came of it."""
+        """Room for more runs beside those that are not ending yet; the caller keeps it until `accept`."""
         with self._lock:
             target = self._target()
-            # Half at a time: while one pump's half is on its way, the handlers have the other's.
-            room = min(target - (len(self.held) - self._leaving) - self._reserved, max(self.threads, target // 2))
+            # Half at a time: while one producer's half is on its way, the handlers have the other's.
+            room = min(target - (len(self.runs) - self._leaving) - self._reserved, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self._reserved)
             room = 0 if self.closing else max(room, 0)
@@ -123,72 +118,73 @@ class InFlight:
             return room
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Take over what came of a reservation."""
+        """Take in the runs that were claimed for a reservation."""
         with self._lock:
             self._reserved -= reserved
             self.claimed += len(runs)
-            self.held.update((run.key, run) for run in runs)
+            self.runs.update((run.lease, run) for run in runs)
         for run in runs:
             self.waiting.put(run)
 
-    def settle(self, outcome: Outcome) -> bool:
+    def settle(self, run: InFlightRun, result: AttemptResult) -> bool:
         """An attempt has ended.  Only its first end counts: False when its time limit, or our own end, was before."""
-        run = outcome.run
         with self._lock:
             if run.settled:
                 return False
             run.settled = True
-        self._outcomes.append(outcome)
+        run.result = result
+        self._ended.append(run)
         self.wake()
         return True
 
     def gather(self) -> None:
-        """With the hands full, give quick handlers a few milliseconds to end together: a round trip serves them all."""
+        """Give quick handlers a few milliseconds to end together while many run: one round trip serves them all."""
         until = elapsed() + FLUSH_SECONDS
         while self._full() and not self.waiting.empty() and elapsed() < until:
             time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
 
     def _full(self) -> bool:
-        """More than half of what may be held is held, and less than half of that has ended."""
-        held = len(self.held)
-        return held * 2 > self._target() and len(self._outcomes) * 2 < held
+        """More than half of the target is in flight, and less than half of that has ended."""
+        in_flight = len(self.runs)
+        return in_flight * 2 > self._target() and len(self._ended) * 2 < in_flight
 
     def _target(self) -> int:
-        """How many runs to hold: one for each thread, and what quick ones take in a moment."""
+        """How many runs to have in flight: one for each thread, and what quick ones take in a moment."""
         return self.threads + int(min(self._rate * AHEAD_SECONDS, AHEAD_MOST))
 
-    def collect(self) -> list[Outcome]:
-        """All outcomes there are, to be written; their runs make room for others, and stay held until then."""
-        outcomes = []
+    def collect(self) -> list[InFlightRun]:
+        """All runs that have ended, to be written; they make room for others, and stay in flight until then."""
+        ended = []
         with self._lock:
-            while self._outcomes:
-                outcomes.append(self._outcomes.popleft())
-            self._leaving += len(outcomes)
-        return outcomes
+            while self._ended:
+                ended.append(self._ended.popleft())
+            self._leaving += len(ended)
+        return ended
 
-    def put_back(self, outcomes: Sequence[Outcome]) -> None:
-        """What could not be written yet is kept for the next try."""
+    def put_back(self, ended: Sequence[InFlightRun]) -> None:
+        """Keep for the next try those of the collected runs that were not written yet."""
         with self._lock:
-            self._leaving -= len(outcomes)
-            self._outcomes.extendleft(reversed(outcomes))
+            unwritten = [run for run in ended if run.lease in self.runs]
+            self._leaving -= len(unwritten)
+            self._ended.extendleft(reversed(unwritten))
 
-    def written(self, outcomes: Sequence[Outcome], statuses: Sequence[Status]) -> None:
-        """The outcomes are committed: their runs are no longer in hand."""
+    def written(self, ended: Sequence[InFlightRun], statuses: Sequence[Status]) -> None:
+        """The ends of these runs are committed, or refused for good: they are no longer in flight."""
         with self._lock:
-            for outcome in outcomes:
-                self.held.pop(outcome.run.key, None)
-            self._leaving -= len(outcomes)
+            for run in ended:
+                self.runs.pop(run.lease, None)
+            self._leaving -= len(ended)
             self.tally.update(statuses)
-            if not outcomes:
+            if not ended:
                 return
             now = elapsed()
-            sample = len(outcomes) / max(now - self._written_at, 1e-4)
+            sample = len(ended) / max(now - self._written_at, 1e-4)
             # Half of the new sample: quick to follow a change, and not thrown by one odd batch.
             self._rate = (self._rate + sample) / 2
             self._written_at = now
 
     def look_found_nothing(self, began_at: float) -> bool:
-        """A claim with room found nothing due; with nothing in hand either, all is quiet.
+        """A claim with room found nothing due; with nothing in flight either, all is quiet.
 
         False when something has ended since the look began: it may have made room under a limit, so look again.
         """
@@ -197,12 +193,12 @@ class InFlight:
                 return False
             # What comes next may take long: a quick past must not make this worker hoard it.
             self._rate = 0.0
-            if not (self.held or self._reserved or self._outcomes):
+            if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
             return True
 
     def close(self) -> None:
-        """Reserve nothing from now on; a claim that is under way still counts as something in hand."""
+        """Reserve nothing from now on; a claim that is under way still counts as something in flight."""
         with self._lock:
             self.closing = True
 
@@ -210,7 +206,7 @@ class InFlight:
     def empty(self) -> bool:
         """Nothing runs, nothing waits to be written, and no claim is under way that could bring more."""
         with self._lock:
-            return not (self.held or self._outcomes or self._reserved)
+            return not (self.runs or self._ended or self._reserved)
 
     def withdraw(self) -> list[InFlightRun]:
         """Take back the runs that no thread has begun."""
@@ -224,8 +220,8 @@ class InFlight:
                 withdrawn.append(run)
 
     def drop(self, runs: Sequence[InFlightRun]) -> None:
-        """These are no longer in hand."""
+        """These runs are no longer in flight, and no end of theirs counts."""
         with self._lock:
             for run in runs:
                 run.settled = True
-                self.held.pop(run.key, None)
+                self.runs.pop(run.lease, None)

@@ -1,4 +1,4 @@
-"""LISTEN: wakes the pump the moment something is enqueued.  Polling stays the truth; this only saves the wait."""
+"""The notifier: LISTEN wakes the producers when something is enqueued.  Polling is the truth; this saves the wait."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Notifier:
 
     def start(self) -> None:
         """Begin; a daemon, because nothing is lost with it."""
-        threading.Thread(target=self._run, name="listener", daemon=True).start()
+        threading.Thread(target=self._run, name="notifier", daemon=True).start()
 
     def stop(self) -> None:
-        """Take no more notice."""
+        """Listen no more."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -42,7 +42,7 @@ class Notifier:
         with connection.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
         self._link.works()
-        # Whatever was enqueued before LISTEN took hold is found by looking once.
+        # Runs that were enqueued before LISTEN took effect are found by looking once.
         self._wake()
         while not self._stopped.is_set():
             if select.select([connection], [], [], TICK_SECONDS)[0]:

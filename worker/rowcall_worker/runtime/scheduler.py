@@ -1,4 +1,4 @@
-"""Ticker: decides the nominal times that have come, on a thread and connection of its own.
+"""The scheduler: decides the nominal times that have come, on a thread and connection of its own.
 
 Every worker ticks.  `run` looks again when the next nominal time comes, and never later than its poll interval, so that
 a definition that was just changed is noticed; `once` looks a single time, before it drains what is due.
@@ -15,7 +15,7 @@ from rowcall.definitions import Ticked, tick
 from rowcall.job_types import Catalogue
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
-# The clock that is waited by is not the database's: a look that comes a moment early must not become a storm.
+# This waits by the machine's clock and not the database's: a look that comes a moment early must not become a storm.
 SHORTEST_PAUSE_SECONDS = 0.05
 
 
@@ -29,11 +29,11 @@ class Scheduler:
     bound: int
     poll: float
     _stopped: threading.Event = field(default_factory=threading.Event)
-    _told: set[tuple[str, int]] = field(default_factory=set)
+    _logged: set[tuple[str, int]] = field(default_factory=set)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
-        """Begin; a daemon, because what it was deciding is decided by the next tick, anybody's."""
-        threading.Thread(target=guarded(self._run), name="ticker", daemon=True).start()
+        """Begin; a daemon, because the next tick of any worker decides what this one leaves."""
+        threading.Thread(target=guarded(self._run), name="scheduler", daemon=True).start()
 
     def stop(self) -> None:
         """Tick no more."""
@@ -42,9 +42,9 @@ class Scheduler:
     def once(self) -> None:
         """One tick, for a worker that does not stay."""
         try:
-            self._tell(tick(self.link.get(), self.worker, self.catalogue, self.bound))
+            self._log(tick(self.link.get(), self.worker, self.catalogue, self.bound))
         except CONNECTION_ERRORS as error:
-            # Whoever is woken next minute ticks; what is due can still be tried.
+            # The worker that cron starts next minute ticks; what is due can still be tried.
             self.link.lost(error)
         self.link.close()
 
@@ -57,7 +57,7 @@ class Scheduler:
                 pause = self.link.lost(error)
             else:
                 self.link.works()
-                self._tell(ticked)
+                self._log(ticked)
                 pause = self._pause(ticked)
         self.link.close()
 
@@ -67,8 +67,8 @@ class Scheduler:
             return self.poll
         return min(self.poll, max(ticked.next_in, SHORTEST_PAUSE_SECONDS))
 
-    def _tell(self, ticked: Ticked) -> None:
-        """Log what happened; of a definition that cannot be decided once, and not at every tick."""
+    def _log(self, ticked: Ticked) -> None:
+        """Log what happened; a broken definition is logged once, and not at every tick."""
         if ticked.slept_since is not None:
             log().warning(LogEvent.SCHEDULE_SLEPT, since=ticked.slept_since.isoformat())
         if any(ticked.decided.values()):
@@ -76,6 +76,6 @@ class Scheduler:
                 LogEvent.SCHEDULE_TICKED, **{outcome.value: number for outcome, number in ticked.decided.items()}
             )
         for broken in ticked.broken:
-            if (broken.name, broken.revision) not in self._told:
-                self._told.add((broken.name, broken.revision))
+            if (broken.name, broken.revision) not in self._logged:
+                self._logged.add((broken.name, broken.revision))
                 log().error(LogEvent.SCHEDULE_BROKEN, definition=broken.name, error=broken.error)

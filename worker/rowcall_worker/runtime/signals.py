@@ -1,4 +1,4 @@
-"""Stopping: the first signal asks, the second ends at once."""
+"""Signals: the first one asks the worker to stop, the second ends it at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several worker processes under one: `rowcall worker run --processes N`."""
+"""The supervisor: several worker processes under one, for `rowcall worker run --processes N`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ POLL_SECONDS = 0.1
 
 
 def supervise_processes(count: int) -> None:
-    """Start this very command line that many times with one process each, hand signals on, and wait for all to end.
+    """Start this very command line that many times with one process each, pass signals on, and wait for all to end.
 
-    A process that ends unasked ends the others too: the supervisor that started us starts us again, whole.
+    A process that ends unasked ends the others too: the service manager that started us starts us again, whole.
     """
     single = own_command(*sys.argv[1:], "--processes", "1")
     children = [
         subprocess.Popen(single, preexec_fn=dies_with_us(signal.SIGTERM), start_new_session=True) for _ in range(count)
     ]
-    asked = _hand_on(children)
+    asked = _pass_on(children)
     while all(child.poll() is None for child in children):
         time.sleep(POLL_SECONDS)  # the end of one of several children wakes nobody
     if not asked:
@@ -34,18 +34,18 @@ def supervise_processes(count: int) -> None:
             child.terminate()
     failed = [code for code in [child.wait() for child in children] if code]
     if failed and not asked:
-        raise RowcallError(f"a worker process ended with {failed[0]}; the reason stands above")
+        raise RowcallError(f"a worker process ended with {failed[0]}; see the error above")
 
 
-def _hand_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+def _pass_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
     """Pass SIGTERM and Ctrl-C to the children; the list fills with what was passed."""
     passed: list[int] = []
 
-    def hand_on(number: int, _: FrameType | None) -> None:
+    def pass_on(number: int, _: FrameType | None) -> None:
         passed.append(number)
         for child in children:
             child.send_signal(number)
 
     for number in SIGNALS:
-        signal.signal(number, hand_on)
+        signal.signal(number, pass_on)
     return passed

@@ -1,4 +1,4 @@
-"""The two ways to work: `run` stays, `once` drains what is due and goes."""
+"""The worker: `run` stays and works, `once` drains what is due and ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from rowcall.schema import check_revision
 from rowcall.status import Status
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import load_handlers
-from rowcall_worker.isolation.parent import Isolation
+from rowcall_worker.isolation.isolation import Isolation
+from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import Heartbeat
@@ -31,6 +32,7 @@ from rowcall_worker.runtime.notifier import Notifier
 from rowcall_worker.runtime.producer import Producer
 from rowcall_worker.runtime.scheduler import Scheduler
 from rowcall_worker.runtime.signals import StopSignal
+from rowcall_worker.runtime.watchdog import Watchdog
 
 # How often a stopping worker looks whether its handlers have ended.
 DRAIN_STEP_SECONDS = 0.05
@@ -77,33 +79,36 @@ class Worker:
         types = catalogue()
         served = _served(types, task.types)
         handlers = load_handlers(types, settings.app)
-        leases = {name: kind.lease or settings.lease for name, kind in served.items()}
-        # An isolated type's limit is kept by the thread that waits for the child.
-        limits = {name: kind.time_limit for name, kind in served.items() if kind.time_limit and not kind.isolated}
+        leases = {name: job_type.lease or settings.lease for name, job_type in served.items()}
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._outage = Outage()
         self.in_flight = InFlight(task.concurrency, task.limit)
-        handling = Runner.of(handlers, self.id, url, settings)
-        self._isolation = Isolation(served, self.id, url)
-        ways = {name: (self._isolation if kind.isolated else handling).attempt for name, kind in served.items()}
-        self._executor = Executor(self.in_flight, ways)
-        self._heartbeat = Heartbeat(
-            self.in_flight,
-            self._executor,
-            self._link("heartbeat"),
-            self.id,
-            leases,
-            limits,
-            # A lease must survive two heartbeats that fail, also the shortest one.
-            min([settings.heartbeat, *(lease / 3 for lease in leases.values())]),
-        )
-        wanted = ClaimRequest(leases, 0, task.queues, types.limits)
+        self._isolation = Isolation(served, url)
+        runner = Runner.of(handlers, url, settings)
+        attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
+        self._executor = Executor(self.in_flight, attempts)
+        # An isolated type's limit is kept by the thread that waits for the child.
+        limits = {name: known.time_limit for name, known in served.items() if known.time_limit and not known.isolated}
+        self._watchdog = Watchdog(self.in_flight, self._executor, limits)
+        # Even the shortest lease must survive two heartbeats that fail.
+        interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
+        self._heartbeat = Heartbeat(self.in_flight, self._link("heartbeat"), self.id, leases, interval)
+        self._completer = Completer(self.in_flight, types)
+        self._request = ClaimRequest(leases, 0, task.queues, types.limits)
         self._producers = [
-            Producer(self.in_flight, self._link("pump"), self.id, types, wanted, settings.poll, leads)
+            Producer(
+                self.in_flight,
+                self._completer,
+                self._link("producer"),
+                self.id,
+                self._request,
+                settings.poll,
+                leads,
+            )
             for leads in (True, False)
         ]
-        self._notifier = Notifier(self._link("listener"), self.in_flight.wake)
-        self._scheduler = Scheduler(self._link("ticker"), self.id, types, settings.tick_bound, settings.poll)
+        self._notifier = Notifier(self._link("notifier"), self.in_flight.wake)
+        self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
     def _link(self, purpose: str) -> Link:
         return Link(self._url, f"rowcall worker {purpose}", self._outage)
@@ -113,11 +118,12 @@ class Worker:
         task, started = self._task, elapsed()
         with database.internal_transaction(self._url) as connection:
             check_revision(connection)
-            make_queues(connection, list(self._producers[0].wanted.declared))
+            make_queues(connection, list(self._request.declared))
             register(connection, self._registered())
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
-        shutdown = StopSignal(self.in_flight.quiet.set)
+        stop = StopSignal(self.in_flight.quiet.set)
         self._heartbeat.start()
+        self._watchdog.start()
         if task.once:
             self._scheduler.once()
         else:
@@ -126,7 +132,7 @@ class Worker:
             self._isolation.start()
         threads = [producer.start() for producer in self._producers]
         until = float("inf") if task.max_seconds is None else started + task.max_seconds
-        while not shutdown.asked and elapsed() < until and self.in_flight.failure is None:
+        while not stop.asked and elapsed() < until and self.in_flight.failure is None:
             # Signals are handled between waits, so none may last for ever.
             quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
             self.in_flight.quiet.clear()
@@ -135,8 +141,9 @@ class Worker:
         self._drain()
         for thread in threads:
             thread.join(DRAIN_STEP_SECONDS)
+        self._watchdog.stop()
         self._heartbeat.stop()
-        report = self._told(elapsed() - started)
+        report = self._report(elapsed() - started)
         if self.in_flight.failure is not None:
             raise self.in_flight.failure
         return report
@@ -146,32 +153,30 @@ class Worker:
         return limit is not None and self.in_flight.claimed >= limit and self.in_flight.empty
 
     def _drain(self) -> None:
-        """Claim no more; let running handlers end within the grace; give back the rest."""
-        in_flight, producer = self.in_flight, self._producers[0]
+        """Claim no more; let running handlers end within the grace; return the rest to the queue."""
+        in_flight, completer = self.in_flight, self._completer
         in_flight.close()
         self._notifier.stop()
         self._scheduler.stop()
         grace = self._settings.grace
         if not in_flight.empty:
-            log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(in_flight.held), grace=grace)
-            helper = Producer(
-                in_flight, self._link("drain"), self.id, producer.catalogue, producer.wanted, producer.poll, leads=False
-            )
-            helper.unclaim(in_flight.withdraw())
+            log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(in_flight.runs), grace=grace)
+            link = self._link("drain")
+            completer.unclaim(link, in_flight.withdraw())
             until = elapsed() + grace
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim that was under way may have brought more.
-                helper.unclaim(in_flight.withdraw())
-            # Before the runs are another's: two of a run must not work at the same time.
+                completer.unclaim(link, in_flight.withdraw())
+            # Before the runs are released: two attempts of a run must not work at the same time.
             self._isolation.close()
-            helper.release(list(in_flight.held.values()), RELEASED)
-            helper.link.close()
+            completer.release(link, list(in_flight.runs.values()), RELEASED)
+            link.close()
         self._isolation.close()
         self._executor.close()
         in_flight.wake()
 
-    def _told(self, seconds: float) -> Report:
+    def _report(self, seconds: float) -> Report:
         """Say goodbye in the database and in the log."""
         tally = self.in_flight.tally
         report = Report(
@@ -192,7 +197,7 @@ class Worker:
             os.getpid(),
             version("rowcall"),
             None if self._task.queues is None else list(self._task.queues),
-            list(self._producers[0].wanted.leases),
+            list(self._request.leases),
             self._task.concurrency,
         )
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rowcall.base.database import Connection, fetch_all, fetch_one, fetch_value
 from rowcall.job_types import catalogue
-from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX
 
 # A row as it was read: whoever changes one writes updated_at, and no clock's time zone stands in its epoch.
 SEEN = "run.id || '/' || extract(epoch FROM run.updated_at)"

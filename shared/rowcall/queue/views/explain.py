@@ -14,7 +14,7 @@ from math import ceil
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.durations import duration_words
 from rowcall.base.errors import RunNotFound
-from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import Event, Status, sources_of
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rowcall.base.database import Connection, Row, fetch_all, in_time
 from rowcall.base.errors import FilterInvalid, SearchTooSlow
-from rowcall.queue.finish import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors
 from rowcall.queue.views.filters import MATCHES, Filter
 from rowcall.status import Status

@@ -1,4 +1,4 @@
-"""What `rowcall worker once --print-...` prints fits this installation, and does there what it was printed for."""
+"""What `rowcall worker once --print-...` prints fits this installation, and works there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.conftest import UNSAFE_AND_FAST
 from tests.support.making import row_of, run_in
 from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, living_with, wait_until
 
-KINDS = ("crontab", "systemd", "k8s")
+FORMATS = ("crontab", "systemd", "k8s")
 
 # Every secret setting, and libpq's own.
 SECRETS = {
@@ -48,8 +48,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline() -> dict[str, str]:
-    """The environment of a shell whose DATABASE_URL leads nowhere."""
-    return {**os.environ, "DATABASE_URL": SECRETS["DATABASE_URL"]}
+    """The environment of a shell without an app, whose DATABASE_URL leads nowhere."""
+    without_app = {name: value for name, value in os.environ.items() if name != "ROWCALL_APP"}
+    return {**without_app, "DATABASE_URL": SECRETS["DATABASE_URL"]}
 
 
 def rowcall(
@@ -67,9 +68,9 @@ def rowcall(
     )
 
 
-def printed(kind: str, environment: dict[str, str], *options: str, folder: Path = ROOT, **python: str) -> str:
-    """What --print-KIND prints, when nothing is wrong."""
-    done = rowcall(environment, "worker", "once", f"--print-{kind}", *options, folder=folder, **python)
+def printed(format_: str, environment: dict[str, str], *options: str, folder: Path = ROOT, **python: str) -> str:
+    """What --print-FORMAT prints, when nothing is wrong."""
+    done = rowcall(environment, "worker", "once", f"--print-{format_}", *options, folder=folder, **python)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -80,7 +81,7 @@ def named_secrets(text: str) -> list[str]:
     return str(names).split(", ")
 
 
-def wake(text: str) -> None:
+def start_by(text: str) -> None:
     """Do what cron does with the table's only line: take the \\ before a % away, and run it with no environment."""
     [line] = [line for line in text.splitlines() if not line.startswith("#")]
     shell_command = line.removeprefix("* * * * * ").replace(r"\%", "%")
@@ -101,7 +102,8 @@ def test_the_line_for_cron_does_what_is_due_with_nothing_in_its_environment(
     bare = folder / "python"
     bare.symlink_to(sys.executable)
     libraries = [path for path in sys.path if path.endswith("site-packages")]
-    environment |= {"ROWCALL_APP": "shop", "PYTHONPATH": os.pathsep.join([str(ROOT), *libraries])}
+    packages = [str(ROOT / "shared"), str(ROOT / "worker")]
+    environment |= {"ROWCALL_APP": "shop", "PYTHONPATH": os.pathsep.join([*packages, *libraries])}
     environment |= {"ROWCALL_HOME": "home", "ROWCALL_CONCURRENCY": "3"}
     environment |= {"ROWCALL_PAYMENT_KEY": "it's", "ROWCALL_PAYMENT_URL": "https://pay.example.com"}
     text = printed(
@@ -118,7 +120,7 @@ def test_the_line_for_cron_does_what_is_due_with_nothing_in_its_environment(
     with database.transaction(environment["DATABASE_URL"]) as connection:
         columns = {"job_type": "'shop_pack'", "queue": "'packing'", "payload": """'{"order_id": 7, "ends": "well"}'"""}
         run_id = run_in(connection, Status.QUEUED, attempts="0", **columns)["id"]
-    wake(text)
+    start_by(text)
     with database.transaction(environment["DATABASE_URL"]) as connection:
         run = row_of(connection, run_id)
         [worker] = database.fetch_all(connection, "SELECT * FROM rowcall.workers ORDER BY started_at DESC LIMIT 1")
@@ -135,7 +137,7 @@ def test_without_a_database_url_the_line_for_cron_starts_the_local_server_of_thi
             run_id = queue.enqueue(connection, "noop", {}).run_id
     text = printed("crontab", {**os.environ, "PYTHONPATH": str(ROOT)}, folder=folder)
     assert "# No secret is set here, so no environment file is read.\n" in text
-    wake(text)
+    start_by(text)
     with (
         open_server(folder / ".rowcall", options=UNSAFE_AND_FAST) as server,
         database.transaction(server.url) as connection,
@@ -162,35 +164,35 @@ def test_an_installed_app_needs_no_working_folder(offline: dict[str, str], tmp_p
     assert f"\nWorkingDirectory={APPS}\n" in found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_secrets_are_named_and_never_printed(offline: dict[str, str], kind: str) -> None:
+@pytest.mark.parametrize("format_", FORMATS)
+def test_secrets_are_named_and_never_printed(offline: dict[str, str], format_: str) -> None:
     assert SECRETS.keys() - {"PGPASSWORD"} == {known.variable for known in all_settings().values() if known.secret}
     public = {"ROWCALL_MAIL_FROM": "Reports <reports@example.com>", "ROWCALL_PAYMENT_URL": "https://pay.example.com"}
-    text = printed(kind, {**offline, **SECRETS, **public})
+    text = printed(format_, {**offline, **SECRETS, **public})
     assert named_secrets(text) == list(SECRETS)
     assert all(value in text for value in public.values())
     assert not [value for value in (*SECRETS.values(), "hush-", SECRETS["ROWCALL_WEBHOOK_SECRET"][6:]) if value in text]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_only_what_the_environment_changes_is_printed(offline: dict[str, str], kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format_", FORMATS)
+def test_only_what_the_environment_changes_is_printed(offline: dict[str, str], format_: str, tmp_path: Path) -> None:
     offline |= {"ROWCALL_LEASE": "90", "ROWCALL_CONCURRENCY": "10", "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on"}
-    text = printed(kind, {**offline, "ROWCALL_FILES": "files"}, folder=tmp_path)
+    text = printed(format_, {**offline, "ROWCALL_FILES": "files"}, folder=tmp_path)
     # Folders of this machine mean nothing in a pod, whose image has its own.
-    here = {} if kind == "k8s" else {"ROWCALL_HOME": f"{tmp_path}/.rowcall", "ROWCALL_FILES": f"{tmp_path}/files"}
+    here = {} if format_ == "k8s" else {"ROWCALL_HOME": f"{tmp_path}/.rowcall", "ROWCALL_FILES": f"{tmp_path}/files"}
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     given = dict(re.findall(r"\b(ROWCALL_\w+)=([^ \"]+)", "\n".join(lines)))
-    if kind == "k8s":
+    if format_ == "k8s":
         given = {variable["name"]: variable["value"] for variable in container(text)["env"]}
     assert given == {**here, "ROWCALL_LEASE": "90", "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_options_beside_it_are_carried_over(offline: dict[str, str], kind: str) -> None:
+@pytest.mark.parametrize("format_", FORMATS)
+def test_the_options_beside_it_are_carried_over(offline: dict[str, str], format_: str) -> None:
     options = ["--queues", "mail,default", "--types", "noop", "--concurrency", "2", "--limit", "7"]
     options += ["--max-seconds", "50", "--grace", "2.5"]
-    text = printed(kind, offline, *options)
-    if kind == "k8s":
+    text = printed(format_, offline, *options)
+    if format_ == "k8s":
         assert container(text)["args"] == ["worker", "once", *options]
     else:
         program = shlex.quote(str(Path(sys.executable).with_name("rowcall")))

@@ -1,4 +1,4 @@
-"""What is so here and now: the values that a printed `rowcall worker once` needs to work elsewhere as it would here."""
+"""Discover this installation: what `rowcall worker once` needs to work under cron as it does here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall.base.errors import JobTypeUnknown, RowcallError
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.account import user_name
-from rowcall_worker.install.units import Waking
+from rowcall_worker.install.installation import Installation
 
 ENVIRONMENT_FILE = "/etc/rowcall.env"
 
@@ -25,27 +25,25 @@ ENVIRONMENT_FILE = "/etc/rowcall.env"
 CRON_PATH = ("/usr/bin", "/bin")
 
 
-def waking(
+def discover(
     chosen: Settings,
     options: Mapping[str, str | float | None],
     types: Sequence[str] | None,
     environment_file: str | None,
     image: str | None,
-) -> Waking:
-    """This installation's `rowcall worker once` with these options; an app or a type that is not there is refused."""
+) -> Installation:
+    """This installation's `rowcall worker once` with these options; an app or a type that does not exist is refused."""
     if not math.isfinite(chosen.grace):
-        raise RowcallError(
-            f"--grace is {chosen.grace}, and a worker must be stopped some day: give a number of seconds"
-        )
+        raise RowcallError(f"--grace is {chosen.grace}, and a worker must stop at some time: give a number of seconds")
     known = catalogue()
     for name in types or ():
         if name not in known:
             raise JobTypeUnknown(name, sorted(known))
     secrets = _secrets()
     file = environment_file or (ENVIRONMENT_FILE if secrets else None)
-    return Waking(
+    return Installation(
         program=_program(),
-        arguments=["worker", "once", *_told(options)],
+        arguments=["worker", "once", *_words(options)],
         settings=_settings(chosen),
         places=_places(chosen),
         folder=_folder(chosen.app) if chosen.app else None,
@@ -65,8 +63,8 @@ def _program() -> list[str]:
     return [str(beside)] if os.access(beside, os.X_OK) else own_command()
 
 
-def _told(options: Mapping[str, str | float | None]) -> list[str]:
-    """The options that were given, as words."""
+def _words(options: Mapping[str, str | float | None]) -> list[str]:
+    """The options that were given, as words of a command line."""
     words: list[str] = []
     for name, value in options.items():
         if value is not None:

@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.001
 EMPTY = """
 DELETE FROM rowcall.job_runs;
 DELETE FROM rowcall.queues;
-SELECT setval(pg_get_serial_sequence('job_runs', 'id'), 1, false);
+SELECT setval(pg_get_serial_sequence('rowcall.job_runs', 'id'), 1, false);
 SELECT coalesce(max(id), 0) FROM rowcall.audit_log
 """
 
@@ -66,7 +66,7 @@ class Made:
     woke: bool
 
 
-class Hands:
+class Connections:
     """The connections, and what goes through them."""
 
     def __init__(self, url: str, *actors: str) -> None:

@@ -1,18 +1,23 @@
-"""What a worker has in hand: how much it may take, and when it has nothing left."""
+"""Runs in flight: how many a worker may take, and when it has none left."""
 
 from __future__ import annotations
 
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
 from rowcall.status import Status
-from rowcall_worker.runtime.in_flight import InFlight, InFlightRun, Outcome
+from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
 
 THREADS = 4
 
 
+def claimed(number: int) -> InFlightRun:
+    return InFlightRun("worker-1", Claimed(number, 1, "noop", {}, 1, 10, None), elapsed() + 60)
+
+
 def taken(in_flight: InFlight, count: int) -> list[InFlightRun]:
-    """As many runs in hand as were asked for."""
-    runs = [InFlightRun(Claimed(n, 1, "noop", {}, 1, 10, None), elapsed() + 60) for n in range(count)]
+    """So many runs, in flight."""
+    runs = [claimed(number) for number in range(count)]
     in_flight.accept(0, runs)
     return runs
 
@@ -20,9 +25,9 @@ def taken(in_flight: InFlight, count: int) -> list[InFlightRun]:
 def finish_quickly(in_flight: InFlight) -> None:
     """A burst of runs that took no time at all."""
     for run in taken(in_flight, 10_000):
-        in_flight.settle(Outcome(run))
-    outcomes = in_flight.collect()
-    in_flight.written(outcomes, [Status.SUCCEEDED] * len(outcomes))
+        in_flight.settle(run, AttemptResult())
+    ended = in_flight.collect()
+    in_flight.written(ended, [Status.SUCCEEDED] * len(ended))
 
 
 def test_at_first_one_run_is_claimed_for_each_thread() -> None:
@@ -56,7 +61,7 @@ def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None
     in_flight = InFlight(THREADS)
     reserved = in_flight.reserve()
     in_flight.close()
-    run = InFlightRun(Claimed(1, 1, "noop", {}, 1, 10, None), elapsed() + 60)
+    run = claimed(1)
     in_flight.accept(reserved, [run])
     assert in_flight.withdraw() == [run]
     in_flight.drop([run])
@@ -66,9 +71,9 @@ def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None
 def test_only_the_first_end_of_an_attempt_counts() -> None:
     in_flight = InFlight(THREADS)
     [run] = taken(in_flight, 1)
-    assert in_flight.settle(Outcome(run, "first"))
-    assert not in_flight.settle(Outcome(run))
-    assert [outcome.result for outcome in in_flight.collect()] == ["first"]
+    assert in_flight.settle(run, AttemptResult("first"))
+    assert not in_flight.settle(run, AttemptResult())
+    assert [ended.result.value for ended in in_flight.collect()] == ["first"]
 
 
 def test_a_look_that_began_before_something_ended_does_not_count_as_quiet() -> None:

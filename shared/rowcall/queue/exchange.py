@@ -1,0 +1,36 @@
+"""Exchange: what a worker has finished goes in, what it may work on comes out, in as few statements as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rowcall.base.database import PgConnection
+from rowcall.queue.claim import ClaimRequest, ClaimResult, Limited, claim
+from rowcall.queue.claim_limited import claim_limited
+from rowcall.queue.finish import Done, succeed
+
+
+def exchange(connection: PgConnection, worker: str, finished: Sequence[Done], request: ClaimRequest) -> ClaimResult:
+    """Write successes and claim for the room there is, in queues with and without a limit.
+
+    A busy worker's results travel with its claim.  Queues with a limit cost a statement only where something is due in
+    them; they go first where the exchange before said that they hold the most urgent or the longest due.
+    """
+    if not request.limit:
+        return ClaimResult([], {}, request.limited, finished=succeed(connection, finished))
+    if request.limited is Limited.FIRST:
+        # Places under a limit that these runs give free count for the claim right behind them.
+        written = ClaimResult([], {}, finished=succeed(connection, finished))
+        first = claim_limited(connection, worker, request)
+        return written | first | claim(connection, worker, _less(request, first))
+    found = claim(connection, worker, request, finished)
+    rest = _less(request, found)
+    if not (found.limited and rest.limit):
+        return found
+    return found | claim_limited(connection, worker, rest)
+
+
+def _less(request: ClaimRequest, taken: ClaimResult) -> ClaimRequest:
+    """The same request for the room that is left."""
+    return replace(request, limit=request.limit - len(taken.claimed))

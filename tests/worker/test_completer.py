@@ -1,0 +1,111 @@
+"""The completer: what the end of an attempt does to its run, and what becomes of ends that cannot be written yet."""
+
+from __future__ import annotations
+
+import psycopg2
+import pytest
+from structlog.testing import capture_logs
+
+from rowcall import queue
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.base.errors import CancelRequested
+from rowcall.job_types import load_catalogue
+from rowcall.queue import Claimed
+from rowcall.status import Status
+from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.completer import Completer
+from rowcall_worker.runtime.connection import Link, Outage
+from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from tests.support.making import WORKER, row_of, run_in
+
+
+@pytest.fixture
+def completer() -> Completer:
+    return Completer(InFlight(4), load_catalogue(None))
+
+
+def in_flight(completer: Completer, connection: PgConnection, **columns: str) -> InFlightRun:
+    """A run of this worker."""
+    row = run_in(connection, Status.RUNNING, **columns)
+    claimed = Claimed(row["id"], row["lease_no"], "noop", {}, row["attempts"], row["max_attempts"], None)
+    run = InFlightRun(WORKER, claimed, deadline=0)
+    completer.in_flight.accept(0, [run])
+    return run
+
+
+def ended(completer: Completer, connection: PgConnection, result: AttemptResult, **columns: str) -> InFlightRun:
+    """A run of this worker whose attempt has ended so."""
+    run = in_flight(completer, connection, **columns)
+    completer.in_flight.settle(run, result)
+    return run
+
+
+def outcomes(connection: PgConnection, run: InFlightRun) -> list[str]:
+    return [attempt["outcome"] for attempt in queue.attempts_of(connection, run.lease.run_id)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "becomes", "outcome"),
+    [
+        ({"cancel_requested_at": "now()"}, Status.CANCELLED, "cancelled"),
+        ({}, Status.FAILED, "fail"),
+        ({"attempts": "5"}, Status.DEAD, "give up"),
+    ],
+    ids=["asked", "not asked", "not asked at the last attempt"],
+)
+def test_a_handler_that_stops_as_if_cancelled_has_failed_unless_somebody_asked_for_it(
+    completer: Completer, connection: PgConnection, columns: dict[str, str], becomes: Status, outcome: str
+) -> None:
+    run = ended(completer, connection, AttemptResult.of_error(CancelRequested(7)), **columns)
+    assert completer.write_errors(connection, completer.in_flight.collect()) == []
+    assert (completer.in_flight.tally, row_of(connection, run.lease.run_id)["status"]) == ({becomes: 1}, becomes)
+    assert outcomes(connection, run) == [outcome]
+    assert completer.in_flight.empty
+
+
+def test_ends_that_cannot_be_written_are_kept_and_what_was_written_before_is_not_written_again(
+    completer: Completer, connection: PgConnection, module_url: str
+) -> None:
+    failed = ended(completer, connection, AttemptResult.of_error(ValueError("it broke")))
+    finished = ended(completer, connection, AttemptResult(finished=True))
+    succeeded = ended(completer, connection, AttemptResult("7"))
+    collected = completer.in_flight.collect()
+    closed = database.connect(module_url)
+    closed.close()
+    with pytest.raises(psycopg2.InterfaceError):
+        completer.write_errors(closed, collected)
+    completer.keep(collected)
+    kept = completer.in_flight.collect()
+    assert finished not in kept
+    assert kept == [failed, succeeded]
+    assert completer.write_errors(connection, kept) == [succeeded]
+    assert outcomes(connection, failed) == ["fail"]
+
+
+def test_a_success_whose_lease_was_lost_is_logged_and_not_counted(
+    completer: Completer, connection: PgConnection
+) -> None:
+    one, other = (ended(completer, connection, AttemptResult("7")) for _ in range(2))
+    with capture_logs() as lines:
+        completer.written(completer.in_flight.collect(), {one.lease.run_id})
+    assert [(line["event"], line["run_id"]) for line in lines] == [("lease lost", other.lease.run_id)]
+    assert completer.in_flight.tally == {Status.SUCCEEDED: 1}
+    assert completer.in_flight.empty
+
+
+def test_a_stopping_worker_unclaims_what_it_has_not_begun_and_releases_what_it_has(
+    completer: Completer, fresh_url: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        waiting, begun = (in_flight(completer, connection) for _ in range(2))
+    link = Link(fresh_url, "test", Outage())
+    completer.unclaim(link, [waiting])
+    completer.release(link, [begun], "stopping")
+    connection = link.get()
+    rows = [row_of(connection, run.lease.run_id) for run in (waiting, begun)]
+    assert [(row["status"], row["attempts"]) for row in rows] == [("queued", 1), ("queued", 2)]
+    assert (outcomes(connection, waiting), outcomes(connection, begun)) == ([], ["release"])
+    link.close()
+    assert not completer.in_flight.runs
+    assert not completer.in_flight.settle(begun, AttemptResult("too late"))

@@ -1,0 +1,87 @@
+"""The watchdog: time limits are kept while the database keeps everybody else waiting."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.clock import elapsed
+from rowcall.queue import Claimed
+from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.executor import Executor
+from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.watchdog import Watchdog
+from tests.support.processes import running, wait_until
+from tests.support.shop import Shop
+
+HEARTBEATS_WAITING = (
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'rowcall worker heartbeat' AND wait_event_type = 'Lock'"
+    " AND datname = current_database()"
+)
+
+
+class Stuck:
+    """A handler that works until it is let go; what was begun, in order."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.free = threading.Event()
+
+    def attempt(self, run: InFlightRun) -> AttemptResult:
+        self.begun.append(run.lease.run_id)
+        self.free.wait()
+        return AttemptResult()
+
+
+@pytest.fixture
+def in_flight() -> InFlight:
+    return InFlight(threads=1)
+
+
+def begin(in_flight: InFlight, stuck: Stuck, number: int) -> InFlightRun:
+    """A run whose handler has begun."""
+    run = InFlightRun("worker-1", Claimed(number, 1, "noop", {}, 1, 10, None), elapsed() + 60)
+    in_flight.accept(0, [run])
+    wait_until(lambda: number in stuck.begun, "a thread has begun the run")
+    return run
+
+
+def test_an_attempt_beyond_its_limit_has_failed_and_another_thread_takes_the_place_of_its_own(
+    in_flight: InFlight,
+) -> None:
+    stuck = Stuck()
+    watchdog = Watchdog(in_flight, Executor(in_flight, {"noop": stuck.attempt}), {"noop": 0.0})
+    first = begin(in_flight, stuck, 1)
+    watchdog.tick()
+    [ended] = in_flight.collect()
+    assert (ended, first.lost) == (first, True)
+    assert ended.result.error is not None
+    assert ended.result.error.failure.error_type == "TimeLimitExceeded"
+    begin(in_flight, stuck, 2)
+    stuck.free.set()
+
+
+def test_without_a_limit_or_within_it_an_attempt_goes_on(in_flight: InFlight) -> None:
+    stuck = Stuck()
+    executor = Executor(in_flight, {"noop": stuck.attempt})
+    run = begin(in_flight, stuck, 1)
+    Watchdog(in_flight, executor, {}).tick()
+    Watchdog(in_flight, executor, {"noop": 3600.0}).tick()
+    assert not run.settled
+    stuck.free.set()
+
+
+def test_limits_are_kept_while_the_heartbeat_waits_for_the_database(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    shop = Shop(environment, fresh_url)
+    with running(shop.environment, "worker", "run", "--grace", "0"):
+        shop.wait_for_workers(1)
+        with database.transaction(shop.url) as holding:
+            database.fetch_all(holding, "SELECT id FROM rowcall.workers FOR UPDATE")
+            wait_until(lambda: shop.sql(HEARTBEATS_WAITING), "the heartbeat waits for the worker's row")
+            run = shop.wait(shop.ask("shop_limited"), "failed")
+            assert run["error_type"] == "TimeLimitExceeded"
+            assert shop.sql(HEARTBEATS_WAITING)

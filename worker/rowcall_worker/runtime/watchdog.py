@@ -1,0 +1,50 @@
+"""The watchdog: ends attempts that are beyond their time limit, on a thread that never waits for the database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.base.clock import elapsed
+from rowcall.base.errors import TimeLimitExceeded
+from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.executor import Executor
+from rowcall_worker.runtime.in_flight import InFlight
+
+# How often limits are looked at.
+TICK_SECONDS = 0.5
+
+
+@dataclass
+class Watchdog:
+    """The thread that keeps the time limits, job type -> seconds, of the runs that share the worker's process."""
+
+    in_flight: InFlight
+    executor: Executor
+    limits: Mapping[str, float]
+    _stopped: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Begin; a daemon, because it has nothing to finish."""
+        threading.Thread(target=self.in_flight.guarded(self._run), name="watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(TICK_SECONDS):
+            self.tick()
+
+    def tick(self) -> None:
+        """Fail what is beyond its time limit: its thread may be stuck for good, so another takes its place."""
+        now = elapsed()
+        for run in list(self.in_flight.runs.values()):
+            job_type = run.claimed.job_type
+            limit = self.limits.get(job_type)
+            if limit is None or run.begun_at is None or now < run.begun_at + limit or run.settled:
+                continue
+            run.lost = True
+            if self.in_flight.settle(run, AttemptResult.of_error(TimeLimitExceeded(job_type, limit))):
+                self.executor.add_thread()
