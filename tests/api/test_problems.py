@@ -14,6 +14,7 @@ from rowcall_api.app import create_app
 from rowcall_api.http import errors, request_log
 from rowcall_migrations.migrate import migrate
 from tests.api.conftest import Call, let_nobody_in, told
+from tests.support.schema import make_older
 
 PROBLEM = "application/problem+json"
 
@@ -81,7 +82,7 @@ def test_the_interface_describes_every_route_of_its_own(call: Call, app: flask.F
 
 
 def test_an_api_does_not_start_on_an_older_schema(fresh_url: str) -> None:
-    migrate(fresh_url, 3, "0003")
+    make_older(fresh_url)
     with pytest.raises(SchemaMismatch, match="run `rowcall migrate`"):
         create_app(fresh_url)
 
@@ -94,7 +95,7 @@ def test_an_api_does_not_start_without_its_database() -> None:
 def test_what_another_transaction_holds_is_waited_for_only_so_long_and_can_be_asked_for_again(
     call: Call, module_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.database.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("rowcall_api.http.database.PATIENCE_SECONDS", 0.1)
     asked = {"json": {"job_type": "noop"}, "headers": {"Idempotency-Key": "held"}}
     with database.transaction(module_url) as holder:
         queue.enqueue(holder, "noop", {}, key="held")
@@ -110,7 +111,7 @@ def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_u
     app = create_app(empty_url)
     client = app.test_client()
     assert client.get("/readyz").status_code == 200
-    migrate(empty_url, 3, "0003")
+    make_older(empty_url)
     behind = client.get("/readyz")
     assert (behind.status_code, behind.mimetype) == (503, PROBLEM)
     assert "run `rowcall migrate`" in told(behind)["detail"]

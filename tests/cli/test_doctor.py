@@ -17,11 +17,11 @@ from rowcall.base import database, settings
 from rowcall.cli.doctor.examine import clock
 from rowcall.schema import REVISION
 from rowcall.status import Status
-from rowcall_migrations.migrate import migrate
 from tests.definitions.keeping import asleep_since, kept
 from tests.support.making import run_in
 from tests.support.pooler import pgbouncer
 from tests.support.processes import rowcall, start, wait_until
+from tests.support.schema import make_older
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_wrong_password_or_database(well: dict[str, str]) -> None:
 
 
 def test_an_old_schema(well: dict[str, str], fresh_url: str) -> None:
-    migrate(fresh_url, 3, "0002")
+    make_older(fresh_url)
     code, found = findings({**well, "DATABASE_URL": fresh_url})
     assert (code, found["schema"]["good"]) == (1, False)
     assert found["schema"]["told"].endswith(f"older than this code needs ({REVISION}): run `rowcall migrate`")
