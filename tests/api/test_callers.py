@@ -129,14 +129,14 @@ def test_a_route_that_names_no_scope_is_the_admins(forgetful: flask.Flask, keys:
 
 
 def test_a_path_with_control_characters_reaches_no_route(forgetful: flask.Flask, keys: dict[str, str]) -> None:
-    headers = {"Authorization": f"Bearer {keys['operator']}"}
+    headers = {"Authorization": f"Bearer {keys['admin']}"}
     for name in ("%00", "a%00b", "%0a", "%7f", "%c2%85"):
         assert forgetful.test_client().get(f"/v1/forgotten/{name}", headers=headers).status_code == 404
 
 
 def test_a_key_counts_only_in_its_header(app: flask.Flask, keys: dict[str, str]) -> None:
     client = app.test_client()
-    client.set_cookie("Authorization", f"Bearer {keys['operator']}")
+    client.set_cookie("Authorization", f"Bearer {keys['admin']}")
     client.set_cookie("key", keys["admin"])
     for name in ("key", "api_key", "access_token", "authorization"):
         assert client.get("/v1/definitions", query_string={name: keys["admin"]}).status_code == 401
@@ -204,7 +204,7 @@ def test_noting_a_use_neither_waits_for_anybody_nor_fails_a_request(
     call: Call, module_url: str, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What waited would wait beyond the time that a test has.
-    monkeypatch.setattr("api.database.PATIENCE_SECONDS", 150)
+    monkeypatch.setattr("rowcall_api.http.database.PATIENCE_SECONDS", 150)
     with database.transaction(module_url) as connection:
         used(connection, "operate", "NULL")
     with database.transaction(module_url) as connection:

@@ -29,7 +29,9 @@ CALLERS = 50
 @pytest.fixture(scope="module")
 def server(module_url: str, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """What is deployed: gunicorn with processes and threads."""
-    with served({"DATABASE_URL": module_url, "PATH": ""}, tmp_path_factory.mktemp("api")) as server:
+    with served(
+        {"DATABASE_URL": module_url, "PATH": "", "ROWCALL_APP": "rowcall_example"}, tmp_path_factory.mktemp("api")
+    ) as server:
         yield server
 
 

@@ -211,7 +211,7 @@ def test_a_key_finds_its_run_by_its_index(filled: PgConnection) -> None:
 
 
 def test_attempts_are_found_by_their_key(filled: PgConnection) -> None:
-    nodes = plan(filled, BY_INDEX + ATTEMPTS, {"run_id": 1, "after": 0, "limit": 50})
+    nodes = plan(filled, BY_INDEX + ATTEMPTS, {"run_id": 1, "after_lease_no": 0, "limit": 50})
     assert "job_attempts_pkey" in {node.get("Index Name") for node in nodes}
 
 
