@@ -11,10 +11,11 @@ RUN python -m venv --without-pip tools \
     && python -m pip --python tools/bin/python install --no-cache-dir --require-hashes -r requirements/build.lock
 
 COPY pyproject.toml README.md LICENSE ./
+COPY shared shared
 COPY api api
 COPY worker worker
-COPY shared shared
 COPY migrations migrations
+COPY example example
 # Installed as a wheel, because `rowcall` finds its commands in the installed project's metadata; no index is asked.
 RUN tools/bin/python -m hatchling build -t wheel \
     && python -m pip --python /opt/rowcall/bin/python install --no-cache-dir --no-deps --no-index dist/*.whl

@@ -55,6 +55,11 @@ def interpolated(text: str) -> set[str]:
     return set(re.findall(r"(?<!\$)\$\{(\w+)", text))
 
 
+def without_env_file(environment: Mapping[str, str]) -> dict[str, str]:
+    """What compose fills in where .env says nothing: the defaults."""
+    return {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in environment.items()}
+
+
 def seconds(duration: str) -> float:
     """A duration as compose writes it."""
     assert duration.endswith("s")
@@ -101,7 +106,14 @@ def test_every_setting_is_one_that_rowcall_reads() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_setting_has_a_value_that_rowcall_takes(name: str) -> None:
-    settings.read(OURS[name]["environment"])
+    settings.read(without_env_file(OURS[name]["environment"]))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_process_runs_the_example_unless_an_app_is_named(name: str) -> None:
+    environment = OURS[name]["environment"]
+    assert environment["ROWCALL_APP"] == "${ROWCALL_APP:-rowcall_example}"
+    assert settings.read(without_env_file(environment)).app == "rowcall_example"
 
 
 def test_the_example_names_every_variable_that_compose_fills_in() -> None:

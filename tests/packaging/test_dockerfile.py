@@ -271,13 +271,30 @@ def test_only_a_lock_decides_what_is_downloaded() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [".env", ".git/config", ".venv/bin/python", ".rowcall/api_key", "tests/making.py", "api/__pycache__/a.pyc"]
+    "path",
+    [
+        ".env",
+        ".git/config",
+        ".venv/bin/python",
+        ".rowcall/api_key",
+        "tests/making.py",
+        "api/rowcall_api/__pycache__/a.pyc",
+    ],
 )
 def test_secrets_and_local_data_never_reach_the_builder(path: str) -> None:
     assert not reaches_the_builder(PurePosixPath(path))
 
 
-@pytest.mark.parametrize("path", ["api/app.py", "shared/queue/claim.py", "pyproject.toml", "requirements/build.lock"])
-def test_what_is_copied_reaches_the_builder(path: str) -> None:
-    assert (ROOT / path).is_file()
-    assert reaches_the_builder(PurePosixPath(path))
+@pytest.mark.parametrize("source", [source for step in BUILD if step.keyword == "COPY" for source in step.words[:-1]])
+def test_what_is_copied_reaches_the_builder(source: str) -> None:
+    files = [file for file in (ROOT / source, *(ROOT / source).rglob("*.py")) if file.is_file()]
+    assert files
+    assert all(reaches_the_builder(PurePosixPath(file.relative_to(ROOT))) for file in files)
+
+
+def test_every_package_of_the_wheel_is_copied() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
+        "packages"
+    ]
+    copied = {source for step in BUILD if step.keyword == "COPY" for source in step.words[:-1]}
+    assert {str(PurePosixPath(package).parent) for package in packages} <= copied
