@@ -32,9 +32,7 @@ PRINTED: Mapping[str, Callable[[Installation], str]] = {
 def _options(command: Command) -> Command:
     """The options that `run` and `once` share."""
     for option in (
-        click.option(
-            "--grace", type=click.FloatRange(0), help="Seconds for running handlers after it is asked to stop."
-        ),
+        click.option("--grace", type=click.FloatRange(0), help="Seconds for running handlers at a stop."),
         click.option("--types", help="Serve only these job types: names with commas between.  [default: all]"),
         click.option("--queues", help="Serve only these queues: names with commas between.  [default: all]"),
         click.option(

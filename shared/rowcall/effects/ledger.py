@@ -1,4 +1,4 @@
-"""The ledger: an intent before the world is touched, and what came of it after; the database is the arbiter.
+"""The ledger: an intent before the world is touched, and its result after; the database is the arbiter.
 
 Each function first holds the run's row under the fence (run, lease_no, owner, running) until its transaction ends.
 A worker that lost its lease can neither begin nor settle an effect.
@@ -31,7 +31,7 @@ WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
 FOR SHARE
 """
 
-# Whether the attempt that began an effect may still be at it: another run's, under a lease that was not ended.
+# Whether the attempt that began an effect may still perform it: another run's, under a lease that was not ended.
 HOLDER_LIVES = f"""
 SELECT EXISTS (
     SELECT FROM rowcall.job_runs
@@ -41,11 +41,11 @@ SELECT EXISTS (
 
 
 class Decision(StrEnum):
-    """What the ledger answers to an attempt that wants an effect."""
+    """What the ledger answers an attempt that asks for an effect."""
 
     PERFORM = "perform"  # nobody else will: call the gateway
     DONE = "done"  # it has happened: nothing to do
-    BUSY = "busy"  # another run is at it just now
+    BUSY = "busy"  # another run has just begun it
     AMBIGUOUS = "ambiguous"  # it may have happened, and must not be tried again
     CONFLICT = "conflict"  # the key belongs to other content
 
@@ -113,10 +113,10 @@ def applied(
 
 
 def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError, policy: Policy) -> bool:
-    """The gateway could not do it, or cannot tell.  True when the effect is now unknown, for an operator to look at.
+    """The gateway could not do it, or does not know.  True when the effect is now unknown, for an operator to look at.
 
-    What is certain not to have happened is refused, and may begin anew.  A "no" of this try says nothing of an earlier
-    one that got no answer; only a provider that goes by the key answers for all of them.
+    What is certain not to have happened is refused, and may begin anew.  A "no" to this try says nothing about an
+    earlier one that got no answer; only a provider that goes by the key answers for all of them.
     """
     hold(connection, lease)
     refusal = fit_to_keep(str(error))[:REFUSAL_CHARACTERS]
@@ -152,7 +152,7 @@ def record(
 
 
 def hold(connection: Connection, lease: Lease) -> None:
-    """Keep the lease from ending before this transaction does, or learn that it has ended."""
+    """Keep the lease from ending before this transaction does, or raise LeaseLost."""
     if fetch_one(connection, HOLD, lease._asdict()) is None:
         raise LeaseLost(lease.run_id, lease.lease_no)
 
@@ -178,7 +178,7 @@ def _settle(
         STATEMENTS[kind.name].settle,
         {"id": effect_id, "state": state, "refusal": refusal, "permanent": permanent},
     )
-    assert settled is not None  # locked, or held by this attempt under its fence
+    assert settled is not None  # locked, or this attempt's own under its fence
     return settled
 
 

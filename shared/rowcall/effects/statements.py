@@ -9,7 +9,7 @@ from rowcall.effects.kinds import KINDS, Kind
 
 @dataclass(frozen=True)
 class Statements:
-    """What is said to one kind's table; each reaches its row by the unique key or the primary key."""
+    """The statements of one kind's table; each reaches its row by the unique key or the primary key."""
 
     insert: str
     find: str
@@ -43,7 +43,7 @@ SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s, refusal = NU
 WHERE id = %(id)s
 RETURNING *
 """,
-        # Fenced by the attempt that began it, besides the fence of the run that is held by now.
+        # Fenced by the attempt that began it, besides the fence of the run, which HOLD has locked before.
         apply=f"""
 UPDATE rowcall.{kind.name}
 SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catalog.now(),

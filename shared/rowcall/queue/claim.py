@@ -36,24 +36,26 @@ CLAIMED = f"""
     locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')"""
 
-# Reads as: write what is finished, find the lanes, lock the due rows, end the leases that ran out, claim the rest.
-#
-# finished   The results that a busy worker has, in the same round trip and commit as its claim.  Both see the table as
-#            it was before, and one statement changes a row only once.  So the claim must leave the runs alone that are
-#            named as finished: where a lease has run out and nobody has taken the run, its success counts.
-# lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
-#            never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
-# due_lanes  Those that have something due, are served by this worker and not paused, urgent ones first (a lower
-#            priority number is more urgent), then the lane that has waited longest, so that no queue starves another.
-# seen       Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are skipped.
-#            A running row is taken only when its lease has run out: that is the whole sweep.  Lanes of queues with a
-#            limit are left to `claim_limited`, so that an installation without limits pays nothing for them.
-# expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
-# claimed    By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
-# answer     The rows in their order, and behind them one row: which runs were finished, and whether queues with a limit
-#            have something due, and whether that comes before everything this claim could take.
-CLAIM = f"""
-WITH RECURSIVE finished AS ({SUCCEED}), lanes AS (
+
+def claim_sql(finished: str = "", spared: str = "", written: str = "NULL") -> str:
+    """The claim, alone or behind a CTE `finished` in the same statement; an idle worker need not plan what it lacks.
+
+    Reads as: find the lanes, lock the due rows, end the leases that ran out, claim the rest.
+
+    lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes
+               counts, never the number of rows in them.  A worker of a small queue never walks through a large one's.
+    due_lanes  Those that have something due, are served by this worker and not paused, urgent ones first (a lower
+               priority number is more urgent), then the lane that has waited longest, so that no queue starves another.
+    seen       Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
+               skipped.  A running row is taken only when its lease has run out: that is the whole sweep.  Lanes of
+               queues with a limit are left to `claim_limited`, so that they cost nothing where there are none.
+    expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
+    claimed    By ctid, from rows locked just above: a heap-only update, as no index has a column that it changes.
+    answer     The rows in their order, and behind them one row: which runs were finished, and whether queues with a
+               limit have something due, and whether that comes before everything this claim could take.
+    """
+    return f"""
+WITH RECURSIVE {finished} lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -72,7 +74,7 @@ WITH RECURSIVE finished AS ({SUCCEED}), lanes AS (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND ({CLAIMABLE} OR {LEASE_IS_OVER} AND id <> ALL(%(run_ids)s::bigint[]))
+            AND ({CLAIMABLE} OR {LEASE_IS_OVER} {spared})
         ORDER BY run_at, id
         LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     ) AS due
@@ -97,10 +99,22 @@ WITH RECURSIVE finished AS ({SUCCEED}), lanes AS (
 )
 SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{{}}') FROM finished),
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written},
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END
 """
+
+
+CLAIM = claim_sql()
+
+# What a busy worker sends: its results and the claim for the room it has, in one round trip and commit.  Both see the
+# table as it was before, and one statement changes a row only once.  So the claim must spare the runs that are named as
+# finished: where a lease has run out and nobody has taken the run, its success counts.
+FINISH_AND_CLAIM = claim_sql(
+    finished=f"finished AS ({SUCCEED}),",
+    spared="AND id <> ALL(%(run_ids)s::bigint[])",
+    written="(SELECT coalesce(array_agg(id), '{}') FROM finished)",
+)
 
 
 class Claimed(NamedTuple):
@@ -130,7 +144,7 @@ class ClaimRequest:
     limited: Limited | None = None
 
     def parameters(self, worker: str) -> dict[str, Any]:
-        """The request as the claims take it, with nothing finished."""
+        """The request as the claims take it."""
         return {
             "worker": worker,
             "job_types": list(self.leases),
@@ -138,8 +152,6 @@ class ClaimRequest:
             "limit": self.limit,
             "queues": None if self.queues is None else list(self.queues),
             "declared": json.dumps(dict(self.declared)),
-            "run_ids": [],
-            "lease_keys": "{}",
         }
 
 
@@ -180,8 +192,8 @@ class ClaimResult:
 
 def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished: Sequence[Done] = ()) -> ClaimResult:
     """Take due runs of queues without a limit, the urgent and the longest due first; write these successes with it."""
-    successes = done_parameters(finished) if finished else {}
-    *rows, (*_, written, limited) = fetch_tuples(
-        connection, BY_INDEX + CLAIM, {**request.parameters(worker), **successes}
-    )
-    return ClaimResult.of(rows, limited=Limited(limited) if limited else None, finished=set(written))
+    sql, parameters = CLAIM, request.parameters(worker)
+    if finished:
+        sql, parameters = FINISH_AND_CLAIM, parameters | done_parameters(finished)
+    *rows, (*_, written, limited) = fetch_tuples(connection, BY_INDEX + sql, parameters)
+    return ClaimResult.of(rows, limited=Limited(limited) if limited else None, finished=set(written or ()))

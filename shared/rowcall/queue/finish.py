@@ -109,7 +109,7 @@ RETURNING run.id
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt failed: short and safe to show, a type to group by, and the stack for whoever mends it.
+    """Why an attempt failed: short and safe to show, a type to group by, and the stack for the person who repairs it.
 
     Forensics, as JSON text, tell how its child process ended where it had one.
     """

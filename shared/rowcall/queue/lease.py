@@ -10,7 +10,7 @@ from rowcall.base.database import Connection, fetch_all, fetch_value
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
 from rowcall.status import Event, Status, sources_of
 
-# One statement for all leases of a process.  greatest(): a heartbeat that was held up must not shorten a lease.
+# One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
 # Primary key; locked_until is in no index, so this is a heap-only update.
 HEARTBEAT = f"""
 UPDATE rowcall.job_runs AS run

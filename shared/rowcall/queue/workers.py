@@ -1,4 +1,4 @@
-"""The workers' own rows: who works, what it serves, and when it was last heard of."""
+"""The workers' own rows: what each one serves, and when it last gave a sign of life."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.fragments import BY_INDEX, LANES
 from rowcall.status import Event, sources_of
 
-# Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.
+# A worker that is silent for longer is taken for gone.  Cron starts `once` each minute, and a deploy takes a moment.
 SILENCE_SECONDS = 150.0
 
 
@@ -28,11 +28,11 @@ ALIVE = "UPDATE rowcall.workers SET heartbeat_at = now() WHERE id = %(worker)s"
 
 STOPPED = "UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() WHERE id = %(worker)s"
 
-# A row for each start would grow for ever under a cron that wakes `once` each minute; a day is enough to look back.
+# A row for each start would grow for ever under a cron that starts `once` each minute; a day is enough to look back.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
 
-# Of each lane, the first thousand that are long due: whatever no worker takes gathers at the head.  A paused queue
-# waits on purpose.  Served is what a worker heard of lately names; `once` from cron is heard of each time it is woken.
+# The first thousand of each lane that are long due: what no worker takes gathers at the head.  A paused queue waits on
+# purpose.  A type is served if a worker with a recent sign of life names it; `once` from cron gives one at each start.
 UNSERVED = f"""
 WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
@@ -55,7 +55,7 @@ GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 
 @dataclass(frozen=True)
 class Registration:
-    """What a worker says of itself.  No queues means all of them."""
+    """What a worker says about itself.  No queues: all of them."""
 
     id: str
     hostname: str
@@ -78,10 +78,10 @@ def alive(connection: Connection, worker: str) -> None:
 
 
 def stopped(connection: Connection, worker: str) -> None:
-    """A worker ends, and says so."""
+    """A worker ends."""
     fetch_all(connection, STOPPED, {"worker": worker})
 
 
 def unserved(connection: Connection, silence: float) -> list[Row]:
-    """Queues and types with runs that are due for longer than `silence` seconds, and no worker heard of since takes."""
+    """Queues and types with runs that are due for longer than `silence` seconds, and that no living worker serves."""
     return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})

@@ -12,7 +12,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue.bulk import Action, change_many
 from rowcall.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
-from rowcall.queue.claim import CLAIM, ClaimRequest
+from rowcall.queue.claim import CLAIM, FINISH_AND_CLAIM, ClaimRequest
 from rowcall.queue.claim_limited import CLAIM_LIMITED
 from rowcall.queue.clone import CHANGEABLE, CLONE
 from rowcall.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
@@ -127,7 +127,7 @@ def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection)
 
 def test_finishing_and_claiming_together_cost_no_more_than_apart(filled: PgConnection, running: list[int]) -> None:
     done = done_parameters([Done(Lease(WORKER, run_id, 1), None) for run_id in running])
-    assert looked_at(plan(filled, BY_INDEX + CLAIM, {**claiming(), **done})) <= 5 * BATCH
+    assert looked_at(plan(filled, BY_INDEX + FINISH_AND_CLAIM, {**claiming(), **done})) <= 5 * BATCH
 
 
 def test_success_heartbeat_and_unclaim_reach_their_rows_by_id(filled: PgConnection, running: list[int]) -> None:

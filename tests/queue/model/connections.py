@@ -1,4 +1,4 @@
-"""The connections: two to each who acts, to a real PostgreSQL, and one to look on and to make rows older."""
+"""The connections to a real PostgreSQL: two for each actor, and one to observe and to back-date rows."""
 
 from __future__ import annotations
 

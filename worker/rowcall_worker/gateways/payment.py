@@ -37,7 +37,7 @@ class Charge:
 
 
 class PaymentProvider(Protocol):
-    """Whoever charges; anything with this method can stand in for the provider that comes with Rowcall."""
+    """A provider that charges; anything with this method can replace the one that comes with Rowcall."""
 
     def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
         """Charge a customer of the provider once for each key, however often it is asked.
@@ -50,7 +50,7 @@ class PaymentProvider(Protocol):
 
 
 class StripeLikeProvider:
-    """`POST /v1/payment_intents`, form-encoded, confirmed at once and without the customer at hand."""
+    """`POST /v1/payment_intents`, form-encoded, confirmed at once and without the customer present."""
 
     def __init__(self, url: HttpUrl, key: str, *, timeout: float) -> None:
         self._url = HttpUrl(url.secure, url.host, url.port, url.target.rstrip("/") + "/v1/payment_intents")
@@ -106,7 +106,7 @@ def _check(amount: int, currency: str, customer: str, reference: str, idempotenc
 
 
 def _read(body: bytes, amount: int, currency: str) -> Charge:
-    """The charge that a success tells of, held against what was asked."""
+    """The charge of a successful answer, compared with what was asked."""
     try:
         charge = _charge(json.loads(body))
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
@@ -136,7 +136,7 @@ def _charge(told: Any) -> Charge:
 
 
 def _refuse(answer: Answer, body: bytes, idempotency_key: str) -> NoReturn:
-    """Raise what an answer means that is no success."""
+    """Raise the error that an unsuccessful answer stands for."""
     status = answer.status
     error = _error(body)
     told = f"the payment provider answered {status}: {error.get('message') or excerpt(body) or 'nothing more'}"

@@ -133,15 +133,15 @@ class SmtpMail(Mail):
 
 
 def _expect(
-    wanted: set[int],
+    expected: set[int],
     reply: tuple[int, bytes],
     step: str,
     refusal: type[GatewayError] = Refused,
     nonsense: type[GatewayError] = Unavailable,
 ) -> None:
-    """Raise what a reply means that is not wanted: 4xx later, 5xx never, and anything else is no SMTP."""
+    """Raise the error that an unexpected reply stands for: 4xx later, 5xx never, and anything else is not SMTP."""
     code, told = reply
-    if code in wanted:
+    if code in expected:
         return
     kind = nonsense
     if 400 <= code < 500 or code in ABOUT_US:

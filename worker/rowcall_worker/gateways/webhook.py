@@ -106,7 +106,7 @@ def _json(payload: object) -> bytes:
 
 
 def _refuse(url: HttpUrl, answer: Answer) -> NoReturn:
-    """Raise what an answer means that is no success."""
+    """Raise the error that an unsuccessful answer stands for."""
     told = f"{url.authority} answered the webhook with {answer.status}"
     if 300 <= answer.status < 400:
         raise Refused(f"{told}: redirects are not followed, give the URL that it leads to")

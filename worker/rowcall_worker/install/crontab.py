@@ -32,7 +32,7 @@ def crontab_line(installation: Installation) -> str:
     refuse(texts, UNPRINTABLE, "holds what no crontab can hold: control characters, or bytes that are no UTF-8")
     refuse(texts, LINE_BREAK, "holds a line break, and a crontab has no way to write one")
     assigned = " ".join(f"{name}={cron_word(value)}" for name, value in installation.variables.items())
-    # The file comes after what is printed, as in systemd: whoever writes a setting into it has the last word.
+    # The file comes after what is printed, as in systemd: a setting in the file has the last word.
     steps = ["set -a", assigned]
     if installation.environment_file:
         steps.append(f". {cron_word(installation.environment_file)}")
