@@ -62,9 +62,9 @@ def refuse_to_begin(found: Row) -> None:
     earlier = found["earlier"]
     if earlier:
         raise MigrationRefused(
-            f"the database {found['database']} holds tables of a Rowcall from before 0.2 ({earlier}), which this version"
-            " does not take over; nothing was changed: migrate another database, or remove those tables with the"
-            f" Rowcall that made them (`rowcall migrate --to base`, then `DROP TABLE {earlier}`)"
+            f"the database {found['database']} holds tables of a Rowcall from before 0.2 ({earlier}), which this"
+            " version does not take over; nothing was changed: migrate another database, or remove those tables with"
+            f" the Rowcall that made them (`rowcall migrate --to base`, then `DROP TABLE {earlier}`)"
         )
     if found["holds"]:
         raise MigrationRefused(
