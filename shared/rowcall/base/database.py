@@ -119,6 +119,8 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
+        # It would look for a type that we do not use, with operators that the search_path decides about.
+        use_native_hstore=False,
         connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS, **SILENCE},
     )
 

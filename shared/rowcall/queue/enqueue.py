@@ -49,9 +49,10 @@ ENQUEUE_MANY = f"""{INSERT}
 SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s,
        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
        %(max_attempts)s, wanted.key, wanted.fingerprint, %(created_by)s, '{Status.QUEUED}'
-FROM pg_catalog.unnest(
-        %(payloads)s::pg_catalog.jsonb[], %(keys)s::pg_catalog.text[], %(fingerprints)s::pg_catalog.text[]
-    ) WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
+FROM ROWS FROM (
+    pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
+    pg_catalog.unnest(%(fingerprints)s::pg_catalog.text[])
+) WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
 ORDER BY wanted.position
 {UNLESS_KEY_IS_TAKEN}
 """
