@@ -1,6 +1,6 @@
-"""The door to /v1: what is asked of every request before its route sees it.
+"""The guard of /v1: the checks of every request before its route runs.
 
-First who calls, then everything else: whoever lacks the key or the scope learns nothing of what else is wrong.
+The key comes first: a caller without the key or the scope learns nothing about what else is wrong.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ View: TypeAlias = Callable[..., Any] | None
 
 
 def register(app: flask.Flask) -> None:
-    """Put the door before all that lies below API, and before every other route that names a scope."""
-    app.before_request(_let_in)
+    """Guard every route below API, and every other route that names a scope."""
+    app.before_request(_check_request)
 
 
-def _let_in() -> None:
+def _check_request() -> None:
     view: View = flask.current_app.view_functions.get(flask.request.endpoint or "")
     inside = flask.request.path == API or flask.request.path.startswith(f"{API}/")
     if inside or auth.names_scope(view):
@@ -40,7 +40,7 @@ def _let_in() -> None:
 
 
 def _path_can_be_a_name() -> None:
-    """NotFound for a path with control characters: no name has them, and PostgreSQL could not even look for some."""
+    """NotFound for a path with control characters: no name has them, and PostgreSQL could not look some of them up."""
     if not flask.request.path.isprintable():
         raise NotFound
 
@@ -52,15 +52,15 @@ def _json_is_accepted() -> None:
 
 
 def _body_is_within_bounds() -> None:
-    """Read it now, so that routes which need none refuse one that is too large, too."""
+    """Read it now, so that routes without a body also refuse one that is too large."""
     body = flask.request.get_data(cache=True)
-    # Werkzeug ends a body without a length at the limit, as if nothing came behind it.
+    # Werkzeug silently cuts a body without a length at the limit.
     if len(body) == flask.current_app.config["MAX_CONTENT_LENGTH"] and flask.request.environ["wsgi.input"].read(1):
         raise RequestEntityTooLarge
 
 
 def _query_is_asked_for(view: View) -> None:
-    """Refuse a query where the route takes none; where it takes one, its schema refuses what it does not know."""
+    """Refuse a query if the route takes none; if it takes one, its schema refuses unknown fields."""
     parameters = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
     if view and not any(parameter["in"] == "query" for parameter in parameters):
         unknown = {name: ["Unknown field."] for name in flask.request.args}

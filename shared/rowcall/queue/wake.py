@@ -1,9 +1,9 @@
-"""Wake: a notification, sent with the commit that made something due, that lets idle workers look at once."""
+"""Wake: a notification, sent with the commit that made something due, that lets idle workers claim at once."""
 
 CHANNEL = "rowcall_due"
 
-# Part of the statement that makes a run due.  Equal notifications of one transaction are sent as one.  Only for what is
-# due now: the clock wakes for the rest.
+# Part of the statement that makes a run due.  PostgreSQL sends equal notifications of one transaction once.  Only for
+# runs that are due now: workers wake by the clock for later ones.
 WAKE = f"pg_notify('{CHANNEL}', '')"
 
 # The same as a statement of its own, behind one that made something due.

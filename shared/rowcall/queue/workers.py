@@ -1,4 +1,4 @@
-"""The workers' own rows: who works, what it serves, and when it was last heard of."""
+"""The workers' own rows: which there are, what each serves, and its last heartbeat."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rowcall.queue.claim import LANES
 from rowcall.queue.finish import BY_INDEX
 from rowcall.status import Event, sources_of
 
-# Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.
+# A worker without a heartbeat for longer is gone.  Cron wakes `once` each minute, and a deploy takes a moment.
 SILENCE_SECONDS = 150.0
 
 
 def silence(heartbeat: float) -> float:
-    """After how many seconds a worker with this heartbeat is taken for gone: three missed ones, and never sooner."""
+    """After how many seconds without a heartbeat a worker is gone: three missed ones, but at least SILENCE_SECONDS."""
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
@@ -32,8 +32,8 @@ STOPPED = "UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() W
 # A row for each start would grow for ever under a cron that wakes `once` each minute; a day is enough to look back.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
 
-# Of each lane, the first thousand that are long due: whatever no worker takes gathers at the head.  A paused queue
-# waits on purpose.  Served is what a worker heard of lately names; `once` from cron is heard of each time it is woken.
+# Of each lane, the first thousand that are long due: runs that no worker takes gather at the head.  A paused queue
+# waits on purpose.  A run is served if a live worker names its type and queue; `once` from cron is live each time.
 UNSERVED = f"""
 WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
@@ -56,7 +56,7 @@ GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 
 @dataclass(frozen=True)
 class Registration:
-    """What a worker says of itself.  No queues means all of them."""
+    """What a worker says about itself.  No queues means all of them."""
 
     id: str
     hostname: str
@@ -84,5 +84,5 @@ def stopped(connection: Connection, worker: str) -> None:
 
 
 def unserved(connection: Connection, silence: float) -> list[Row]:
-    """Queues and types with runs that are due for longer than `silence` seconds, and no worker heard of since takes."""
+    """Queues and types with runs that have been due for `silence` seconds and that no live worker takes."""
     return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})
