@@ -9,7 +9,7 @@
 \set ON_ERROR_STOP on
 
 -- rowcall.definitions.apply: LOCK_OUT_OTHERS
--- Two that apply at once would wait for each other's rows.
+-- Two at once would wait for each other's rows.
 BEGIN;
 SELECT pg_advisory_xact_lock(33346484);
 ROLLBACK;
@@ -26,20 +26,20 @@ SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
 ROLLBACK;
 
 -- rowcall.definitions.store: LIST_LOCKED
--- What is listed does not change until the caller's transaction ends.
+-- The listed definitions cannot change until the caller's transaction ends.
 BEGIN;
 SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.definitions.store: LOCK
--- Removed ones too: a definition that comes back goes on with its revisions.
+-- Removed ones too: a definition that comes back continues its revisions.
 \set name 'nightly'
 BEGIN;
 SELECT * FROM rowcall.job_definitions WHERE name = :'name' FOR UPDATE;
 ROLLBACK;
 
--- rowcall.definitions.store: MAKE
--- Two that make the same name at once: one does, the other then finds it.
+-- rowcall.definitions.store: CREATE
+-- Of two that create the same name at once, one does, and the other then finds it.
 \set name 'nightly'
 \set job_type 'noop'
 BEGIN;
@@ -110,7 +110,7 @@ WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: RESUME
--- From now: what came while it was paused was not to run, also where nobody has decided it yet.
+-- From now: times during the pause do not run, even those that are not decided yet.
 \set next_run_at '2027-01-05T12:00:00+00:00'
 \set definition_id '1'
 BEGIN;
@@ -127,7 +127,7 @@ UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, pause
 WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
--- rowcall.definitions.store: BELONGS
+-- rowcall.definitions.store: SET_DEFINITION
 \set definition_id '1'
 \set run_id '1'
 BEGIN;
@@ -146,8 +146,7 @@ ORDER BY nominal_at DESC LIMIT :'limit';
 ROLLBACK;
 
 -- rowcall.definitions.tick: DUE
--- The first definition that has something to decide and that nobody is deciding.  A type that this process does not know
--- may be known to a newer one beside it.
+-- The first definition that is due and not locked.  Types that this process does not know are left to newer processes.
 \set job_types '{"noop"}'
 \set tried '{"1"}'
 BEGIN;
@@ -165,10 +164,10 @@ SELECT id FROM rowcall.job_runs WHERE definition_id = :'definition_id' AND finis
 ROLLBACK;
 
 -- rowcall.definitions.tick: OCCUR
--- Reads as: of what was decided, what is new; its runs; and a row for each occurrence.
+-- Insert the new occurrences of what was decided, with their runs.
 --
--- new   An occurrence that was decided before stays as it was decided, whatever the clock or an edit did meanwhile.
--- runs  A key that another run has already keeps the occurrence from becoming a second run of one business fact.
+-- new   An occurrence that exists already stays as it is, whatever the clock or an edit did meanwhile.
+-- runs  An occurrence whose key another run has becomes no second run of the same business fact.
 \set nominal_at '{"2026-01-05T12:00:00+00:00"}'
 \set outcome '{"enqueued"}'
 \set reason '{"in time"}'
@@ -221,7 +220,7 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- At most once in ten seconds: an idle database must not be written to by every worker every second.
+-- At most once in ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
@@ -232,7 +231,7 @@ RETURNING before.ticked_at AS before, now() AS after;
 ROLLBACK;
 
 -- rowcall.definitions.tick: LAST_TICK
--- Who was not heard of for longer is not there.  Cron wakes `once` each minute, and a deploy takes a moment.
+-- A worker without a heartbeat for longer is gone.  Cron wakes `once` each minute, and a deploy takes a moment.
 BEGIN;
 SELECT ticked_at, worker, ticked_at < now() - interval '150.0 seconds'
     AND EXISTS (SELECT FROM rowcall.job_definitions WHERE next_run_at IS NOT NULL) AS silent
@@ -240,7 +239,7 @@ FROM rowcall.schedule_ticks;
 ROLLBACK;
 
 -- rowcall.definitions.tick: UNDECIDED
--- What ticks leave lying although they come: a type that no worker knows, or a definition that cannot be decided.
+-- Overdue although workers tick: no worker knows the type, or the definition is broken.
 BEGIN;
 SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '150.0 seconds' ORDER BY next_run_at, name LIMIT 20;
@@ -1086,7 +1085,7 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, created]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set at 'infinity'
 \set id '1'
@@ -1111,9 +1110,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1140,7 +1139,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, failed]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set at 'infinity'
 \set id '1'
@@ -1165,9 +1164,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1194,7 +1193,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, definition]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set definition 'nightly'
 \set at 'infinity'
@@ -1219,11 +1218,11 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1252,7 +1251,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, key]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set key 'welcome:1'
 \set at 'infinity'
@@ -1277,9 +1276,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1306,7 +1305,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, created]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set at 'infinity'
 \set id '1'
@@ -1331,9 +1330,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1360,7 +1359,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, failed]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set at 'infinity'
 \set id '1'
@@ -1385,9 +1384,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1414,7 +1413,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, definition]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set definition 'nightly'
 \set at 'infinity'
@@ -1439,11 +1438,11 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1472,7 +1471,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, key]
--- (Action, scan) -> the page of runs that it can be done to.
+-- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
 \set key 'welcome:1'
 \set at 'infinity'
@@ -1497,9 +1496,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1526,7 +1525,7 @@ ORDER BY page.created_at DESC, page.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: CHANGE_MANY[retry]
--- Event -> what does it to many runs.
+-- Event -> the statement that changes many runs.
 \set run_ids '{"1"}'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1546,7 +1545,7 @@ ROLLBACK;
 \set request_id 'request-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH met AS MATERIALIZED (
+WITH matching AS MATERIALIZED (
     SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('dead', 'cancelled') AND pruned_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1565,17 +1564,17 @@ WITH met AS MATERIALIZED (
 ), changed AS (
     UPDATE rowcall.job_runs SET 
     status = 'queued', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
-    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM met)) RETURNING *
+    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
 ), audited AS (
     INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
-    SELECT :'who', 'retry', 'run', changed.id, jsonb_build_object('status', met.status, 'attempts', met.attempts, 'max_attempts', met.max_attempts, 'lease_no', met.lease_no, 'run_at', met.run_at, 'locked_by', met.locked_by, 'cancel_requested_at', met.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
-    FROM changed JOIN met ON met.id = changed.id ORDER BY changed.id
+    SELECT :'who', 'retry', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
 )
 SELECT id, status FROM changed;
 ROLLBACK;
 
 -- rowcall.queue.bulk: CHANGE_MANY[cancel]
--- Event -> what does it to many runs.
+-- Event -> the statement that changes many runs.
 \set run_ids '{"1"}'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1595,7 +1594,7 @@ ROLLBACK;
 \set request_id 'request-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH met AS MATERIALIZED (
+WITH matching AS MATERIALIZED (
     SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('queued', 'failed') AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1612,17 +1611,17 @@ WITH met AS MATERIALIZED (
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
     FOR UPDATE SKIP LOCKED
 ), changed AS (
-    UPDATE rowcall.job_runs SET status = 'cancelled', finished_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM met)) RETURNING *
+    UPDATE rowcall.job_runs SET status = 'cancelled', finished_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
 ), audited AS (
     INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
-    SELECT :'who', 'cancel', 'run', changed.id, jsonb_build_object('status', met.status, 'attempts', met.attempts, 'max_attempts', met.max_attempts, 'lease_no', met.lease_no, 'run_at', met.run_at, 'locked_by', met.locked_by, 'cancel_requested_at', met.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
-    FROM changed JOIN met ON met.id = changed.id ORDER BY changed.id
+    SELECT :'who', 'cancel', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
 )
 SELECT id, status FROM changed;
 ROLLBACK;
 
 -- rowcall.queue.bulk: CHANGE_MANY[ask to cancel]
--- Event -> what does it to many runs.
+-- Event -> the statement that changes many runs.
 \set run_ids '{"1"}'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1642,7 +1641,7 @@ ROLLBACK;
 \set request_id 'request-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH met AS MATERIALIZED (
+WITH matching AS MATERIALIZED (
     SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('running') AND cancel_requested_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -1659,11 +1658,11 @@ WITH met AS MATERIALIZED (
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
     FOR UPDATE SKIP LOCKED
 ), changed AS (
-    UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM met)) RETURNING *
+    UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
 ), audited AS (
     INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
-    SELECT :'who', 'ask to cancel', 'run', changed.id, jsonb_build_object('status', met.status, 'attempts', met.attempts, 'max_attempts', met.max_attempts, 'lease_no', met.lease_no, 'run_at', met.run_at, 'locked_by', met.locked_by, 'cancel_requested_at', met.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
-    FROM changed JOIN met ON met.id = changed.id ORDER BY changed.id
+    SELECT :'who', 'ask to cancel', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
 )
 SELECT id, status FROM changed;
 ROLLBACK;
@@ -1681,24 +1680,24 @@ UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, 
 ROLLBACK;
 
 -- rowcall.queue.cancel: FORCE_CANCEL
--- lease_no as seen: who looked at one attempt must not cut off the next.  The owner's fence no longer matches.
--- `change` has locked the row, so what is seen here is what is ended.
+-- The lease_no is the one that the operator saw, so that the next attempt is not cut off by mistake.  The owner's fence
+-- no longer matches.  `change` has locked the row, so the two parts see the same.
 \set run_id '1'
 \set lease_no '1'
 BEGIN;
-WITH seen AS (
+WITH held AS (
     SELECT id, locked_by AS worker FROM rowcall.job_runs
     WHERE id = :'run_id' AND lease_no = :'lease_no' AND status IN ('running')
 ), ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = 'cancelled', finished_at = now(), updated_at = now(),
         cancel_requested_at = coalesce(run.cancel_requested_at, now()), locked_by = NULL, locked_until = NULL
-    FROM seen WHERE run.id = seen.id
+    FROM held WHERE run.id = held.id
     RETURNING run.*
 ), history AS (
     INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
     SELECT ended.id, lease_no, attempts, 'force cancel', worker, started_at, 'Cancelled', 'cancelled by force'
-    FROM ended JOIN seen ON ended.id = seen.id
+    FROM ended JOIN held ON ended.id = held.id
 )
 SELECT * FROM ended;
 ROLLBACK;
@@ -2012,7 +2011,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, EXISTS (SELECT FROM
 ROLLBACK;
 
 -- rowcall.queue.clone: CLONE
--- The key of the business fact and the occurrence stay the original's.  What was pruned has no content to ask for again.
+-- The key of the business fact and the occurrence stay the original's.  A pruned run has no content to enqueue again.
 \set payload '{"user_id": 1}'
 \set queue 'default'
 \set priority '0'
@@ -2036,7 +2035,7 @@ RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_ONE
--- For one run, because planning what serves ten thousand takes longer than inserting one.
+-- For one run: planning the statement for ten thousand takes longer than inserting one.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
 \set queue 'default'
@@ -2059,9 +2058,9 @@ ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
 -- job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
--- has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.
--- Part of the statement that makes a run due.  Equal notifications of one transaction are sent as one.  Only for what is
--- due now: the clock wakes for the rest.
+-- has by then waited for the winner's commit.  The commit also wakes idle workers.
+-- Part of the statement that makes a run due.  PostgreSQL sends equal notifications of one transaction once.  Only for
+-- runs that are due now: workers wake by the clock for later ones.
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
@@ -2075,11 +2074,11 @@ BEGIN;
 INSERT INTO rowcall.job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
 
-SELECT :'job_type', wanted.payload, :'queue', :'priority', coalesce(:'run_at'::timestamptz, now()),
-       :'max_attempts', wanted.key, wanted.fingerprint, :'created_by', 'queued'
+SELECT :'job_type', request.payload, :'queue', :'priority', coalesce(:'run_at'::timestamptz, now()),
+       :'max_attempts', request.key, request.fingerprint, :'created_by', 'queued'
 FROM unnest(:'payloads'::jsonb[], :'keys'::text[], :'fingerprints'::text[])
-    WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
-ORDER BY wanted.position
+    WITH ORDINALITY AS request(payload, key, fingerprint, position)
+ORDER BY request.position
 
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END AS woken;
@@ -2332,8 +2331,8 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.queue.operate: RETRY
--- lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.
--- Where what the run worked on was pruned, there is nothing to do again.
+-- lease_no stays: it keeps a worker that held this run before the retry from finishing it.
+-- A pruned run has no payload to run again.
 \set run_id '1'
 BEGIN;
 UPDATE rowcall.job_runs SET 
@@ -2342,8 +2341,8 @@ UPDATE rowcall.job_runs SET
 ROLLBACK;
 
 -- rowcall.queue.queues: LIST_QUEUES
--- Each lane by one range of job_runs_live, and no further than is counted.  Running is told by the holders where there
--- is a limit; without one nobody asks, and finding out would walk through all that is live.
+-- Each lane by one range of job_runs_live, no further than it is counted.  The running runs of a queue with a limit are
+-- its holders; for a queue without one they are not counted, as that would read all live runs.
 \set declared '{"mail": 2}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -2403,7 +2402,7 @@ UPDATE rowcall.queues SET paused_at = NULL, updated_at = now() WHERE name = :'na
 ROLLBACK;
 
 -- rowcall.queue.queues: LIMIT
--- What runs already counts too, as far as it was claimed under a limit; what was claimed without one ends uncounted.
+-- Running runs count too if they were claimed under a limit; those claimed without one finish uncounted.
 \set max_running '2'
 \set name 'nightly'
 BEGIN;
@@ -2411,8 +2410,8 @@ UPDATE rowcall.queues SET max_running = :'max_running', updated_at = now() WHERE
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: PAGE
--- One range of job_runs_created, no longer than a page however few of its rows are due.  A run is never older than its
--- request, so nothing is due beyond the shortest time that anything is kept.  Only what has ended has a finished_at.
+-- One range of job_runs_created, no longer than a page however few of its rows are due.  No run finishes before it is
+-- created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
 \set after_created_at '-infinity'
 \set after_id '0'
 \set shortest '30'
@@ -2423,7 +2422,7 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
 WITH page AS MATERIALIZED (
-    SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, run.id || '/' || extract(epoch FROM run.updated_at) AS seen,
+    SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, run.id || '/' || extract(epoch FROM run.updated_at) AS version,
         run.pruned_at IS NOT NULL AS bare, run.pruned_at IS NULL AND run.idempotency_key IS NOT NULL AS stays
     FROM rowcall.job_runs AS run
     WHERE (run.created_at, run.id) > (:'after_created_at'::timestamptz, :'after_id'::bigint)
@@ -2432,61 +2431,61 @@ WITH page AS MATERIALIZED (
 ), last AS (
     SELECT created_at, id FROM page ORDER BY created_at DESC, id DESC LIMIT 1
 ), due AS (
-    SELECT id, seen, stays FROM page
+    SELECT id, version, stays FROM page
     WHERE finished_at < now() - coalesce(:'types'::jsonb -> page.job_type ->> page.status, :'days'::jsonb ->> page.status)::float8 * interval '24 hours' AND bare = :'bare'
 )
 SELECT last.created_at, last.id, (SELECT count(*) FROM page) AS looked_at,
     extract(epoch FROM now() - :'shortest' * interval '24 hours' - last.created_at)::float8 AS seconds_left,
     (SELECT count(*) FROM due WHERE stays) AS stay,
     (SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM due) AS due,
-    (SELECT coalesce(array_agg(seen ORDER BY id), '{}') FROM due) AS seen
+    (SELECT coalesce(array_agg(version ORDER BY id), '{}') FROM due) AS versions
 FROM last;
 ROLLBACK;
 
--- rowcall.queue.retention.prune: TAKE
--- Rows that somebody holds are skipped, as a claim skips them; the next walk meets them again.  A bare row goes, and one
--- without a key goes too (its attempts go with it); of another the payload goes and everything that tells of its end
--- but how it ended, and the key stays, with the fingerprint by which a replay is told from other content.
+-- rowcall.queue.retention.prune: PRUNE
+-- Locked rows are skipped; the next walk reads them again.  A bare row and a run without a key are deleted, with their
+-- attempts.  Another run loses its payload and its details; its status stays, and so does its key with the fingerprint
+-- that distinguishes a replay from other content.
 \set due '{"1"}'
-\set seen '{"1/1767614400.000000"}'
+\set versions '{"1/1767614400.000000"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH taken AS MATERIALIZED (
+WITH pruned AS MATERIALIZED (
     SELECT id, idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
-    WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'seen'::text[]) AND run.finished_at IS NOT NULL
+    WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'versions'::text[]) AND run.finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
 ), deleted AS (
-    DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM taken WHERE goes)) RETURNING id
+    DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE goes)) RETURNING id
 ), made_bare AS (
     UPDATE rowcall.job_runs
     SET payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL, trace_parent = NULL,
         pruned_at = now(), updated_at = now()
-    WHERE id = ANY(ARRAY(SELECT id FROM taken WHERE NOT goes)) RETURNING id
+    WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
 )
 SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare;
 ROLLBACK;
 
--- rowcall.queue.retention.prune: WHOLE
--- A run as JSON, with everything that is known of it; times in UTC, whatever the session's zone.
+-- rowcall.queue.retention.prune: ARCHIVED
+-- A run as one JSON object with all its columns and attempts; times in UTC, whatever the session's zone.
 \set due '{"1"}'
-\set seen '{"1/1767614400.000000"}'
+\set versions '{"1/1767614400.000000"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL TIME ZONE 'UTC';
 SELECT (to_jsonb(run) || jsonb_build_object('attempts_ended', (
     SELECT coalesce(jsonb_agg(to_jsonb(ended) - 'run_id' ORDER BY ended.lease_no), '[]')
     FROM rowcall.job_attempts AS ended WHERE ended.run_id = run.id
 )))::text AS line
-FROM rowcall.job_runs AS run WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'seen'::text[])
+FROM rowcall.job_runs AS run WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'versions'::text[])
 ORDER BY run.id;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: DELETE_OCCURRENCES
--- What is read in an index's order, and no further than a page, must not be gathered and sorted: statistics that are old
--- by a million rows would have the planner read all that is behind the page too.
--- The oldest of each definition, by the primary key.  Its last one stays, so that a schedule of once a year can still
--- tell of it; the tick needs none, because next_run_at never goes back.
+-- A page is read in an index's order and must not be collected and sorted: with statistics that are old by a million
+-- rows, the planner would read everything behind the page too.
+-- The oldest of each definition, by the primary key.  Its last one stays, so that a yearly schedule still shows it; the
+-- tick needs none, because next_run_at never goes back.
 \set keep_days '90'
 \set batch '100'
 BEGIN;
@@ -2506,8 +2505,8 @@ SELECT count(*) AS deleted FROM deleted;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: COUNT_OCCURRENCES
--- The oldest of each definition, by the primary key.  Its last one stays, so that a schedule of once a year can still
--- tell of it; the tick needs none, because next_run_at never goes back.
+-- The oldest of each definition, by the primary key.  Its last one stays, so that a yearly schedule still shows it; the
+-- tick needs none, because next_run_at never goes back.
 \set keep_days '90'
 BEGIN;
 SELECT sum((SELECT count(*) 
@@ -2523,8 +2522,8 @@ BEGIN;
 SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_type = :'job_type' AND removed_at IS NULL;
 ROLLBACK;
 
--- rowcall.queue.views.explain: STANDING
--- The row by its id, its queue's rule, and who runs under that queue's limit.
+-- rowcall.queue.views.explain: RUN_AND_QUEUE
+-- The run by its id, its queue's settings, and the runs that hold that queue's limit.
 \set declared '{"mail": 2}'
 \set run_id '1'
 BEGIN;
@@ -2541,7 +2540,7 @@ WHERE run.id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.views.explain: BEFORE_IT
--- What the claim meets in this queue before it, in the order of job_runs_live.
+-- The due runs of this queue that the claim takes first, in the order of job_runs_live.
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
@@ -2558,7 +2557,7 @@ SELECT count(*) FROM (
 ROLLBACK;
 
 -- rowcall.queue.views.explain: SERVING
--- Workers that were heard of lately and take its type in its queue.
+-- Live workers that take its type from its queue.
 \set silence '150'
 \set job_type 'noop'
 \set queue 'default'
@@ -2569,8 +2568,8 @@ WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = 
 ORDER BY id;
 ROLLBACK;
 
--- rowcall.queue.views.explain: IN_REACH
--- As the claim would take it; what another transaction holds is passed over.
+-- rowcall.queue.views.explain: IS_UNLOCKED
+-- As the claim would lock it; a row that another transaction has locked is skipped.
 \set id '1'
 BEGIN;
 SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = :'id' FOR SHARE SKIP LOCKED);
@@ -2584,7 +2583,7 @@ FROM rowcall.job_runs AS run WHERE run.id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: LOCK_RUN
--- For who means to change it: waits for whoever is changing it now, and shows what that became.
+-- For a change: waits for the transaction that is changing the run now, and returns the result.
 \set run_id '1'
 BEGIN;
 SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
@@ -2628,9 +2627,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -2682,9 +2681,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -2736,11 +2735,11 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -2794,9 +2793,9 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
-    ) AS walked
+    ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -2861,7 +2860,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-) AS walked;
+) AS scanned;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[failed]
@@ -2903,7 +2902,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-) AS walked;
+) AS scanned;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[definition]
@@ -2947,7 +2946,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
-) AS walked;
+) AS scanned;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[key]
@@ -2989,12 +2988,12 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
-) AS walked;
+) AS scanned;
 ROLLBACK;
 
 -- rowcall.queue.views.stats: QUEUES
--- Three walks along each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
--- A queue of which nothing is live has a row too, where it has a rule or a job type.
+-- Three scans of each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
+-- A queue without live runs has a row too if it has settings or a job type.
 \set known '{"mail"}'
 \set declared '{"mail": 2}'
 BEGIN;
@@ -3100,8 +3099,8 @@ DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day';
 ROLLBACK;
 
 -- rowcall.queue.workers: UNSERVED
--- Of each lane, the first thousand that are long due: whatever no worker takes gathers at the head.  A paused queue
--- waits on purpose.  Served is what a worker heard of lately names; `once` from cron is heard of each time it is woken.
+-- Of each lane, the first thousand that are long due: runs that no worker takes gather at the head.  A paused queue
+-- waits on purpose.  A run is served if a live worker names its type and queue; `once` from cron is live each time.
 \set silence '150'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;

@@ -1,4 +1,4 @@
-"""Runs asked for by HTTP: enqueued once under their key, and answered alike by every route that makes one."""
+"""Runs enqueued over HTTP: once under their key, with the same answer from every route."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
         replayed: View = blueprint.alt_response(
             200,
             schema=RunSchema,
-            description="The key was seen before with this content: the same run.",
+            description="The same key with the same content: the same run.",
             headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
         )(view)
         described: View = blueprint.response(
@@ -44,10 +44,10 @@ def enqueue_and_answer(
     must_exist: Callable[[sqlalchemy.Connection], object] | None = None,
     **options: Any,
 ) -> Answer:
-    """The run that this request has now, committed: 202 where it is new, 200 where an earlier request had made it.
+    """The committed run of this request: 202 if it is new, 200 if an earlier request made it.
 
-    `must_exist` looks in the same transaction for what a new run is about, and refuses it by raising.  A replay is
-    answered without that look: what was accepted stays accepted.
+    `must_exist` checks in the same transaction that the subject of a new run exists, and raises otherwise.  A replay is
+    answered without that check: an accepted request stays accepted.
     """
     with app_transaction() if must_exist else transaction() as connection:
         outcome = enqueue(connection, job_type, payload, key=key, created_by=flask.g.caller.name, **options)
@@ -58,7 +58,7 @@ def enqueue_and_answer(
 
 
 def answer(run: Row, replayed: bool) -> Answer:
-    """What is told of a run that was asked for, and is committed."""
+    """The answer about a committed run."""
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
-    found = {"Location": f"/v1/runs/{run['id']}"}
-    return (run, 200, {**found, "Idempotent-Replayed": "true"}) if replayed else (run, 202, found)
+    location = {"Location": f"/v1/runs/{run['id']}"}
+    return (run, 200, {**location, "Idempotent-Replayed": "true"}) if replayed else (run, 202, location)

@@ -1,4 +1,4 @@
-"""What /v1/stats and /metrics tell, read from the database at the moment: every process of the API tells the same."""
+"""The figures of /v1/stats and /metrics, read from the database, so that every process of the API reports the same."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def figures_now() -> Row:
     types = catalogue()
     silence = workers.silence(settings.read().heartbeat)
     with transaction() as connection:
-        told = figures(connection, {kind.queue for kind in types.values()}, types.limits, silence)
+        counts = figures(connection, {job_type.queue for job_type in types.values()}, types.limits, silence)
         unknown = effects.count_unknown(connection)
         tick = definitions.last_tick(connection)
     return {
-        **told,
+        **counts,
         "effects_unknown": unknown,
-        "tick": {**tick, "age_seconds": (told["at"] - tick["ticked_at"]).total_seconds()},
+        "tick": {**tick, "age_seconds": (counts["at"] - tick["ticked_at"]).total_seconds()},
     }

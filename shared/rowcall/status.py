@@ -1,7 +1,7 @@
 """The one status machine of a run, as data.
 
 A run is *live* (queued, running, failed) or *final* (succeeded, dead, cancelled).  Every change of status is one
-row of TRANSITIONS; whatever else speaks of statuses is derived from that table: the SQL guards in rowcall.queue,
+row of TRANSITIONS; everything else about statuses is derived from that table: the SQL guards in rowcall.queue,
 the CHECK constraints in rowcall.schema, docs/status.md (this module, run as a program, prints it) and the tests
 that walk every legal and every illegal transition.  An event that is not in the table does not exist.
 """
@@ -15,7 +15,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -47,7 +47,7 @@ class Event(StrEnum):
 
 
 class Who(StrEnum):
-    """Whose hand an event needs."""
+    """Who can cause an event."""
 
     ANYONE = "API, app, scheduler"
     WORKER = "worker"
@@ -118,7 +118,7 @@ TRANSITIONS = (
         (Status.QUEUED, Status.DEAD),
         Who.OWNER,
         FENCE,
-        "the attempt stays counted; dead when it was the last",
+        "the attempt stays counted; dead if it was the last",
     ),
     Transition(
         Event.UNCLAIM,
@@ -126,7 +126,7 @@ TRANSITIONS = (
         (Status.QUEUED,),
         Who.OWNER,
         f"{FENCE}; the handler was not begun",
-        "as if it had not been claimed: the attempt is given back, lease_no is not",
+        "the attempt is not counted; lease_no stays",
     ),
     Transition(
         Event.SNOOZE,
@@ -134,22 +134,22 @@ TRANSITIONS = (
         (Status.QUEUED,),
         Who.OWNER,
         FENCE,
-        "run_at as the handler asked; the attempt is given back",
+        "run_at as the handler asked; the attempt is not counted",
     ),
     Transition(
         Event.EXPIRE,
         (Status.RUNNING,),
         (Status.FAILED, Status.DEAD, Status.CANCELLED),
         Who.SWEEP,
-        "locked_until < now, lease_no as seen",
-        "cancelled when that was asked, dead at max attempts, else due at once",
+        "locked_until < now, lease_no as read",
+        "cancelled if requested, dead at max attempts, else due at once",
     ),
     Transition(
         Event.CANCEL,
         (Status.QUEUED, Status.FAILED),
         (Status.CANCELLED,),
         Who.OPERATOR,
-        "status as seen",
+        "status as the operator saw it",
         "finished",
     ),
     Transition(
@@ -157,7 +157,7 @@ TRANSITIONS = (
         (Status.RUNNING,),
         (Status.RUNNING,),
         Who.OPERATOR,
-        "status as seen",
+        "status as the operator saw it",
         "cancel_requested_at; the owner learns of it at its next heartbeat",
     ),
     Transition(
@@ -165,7 +165,7 @@ TRANSITIONS = (
         (Status.RUNNING,),
         (Status.CANCELLED,),
         Who.OWNER,
-        f"{FENCE}; cancelling was asked for",
+        f"{FENCE}; cancellation was requested",
         "finished, lease cleared",
     ),
     Transition(
@@ -173,7 +173,7 @@ TRANSITIONS = (
         (Status.RUNNING,),
         (Status.CANCELLED,),
         Who.OPERATOR,
-        "lease_no as seen",
+        "lease_no as read",
         "finished, lease cleared: the owner is fenced out",
     ),
     Transition(
@@ -181,7 +181,7 @@ TRANSITIONS = (
         (Status.QUEUED, Status.FAILED),
         (Status.QUEUED,),
         Who.OPERATOR,
-        "status as seen",
+        "status as the operator saw it",
         "run_at = now, attempts kept",
     ),
     Transition(
@@ -189,7 +189,7 @@ TRANSITIONS = (
         (Status.DEAD, Status.CANCELLED),
         (Status.QUEUED,),
         Who.OPERATOR,
-        "status as seen, not pruned",
+        "status as the operator saw it, not pruned",
         "attempts = 0, run_at = now, error cleared, lease_no kept",
     ),
 )
@@ -199,12 +199,12 @@ BY_EVENT = {transition.event: transition for transition in TRANSITIONS}
 LIVE = (Status.QUEUED, Status.RUNNING, Status.FAILED)
 FINAL = tuple(status for status in Status if status not in LIVE)
 
-# What an attempt ends with that failed, whatever becomes of its run.
+# The events that end a failed attempt, whatever becomes of its run.
 FAILURES = (Event.FAIL, Event.GIVE_UP, Event.EXPIRE)
 
 
 def allowed(status: Status, who: Who | None = None) -> tuple[Event, ...]:
-    """The events that a run in this status admits, all of them or those of one hand."""
+    """The events that a run in this status admits, all of them or those of one actor."""
     return tuple(
         transition.event for transition in TRANSITIONS if status in transition.sources and who in {None, transition.who}
     )

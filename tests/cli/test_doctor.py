@@ -40,8 +40,8 @@ def findings(environment: dict[str, str]) -> tuple[int, dict[str, dict[str, Any]
 def test_all_is_well(well: dict[str, str]) -> None:
     code, found = findings(well)
     assert (code, [finding for finding in found.values() if not finding["good"]]) == (0, [])
-    assert "(DATABASE_URL)" in found["PostgreSQL"]["told"]
-    assert found["pooler"]["told"] == "connections reach PostgreSQL directly"
+    assert "(DATABASE_URL)" in found["PostgreSQL"]["message"]
+    assert found["pooler"]["message"] == "connections reach PostgreSQL directly"
 
 
 def test_every_setting_is_shown_with_its_source_and_no_secret(well: dict[str, str]) -> None:
@@ -61,7 +61,7 @@ def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str
         database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour'")
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert not found["schedules"]["good"]
-    assert "nobody has ticked since" in found["schedules"]["told"]
+    assert "nobody has ticked since" in found["schedules"]["message"]
     assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert found["schedules"]["good"]
@@ -74,27 +74,27 @@ def test_a_schedule_whose_type_no_worker_knows(environment: dict[str, str], fres
     assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert not found["schedules"]["good"]
-    assert "no tick decides them: lonely (of_a_newer_version)" in found["schedules"]["told"]
+    assert "no tick decides them: lonely (of_a_newer_version)" in found["schedules"]["message"]
 
 
 def test_a_wrong_database_url(well: dict[str, str]) -> None:
     code, found = findings({**well, "DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/none"})
     assert (code, found["database"]["good"]) == (1, False)
-    assert "no connection to postgresql://me:***@127.0.0.1:1/none" in found["database"]["told"]
-    assert "check DATABASE_URL" in found["database"]["told"]
+    assert "no connection to postgresql://me:***@127.0.0.1:1/none" in found["database"]["message"]
+    assert "check DATABASE_URL" in found["database"]["message"]
 
 
 def test_a_database_url_that_is_none(well: dict[str, str]) -> None:
     code, found = findings({**well, "DATABASE_URL": "mysql://me:hush@db/app"})
     assert code == 1
-    assert found["settings"]["told"].startswith("DATABASE_URL is set to something else and must be a URL such as")
+    assert found["settings"]["message"].startswith("DATABASE_URL is set to something else and must be a URL such as")
 
 
 def test_a_wrong_password_or_database(well: dict[str, str]) -> None:
     code, found = findings({**well, "DATABASE_URL": well["DATABASE_URL"].replace("rowcall:", "rowcall:not")})
-    assert (code, "password authentication failed" in found["database"]["told"]) == (1, True)
+    assert (code, "password authentication failed" in found["database"]["message"]) == (1, True)
     code, found = findings({**well, "DATABASE_URL": well["DATABASE_URL"] + "_gone"})
-    assert (code, "does not exist" in found["database"]["told"]) == (1, True)
+    assert (code, "does not exist" in found["database"]["message"]) == (1, True)
 
 
 def revised(url: str, revision: str, fits: str) -> None:
@@ -109,18 +109,18 @@ def test_a_newer_schema_that_this_code_still_fits(well: dict[str, str], fresh_ur
     revised(fresh_url, "9999", REVISION)
     _, found = findings({**well, "DATABASE_URL": fresh_url})
     assert found["schema"]["good"]
-    assert found["schema"]["told"] == f"at 9999, newer than this code ({REVISION}), which still fits it"
+    assert found["schema"]["message"] == f"at 9999, newer than this code ({REVISION}), which still fits it"
     revised(fresh_url, "9999", "9999")
     _, found = findings({**well, "DATABASE_URL": fresh_url})
     assert not found["schema"]["good"]
-    assert "too new for this code" in found["schema"]["told"]
+    assert "too new for this code" in found["schema"]["message"]
 
 
 def test_an_old_schema(well: dict[str, str], fresh_url: str) -> None:
     revised(fresh_url, "0000", "0000")
     code, found = findings({**well, "DATABASE_URL": fresh_url})
     assert (code, found["schema"]["good"]) == (1, False)
-    assert found["schema"]["told"].endswith(f"older than this code needs ({REVISION}): run `rowcall migrate`")
+    assert found["schema"]["message"].endswith(f"older than this code needs ({REVISION}): run `rowcall migrate`")
 
 
 class Other(BaseHTTPRequestHandler):
@@ -147,7 +147,7 @@ def other_program() -> Iterator[int]:
 def test_a_port_in_use(well: dict[str, str], other_program: int) -> None:
     code, found = findings({**well, "ROWCALL_API_PORT": str(other_program)})
     assert (code, found["API port"]["good"]) == (1, False)
-    assert "stop the program that has it, or set ROWCALL_API_PORT to another" in found["API port"]["told"]
+    assert "stop the program that has it, or set ROWCALL_API_PORT to another" in found["API port"]["message"]
 
 
 def test_a_port_on_which_our_own_api_answers_is_well(well: dict[str, str]) -> None:
@@ -156,7 +156,7 @@ def test_a_port_on_which_our_own_api_answers_is_well(well: dict[str, str]) -> No
     api = start({**well, "ROWCALL_API_WORKERS": "1"}, "api", "--port", port)
     try:
         wait_until(
-            lambda: "answers" in findings({**well, "ROWCALL_API_PORT": port})[1]["API port"]["told"], "it answers"
+            lambda: "answers" in findings({**well, "ROWCALL_API_PORT": port})[1]["API port"]["message"], "it answers"
         )
     finally:
         api.terminate()
@@ -175,7 +175,9 @@ def test_a_clock_that_is_off(module_url: str, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(time, "time", lambda: real() - 2700)
         off = clock(connection)
     assert not off.good
-    assert off.told.startswith("the database's is 2700.0 seconds ahead of this machine's: jobs keep to the database's")
+    assert off.message.startswith(
+        "the database's is 2700.0 seconds ahead of this machine's: jobs keep to the database's"
+    )
 
 
 def test_a_postgresql_that_is_too_old(module_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +188,7 @@ def test_a_postgresql_that_is_too_old(module_url: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(examine, "OLDEST_MAJOR", major + 1)
         old = postgres(connection, "DATABASE_URL")
     assert not old.good
-    assert old.told.endswith(f"(DATABASE_URL) is too old: use {major + 1} or newer")
+    assert old.message.endswith(f"(DATABASE_URL) is too old: use {major + 1} or newer")
 
 
 @pytest.mark.program("pgbouncer")
@@ -201,7 +203,7 @@ def test_a_pooler_is_noticed_with_its_mode(well: dict[str, str], tmp_path: Path,
     with pgbouncer(well["DATABASE_URL"], mode, tmp_path) as url:
         code, found = findings({**well, "DATABASE_URL": url})
     assert code == 0, found
-    assert found["pooler"]["told"].startswith(told)
+    assert found["pooler"]["message"].startswith(told)
 
 
 def test_a_run_that_waits_for_a_worker_that_is_not_there_is_reported(well: dict[str, str], fresh_url: str) -> None:
@@ -209,4 +211,4 @@ def test_a_run_that_waits_for_a_worker_that_is_not_there_is_reported(well: dict[
         run_in(connection, Status.QUEUED, job_type="'from_the_future'", run_at="now() - interval '1 hour'")
     code, found = findings({**well, "DATABASE_URL": fresh_url})
     assert (code, found["due runs"]["good"]) == (1, False)
-    assert "no worker that serves them: 1 of from_the_future in queue default" in found["due runs"]["told"]
+    assert "no worker that serves them: 1 of from_the_future in queue default" in found["due runs"]["message"]

@@ -70,7 +70,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def kinds(done: dict[str, Difference] | list[Difference]) -> dict[str, str]:
-    return {one.name: str(one.kind) for one in (done.values() if isinstance(done, dict) else done)}
+    return {one.name: str(one.change) for one in (done.values() if isinstance(done, dict) else done)}
 
 
 Apply = Callable[..., dict[str, Difference]]
@@ -288,7 +288,7 @@ def test_a_removed_definition_that_comes_back_goes_on_with_its_revisions(
     first = apply(YEARLY_TOML)["yearly"].row
     apply("[definitions]", prune=True)
     back = apply(YEARLY_TOML)["yearly"]
-    assert (back.kind, back.row["id"], back.row["revision"]) == ("created", first["id"], 2)
+    assert (back.change, back.row["id"], back.row["revision"]) == ("created", first["id"], 2)
     assert back.row["removed_at"] is None
     assert is_later_than_now(connection, back.row["next_run_at"])
     assert audited(connection) == [("created", "yearly"), ("remove", "yearly"), ("created", "yearly")]

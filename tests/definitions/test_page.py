@@ -77,7 +77,7 @@ def written(folder: Path, language: str) -> Path:
 def test_the_files_say_the_same_and_are_accepted(connection: database.PgConnection, tmp_path: Path) -> None:
     toml, yaml = written(tmp_path, "toml"), written(tmp_path, "yaml")
     assert read_file(toml) == read_file(yaml)
-    assert {one.kind for one in apply_file(connection, toml, CATALOGUE, OPERATOR)} == {"created"}
+    assert {one.change for one in apply_file(connection, toml, CATALOGUE, OPERATOR)} == {"created"}
 
 
 def test_the_readmes_example_is_accepted(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_code_is_accepted(
     (tmp_path / "of_the_page.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     [made] = apply_code(connection, Catalogue(importlib.import_module("of_the_page")), OPERATOR)
-    assert (made.name, made.kind) == ("monthly-stocktake", "created")
+    assert (made.name, made.change) == ("monthly-stocktake", "created")
 
 
 def commands(program: str) -> list[list[str]]:

@@ -98,7 +98,7 @@ SAMPLES = {
     "run_id": "1",
     "run_ids": "1",
     "schedule": "17 3 * * *",
-    "seen": "1/1767614400.000000",
+    "versions": "1/1767614400.000000",
     "sha256": HASH,
     "shortest": "30",
     "silence": "150",

@@ -1,7 +1,7 @@
 """Who calls: a bearer key with the scope that a route needs.
 
-A route only says which scope it needs.  The guard asks for the key before anything else is looked at, so that
-who has none, or not that scope, learns nothing from what else is wrong with a request.
+A route only names the scope that it needs.  The guard checks the key before anything else, so that a caller without
+a key, or without that scope, learns nothing from what else is wrong with a request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def needs(scope: str) -> Callable[[View], View]:
     """Let a view answer only callers whose key has this scope (or admin, which has all)."""
 
     def mark(view: View) -> View:
-        # functools.wraps, which every decorator above this one uses, takes it along.
+        # functools.wraps, which every decorator above this one uses, copies it.
         view.__dict__[MARK] = scope
         return view
 
@@ -48,7 +48,7 @@ def named_scope(view: object, method: str) -> str | None:
 
 
 def authenticate() -> Caller:
-    """Who makes this request, within the rate that the key may call at."""
+    """The caller of this request, within the rate limit of the key."""
     authorization = flask.request.authorization
     if authorization is None or authorization.type != "bearer" or not authorization.token:
         raise Unauthorized(
@@ -66,18 +66,18 @@ def authenticate() -> Caller:
 
 
 def operator() -> Operator:
-    """Who steers by this request, for the audit log."""
+    """The operator who makes this request, for the audit log."""
     return Operator(f"api:{flask.g.caller.name}", flask.g.get("request_id"))
 
 
 def authorize(caller: Caller, view: object) -> None:
-    """Forbidden unless the caller's key has the scope that the view needs; one that names none is the admin's."""
+    """Forbidden unless the caller's key has the scope that the view needs; a view that names none needs admin."""
     scope = named_scope(view, flask.request.method) or ("admin" if view else None)
     if scope and not caller.scopes & {scope, "admin"}:
-        raise Forbidden(f"this key has not the scope {scope}")
+        raise Forbidden(f"this key lacks the scope `{scope}`")
 
 
 def _note_use(caller: Caller) -> None:
-    """When a key was last used is good to know, and no reason to refuse a request; the next one notes it then."""
+    """Failing to record the use is no reason to refuse the request; the next one records it."""
     with contextlib.suppress(DatabaseUnreachable, sqlalchemy.exc.DBAPIError), transaction() as connection:
         note_use(connection, caller.key_id)

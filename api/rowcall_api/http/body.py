@@ -1,7 +1,7 @@
-"""What a request brings along, bounded and looked at before a schema sees it: its JSON body and its query.
+"""A request's JSON body and query, bounded and checked before a schema reads them.
 
-Whatever no route could use is refused here once, with the field's name where there is one: texts that PostgreSQL
-cannot store, numbers that are none, and names that come twice.
+Values that no route could use are refused here, with the field's name if there is one: text that PostgreSQL cannot
+store, numbers that are not numbers in JSON, and names that occur twice.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from webargs.flaskparser import FlaskParser
 from webargs.multidictproxy import MultiDictProxy
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
-# A payload is a few fields; what nests deeper is a mistake or an attack on the parser's stack.
+# A payload has a few fields; deeper nesting is a mistake or an attack on the parser's stack.
 DEPTH = 32
 
-# No double needs as many, and a number that is none of its sender's needs to be a text.
+# No double needs as many; a longer number must be sent as text.
 NUMBER_CHARACTERS = 100
 
-# A string (its brackets do not count), or a bracket.  Nothing is tried twice: a string without an end reaches to the
-# end of the body, or one of many quotes would take the square of its length.
+# A string, whose brackets do not count, or a bracket.  No backtracking: a string without an end extends to the end of
+# the body, because many quotes would otherwise take quadratic time.
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 DIGITS = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
-# Of one body; who sent that many knows what to look for.
-TOLD_MOST = 20
+# The most errors that are reported for one body.
+REPORTED_MOST = 20
 
 # The way to a value: names of fields, and positions in lists.
 Place: TypeAlias = tuple[str | int, ...]
 
 NULL = "holds a null character, which cannot be stored"
-HALF_A_PAIR = "holds half of a surrogate pair, which is no character"
+HALF_A_PAIR = "holds half of a surrogate pair, which is not a character"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Stands in a parsed body for a value that cannot be used, until its place is known."""
+    """Takes the place of an unusable value in a parsed body, until its path is known."""
 
     why: str
 
@@ -61,7 +61,7 @@ class BoundedParser(FlaskParser):
     }
 
     def load_json(self, req: flask.Request, schema: marshmallow.Schema) -> Any:
-        """webargs' hook; a body that may leave everything out may be left out itself."""
+        """webargs' hook; a body without required fields may be left out."""
         if not req.get_data(cache=True) and not any(field.required for field in schema.fields.values()):
             return missing
         return super().load_json(req, schema)
@@ -95,39 +95,39 @@ def depth(body: str) -> int:
     return deepest
 
 
-def usable(found: Any) -> Any:
-    """What was parsed, or a ValidationError that names everything in it that no route could use."""
-    wrong = _by_field(islice(_wrong(found), TOLD_MOST))
+def usable(value: Any) -> Any:
+    """The parsed value, or a ValidationError that names every part that no route could use."""
+    wrong = _by_field(islice(_wrong(value), REPORTED_MOST))
     if wrong:
         raise ValidationError(wrong)
-    return found
+    return value
 
 
 def parsed(text: str, what: str) -> Any:
-    """The JSON value; BadRequest where it is none."""
+    """The JSON value; BadRequest if the text is not JSON."""
     if depth(text) > DEPTH:
         raise BadRequest(f"{what} nests deeper than {DEPTH} levels")
     try:
         return json.loads(
             text,
-            parse_constant=lambda constant: Refused(f"is {constant}, which is no number in JSON"),
+            parse_constant=lambda constant: Refused(f"is {constant}, which is not a number in JSON"),
             parse_int=_integer,
             parse_float=_float,
             object_pairs_hook=_object,
         )
     except ValueError as error:
-        raise BadRequest(f"{what} is no JSON: {error}") from None
+        raise BadRequest(f"{what} is not JSON: {error}") from None
 
 
 def _text(request: flask.Request) -> str:
-    """The body, which must say that it is JSON, and be it in UTF-8."""
+    """The body, which must be declared as JSON, and encoded in UTF-8."""
     charset = request.mimetype_params.get("charset", "utf-8")
     if not request.is_json or charset.lower() not in {"utf-8", "utf8"}:
         raise UnsupportedMediaType("send the body as JSON in UTF-8, with Content-Type: application/json")
     try:
         return request.get_data(cache=True).decode()
     except UnicodeDecodeError as error:
-        raise BadRequest(f"the body is no UTF-8: {error.reason} at byte {error.start}") from None
+        raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _integer(digits: str) -> int | Refused:
@@ -142,18 +142,18 @@ def _float(digits: str) -> float | Refused:
 def _too_long(digits: str) -> Refused | None:
     if len(digits) <= NUMBER_CHARACTERS:
         return None
-    return Refused(f"is a number of {len(digits)} characters; {NUMBER_CHARACTERS} are allowed: send it as a text")
+    return Refused(f"is a number of {len(digits)} characters; the limit is {NUMBER_CHARACTERS}: send it as text")
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        found[name] = Refused("is there more than once") if name in found else value
-    return found
+        fields[name] = Refused("occurs more than once") if name in fields else value
+    return fields
 
 
 def _wrong(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """Where in a parsed body something cannot be used, and why."""
+    """The paths of a parsed body that cannot be used, and why."""
     why = value.why if isinstance(value, Refused) else _not_storable(value) if isinstance(value, str) else None
     if why:
         yield place, why
@@ -170,11 +170,11 @@ def _parts(value: object) -> Iterable[tuple[str | int, object]]:
 
 
 def _by_field(wrong: Iterable[tuple[Place, str]]) -> dict[str, list[str]]:
-    """The same as marshmallow tells it: field -> what is wrong with it, or within it."""
-    told: dict[str, list[str]] = {}
+    """The same as marshmallow reports it: field -> what is wrong with it, or within it."""
+    messages: dict[str, list[str]] = {}
     for (field, *inner), why in ((place or ("_schema",), why) for place, why in wrong):
-        told.setdefault(str(field), []).append(f"{'.'.join(map(str, inner))}: {why}" if inner else why)
-    return told
+        messages.setdefault(str(field), []).append(f"{'.'.join(map(str, inner))}: {why}" if inner else why)
+    return messages
 
 
 def _not_storable(text: str) -> str | None:
@@ -194,10 +194,10 @@ def _encodes(text: str) -> bool:
 def _unusable(values: Sequence[str], field: marshmallow.fields.Field[Any] | None) -> str | None:
     """Why a parameter of the query cannot be used, before its field reads it."""
     if len(values) > 1 and not isinstance(field, marshmallow.fields.List):
-        return "is there more than once"
+        return "occurs more than once"
     if any("\0" in value for value in values):
         return NULL
-    # Python's int reads digits of other scripts, underscores and blanks, which are no numbers to anybody else.
+    # Python's int also accepts digits of other scripts, underscores and blanks, which no other JSON reader does.
     if isinstance(field, marshmallow.fields.Integer) and not all(DIGITS.fullmatch(value) for value in values):
         return "must be a whole number, such as 50"
     return None

@@ -1,4 +1,4 @@
-"""The application's pool, and transactions on it, opened by whoever needs one."""
+"""The application's pool, and the transactions on it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rowcall.base.database import limit_waiting, waited_too_long
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.redaction import redacted
 
-# How long a request may wait for what another transaction holds: the same key, or the same run.  A few that wait for
-# good would otherwise keep all threads.  Shorter than a server that stops gives its requests.
+# How long a request may wait for a lock of another transaction, on the same key or the same run.  Without a limit, a
+# few such requests would block all threads.  Shorter than the grace that a stopping server gives its requests.
 PATIENCE_SECONDS = 8.0
 
 
@@ -38,7 +38,7 @@ def app_transaction() -> Iterator[sqlalchemy.Connection]:
 
 @contextmanager
 def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalchemy.Connection]:
-    """A transaction on the pool; a database that is gone is told as DatabaseUnreachable."""
+    """A transaction on the pool; a lost database is reported as DatabaseUnreachable."""
     try:
         with pool.begin() as connection:
             limit_waiting(connection, PATIENCE_SECONDS, internal)
@@ -50,7 +50,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalc
             raise
         if waited_too_long(error):
             raise DatabaseUnreachable(
-                f"another transaction has held what this needs for {PATIENCE_SECONDS:g} seconds: try again in a moment"
+                f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
             ) from None
         reason = redacted(" ".join(str(error.orig).split()))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

@@ -16,7 +16,7 @@ from rowcall.base.logs import LogEvent, log
 
 RETRY_AFTER_SECONDS = 2
 
-# A sentence may repeat what was sent, and that may be long.
+# A sentence may repeat what was sent, which may be long.
 DETAIL_CHARACTERS = 1000
 
 # Error -> the last part of its problem's type, and the status it is answered with.
@@ -44,29 +44,31 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
 class ProblemSchema(marshmallow.Schema):
     """What every error answer looks like."""
 
-    type = fields.String(required=True, metadata={"description": "Stable; what a program decides by."})
+    type = fields.String(required=True, metadata={"description": "Stable, for programs to decide by."})
     title = fields.String(required=True)
     status = fields.Integer(required=True)
-    detail = fields.String(metadata={"description": "What was wrong here, and what to do."})
+    detail = fields.String(metadata={"description": "What was wrong, and what to do."})
     errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
-    current_status = fields.String(metadata={"description": "Where that stands which does not admit it."})
-    allowed_events = fields.List(fields.String(), metadata={"description": "What is possible instead."})
-    current_etag = fields.String(metadata={"description": "Of what is not any more as it was seen."})
+    current_status = fields.String(metadata={"description": "The status that does not allow the request."})
+    allowed_events = fields.List(fields.String(), metadata={"description": "The events that are allowed instead."})
+    current_etag = fields.String(metadata={"description": "The current ETag of the changed resource."})
 
 
-def problem(kind: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
+def problem(slug: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
     """One problem document."""
-    return flask.Response(_document(kind, title, status, detail, **more), status, mimetype="application/problem+json")
+    return flask.Response(_document(slug, title, status, detail, **more), status, mimetype="application/problem+json")
 
 
 def problem_text(status: int, title: str, detail: str) -> bytes:
-    """The same for what is refused before there is a request."""
+    """The same for input that is refused before it is a request."""
     return _document(_slug(title), title, status, detail).encode()
 
 
-def _document(kind: str, title: str, status: int, detail: str, **more: Any) -> str:
-    told = detail if len(detail) <= DETAIL_CHARACTERS else f"{detail[: DETAIL_CHARACTERS - 1]}…"
-    return json.dumps({"type": f"urn:rowcall:problem:{kind}", "title": title, "status": status, "detail": told, **more})
+def _document(slug: str, title: str, status: int, detail: str, **more: Any) -> str:
+    shortened = detail if len(detail) <= DETAIL_CHARACTERS else f"{detail[: DETAIL_CHARACTERS - 1]}…"
+    return json.dumps(
+        {"type": f"urn:rowcall:problem:{slug}", "title": title, "status": status, "detail": shortened, **more}
+    )
 
 
 def register(app: flask.Flask) -> None:
@@ -82,7 +84,7 @@ def http_problem(error: HTTPException) -> flask.Response:
     status = error.code or 500
     more = getattr(error, "data", None) or {}
     wrong = more.get("errors") or _by_field(more.get("messages"))
-    detail = "the request's fields are not as the documentation says" if wrong else str(error.description)
+    detail = "some fields of the request are invalid" if wrong else str(error.description)
     response = problem(_slug(error.name), error.name, status, detail, **({"errors": wrong} if wrong else {}))
     for name, value in error.get_headers(flask.request.environ):
         if name.lower() not in {"content-type", "content-length"}:
@@ -91,34 +93,34 @@ def http_problem(error: HTTPException) -> flask.Response:
 
 
 def _by_field(messages: Any) -> dict[str, Any]:
-    """What webargs found wrong, without the place (json, query, headers) that the field came in."""
-    found: dict[str, Any] = {}
+    """webargs' messages, without the part of the request (json, query, headers) that has the field."""
+    by_field: dict[str, Any] = {}
     for fields_or_all in (messages or {}).values():
-        found |= fields_or_all if isinstance(fields_or_all, dict) else {"_schema": fields_or_all}
-    return found
+        by_field |= fields_or_all if isinstance(fields_or_all, dict) else {"_schema": fields_or_all}
+    return by_field
 
 
 def unreadable(_: ParseException) -> flask.Response:
-    """A body that gunicorn met in pieces that are none."""
-    return http_problem(BadRequest("the body ended early, or its chunks are not as HTTP asks"))
+    """A body with chunks that gunicorn could not read."""
+    return http_problem(BadRequest("the body ended early, or its chunks are malformed"))
 
 
 def rowcall_problem(error: errors.RowcallError) -> flask.Response:
     """What Rowcall itself refused; an error without an entry in PROBLEMS is a fault of ours."""
     if type(error) not in PROBLEMS:
         return broken(error)
-    kind, status = PROBLEMS[type(error)]
-    response = problem(kind, kind.replace("-", " "), status, str(error), **_more(error))
+    slug, status = PROBLEMS[type(error)]
+    response = problem(slug, slug.replace("-", " "), status, str(error), **_more(error))
     if status == 503:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if isinstance(error, errors.RunChanged):
         response.set_etag(error.version)
-    log().info(LogEvent.API_REFUSED, problem=kind, status=status)
+    log().info(LogEvent.API_REFUSED, problem=slug, status=status)
     return response
 
 
 def _more(error: errors.RowcallError) -> dict[str, Any]:
-    """What a program needs besides the sentence."""
+    """The members for programs, besides the sentence."""
     if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
         return {"errors": error.fields}
     if isinstance(error, errors.ScheduleInvalid) and error.field:
@@ -133,10 +135,13 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
 
 
 def broken(error: Exception) -> flask.Response:
-    """A fault of ours: the log has the trace, the answer has the request id to find it by."""
+    """An error of ours: the log has the trace, the answer has the request id to find it."""
     log().error(LogEvent.API_BROKE, exc_info=error)
     return problem(
-        "internal-error", "internal error", 500, f"this is our fault; our log has it under {flask.g.get('request_id')}"
+        "internal-error",
+        "internal error",
+        500,
+        f"this is an error of ours; the log has it under {flask.g.get('request_id')}",
     )
 
 

@@ -1,6 +1,6 @@
-"""The door to /v1: what is asked of every request before its route sees it.
+"""The guard of /v1: the checks of every request before its route runs.
 
-First who calls, then everything else: whoever lacks the key or the scope learns nothing of what else is wrong.
+The key comes first: a caller without the key or the scope learns nothing about what else is wrong.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ View: TypeAlias = Callable[..., Any] | None
 
 
 def register(app: flask.Flask) -> None:
-    """Guard all that lies below API, the blueprints of an app, and every other route that names a scope."""
+    """Guard every route below API, the blueprints of an app, and every other route that names a scope."""
     app.extensions[PROTECTED] = set()
-    app.before_request(_let_in)
+    app.before_request(_check_request)
 
 
 def protect(app: flask.Flask, blueprint: str) -> None:
@@ -40,7 +40,7 @@ def protects(app: flask.Flask, endpoint: str) -> bool:
     return endpoint.partition(".")[0] in app.extensions.get(PROTECTED, ())
 
 
-def _let_in() -> None:
+def _check_request() -> None:
     app, request = flask.current_app, flask.request
     view: View = app.view_functions.get(request.endpoint or "")
     inside = request.path == API or request.path.startswith(f"{API}/") or protects(app, _endpoint())
@@ -65,7 +65,7 @@ def _endpoint() -> str:
 
 
 def _path_can_be_a_name() -> None:
-    """NotFound for a path with control characters: no name has them, and PostgreSQL could not even look for some."""
+    """NotFound for a path with control characters: no name has them, and PostgreSQL could not look some of them up."""
     if not flask.request.path.isprintable():
         raise NotFound
 
@@ -77,15 +77,15 @@ def _json_is_accepted() -> None:
 
 
 def _body_is_within_bounds() -> None:
-    """Read it now, so that routes which need none refuse one that is too large, too."""
+    """Read it now, so that routes without a body also refuse one that is too large."""
     body = flask.request.get_data(cache=True)
-    # Werkzeug ends a body without a length at the limit, as if nothing came behind it.
+    # Werkzeug silently cuts a body without a length at the limit.
     if len(body) == flask.current_app.config["MAX_CONTENT_LENGTH"] and flask.request.environ["wsgi.input"].read(1):
         raise RequestEntityTooLarge
 
 
 def _query_is_asked_for(view: View) -> None:
-    """Refuse a query where the route takes none; where it takes one, its schema refuses what it does not know."""
+    """Refuse a query if the route takes none; if it takes one, its schema refuses unknown fields."""
     function = getattr(getattr(view, "view_class", None), flask.request.method.lower(), view)
     parameters = getattr(function, "_apidoc", {}).get("arguments", {}).get("parameters", ())
     if view and not any(parameter["in"] == "query" for parameter in parameters):

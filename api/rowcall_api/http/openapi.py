@@ -1,4 +1,4 @@
-"""The interface's description, /openapi.json: what holds for every operation is said here, once.
+"""The interface's description, /openapi.json: what all operations share is described here, once.
 
 The rest comes from the routes: their names, docstrings, schemas and scopes.
 """
@@ -39,7 +39,7 @@ CONFIG: dict[str, Any] = {
             "description": DESCRIPTION.strip(),
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
-        # Wherever this document was loaded from.
+        # The server that this document was loaded from.
         "servers": [{"url": "/"}],
         "components": {
             "securitySchemes": {
@@ -53,7 +53,7 @@ CONFIG: dict[str, Any] = {
     },
 }
 
-# Headers of answers; the routes name those of theirs, as in `headers={"Location": "Location"}`.
+# Headers of answers; each route names its own, as in `headers={"Location": "Location"}`.
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-Id": {
         "description": "What the log calls this request; a plain one that was sent is taken over.",
@@ -61,7 +61,7 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
     },
     "Location": {
-        "description": "Where what was made is found.",
+        "description": "The URL of the new resource.",
         "required": True,
         "schema": {"type": "string", "format": "uri-reference"},
     },
@@ -97,7 +97,7 @@ ALWAYS = ("X-Request-Id", "RateLimit-Policy", "RateLimit")
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation as its route tells of it: a path, a method, the scope it needs, and its part of the document."""
+    """One operation as its route describes it: a path, a method, the scope it needs, and its part of the document."""
 
     path: str
     method: str
@@ -106,24 +106,24 @@ class Operation:
 
     @property
     def has_body(self) -> bool:
-        """Whether it is sent a document."""
+        """Whether it takes a body."""
         return "requestBody" in self.doc
 
     @property
     def has_condition(self) -> bool:
-        """Whether it is sent what the caller knows of the thing."""
+        """Whether it takes the version that the caller has seen."""
         return any(parameter["name"] == "If-Match" for parameter in self.doc.get("parameters", ()))
 
     @property
     def steers(self) -> bool:
-        """Whether what it is about can be in a state that does not admit it."""
+        """Whether its resource can be in a state that does not allow it."""
         named = "{" in self.path and not self.path.startswith("/v1/definitions")
         return self.method == "post" and self.scope == "operate" and named
 
 
 @dataclass(frozen=True)
 class Common:
-    """A problem that many operations answer with: what it means, which do, and the headers it brings."""
+    """A problem that many operations share: its meaning, which operations have it, and its headers."""
 
     status: int
     name: str
@@ -133,15 +133,15 @@ class Common:
 
 
 COMMON = (
-    Common(400, "BadRequest", "The body is no JSON.", lambda operation: operation.has_body),
+    Common(400, "BadRequest", "The body is not JSON.", lambda operation: operation.has_body),
     Common(
         401,
         "Unauthorized",
-        "No key was sent, or one that is unknown, expired or revoked.",
+        "The key is missing, unknown, expired or revoked.",
         headers=("WWW-Authenticate",),
     ),
     Common(403, "Forbidden", "The key has not the scope that this needs."),
-    # PUT makes what is not there; but of some names nothing can be.
+    # PUT creates what does not exist, but some names are not possible.
     Common(404, "NotFound", "There is nothing of this name, or can be.", lambda operation: "{" in operation.path),
     Common(406, "NotAcceptable", "`Accept` leaves out JSON, and there is nothing else."),
     Common(
@@ -171,7 +171,7 @@ COMMON = (
 
 
 class Operations(BasePlugin):
-    """apispec's way to complete what each route says of itself."""
+    """apispec's way to complete what each route says about itself."""
 
     def __init__(self, app: flask.Flask) -> None:
         self._app = app
@@ -210,7 +210,7 @@ def _complete(operation: Operation, name: str) -> None:
 
 
 def _never_null(schema: dict[str, Any]) -> None:
-    """A parameter that is left out is None to us; in a URL or a header nothing can be null."""
+    """A parameter that is left out is None here; in a URL or a header nothing can be null."""
     if isinstance(schema.get("type"), list):
         [schema["type"]] = [kind for kind in schema["type"] if kind != "null"]
     if "enum" in schema:
@@ -223,7 +223,7 @@ class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
     """flask-smorest's Api, answering errors as problem documents, and describing them so."""
 
     ERROR_SCHEMA = errors.ProblemSchema
-    # Each status that an operation answers is named; there is no "anything else".
+    # Each status that an operation can answer is named; there is no default.
     DEFAULT_ERROR_RESPONSE_NAME = None
 
     def __init__(self, app: flask.Flask) -> None:
@@ -241,7 +241,7 @@ class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
             self.spec.components.response(common.name, _described(common), lazy=True)
 
     def _register_pagination_header(self) -> None:
-        """flask-smorest's hook for its own pages; ours go by a cursor in the answer."""
+        """flask-smorest's hook for its own pages; ours have a cursor in the answer."""
 
 
 def _described(common: Common) -> Mapping[str, Any]:

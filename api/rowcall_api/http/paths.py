@@ -1,4 +1,4 @@
-"""What a path may name."""
+"""Converters for the ids in paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall.base.database import LARGEST_ID
 
 
 class RowId(IntegerConverter):
-    """The id of a row, written in one way; what could be no row's leads nowhere, and never reaches the database."""
+    """The id of a row, written in one way; anything else is not found, without a look into the database."""
 
     regex = "[1-9][0-9]{0,18}"
 

@@ -1,4 +1,4 @@
-"""How often a key may call, and how often an address may offer wrong keys; what the answers say about it."""
+"""How often a key may call, how often an address may send wrong keys, and the headers that report it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall.base import clock
 from rowcall.base.settings import Settings
 from rowcall_api.http.token_bucket import Answer, Buckets, Policy
 
-# A person with a wrong key needs a few tries; whoever guesses needs more than there will ever be.
+# A person with a wrong key needs a few tries; guessing a key needs far more than this allows.
 WRONG_KEYS = Policy(per_second=0.1, burst=20)
 
 
@@ -24,21 +24,21 @@ class Limits:
     addresses: Buckets
 
 
-def register(app: flask.Flask, chosen: Settings) -> None:
-    """Count this application's requests, and tell the callers; a limit of 0 counts nothing."""
-    if not chosen.rate_limit:
+def register(app: flask.Flask, settings: Settings) -> None:
+    """Count this application's requests, and report the limits to callers; a limit of 0 counts nothing."""
+    if not settings.rate_limit:
         return
-    policy = Policy(chosen.rate_limit, chosen.rate_burst)
+    policy = Policy(settings.rate_limit, settings.rate_burst)
     app.extensions["limits"] = Limits(
-        *(Buckets(whole.share(chosen.api_workers)) for whole in (policy, WRONG_KEYS)),
+        *(Buckets(limit.share(settings.api_workers)) for limit in (policy, WRONG_KEYS)),
     )
-    app.after_request(_tell)
+    app.after_request(_report)
 
 
 def before_lookup(key: str) -> None:
-    """TooManyRequests where the key has had its share, or the address has offered too many wrong ones.
+    """TooManyRequests if the key is over its limit, or the address has sent too many wrong ones.
 
-    A key that was right before is not held up by its neighbours' wrong ones: behind a proxy all have one address.
+    A key that was accepted before is not blocked by others' wrong ones: behind a proxy all callers share an address.
     """
     limits = _limits()
     if limits is None:
@@ -46,13 +46,13 @@ def before_lookup(key: str) -> None:
     if limits.keys.knows(_digest(key)):
         _pass(limits.keys.take(_digest(key), clock.elapsed()), "this key")
         return
-    tries = limits.addresses.look(flask.request.remote_addr, clock.elapsed())
+    tries = limits.addresses.peek(flask.request.remote_addr, clock.elapsed())
     if not tries.granted:
         raise TooManyRequests("too many wrong keys came from this address", retry_after=tries.seconds)
 
 
 def after_lookup(key: str, known: bool) -> None:
-    """Count a key that was met for the first time, or a wrong one."""
+    """Count the first use of a key, or a wrong key."""
     limits = _limits()
     if limits is None:
         return
@@ -67,12 +67,12 @@ def _pass(answer: Answer, who: str) -> None:
     flask.g.rate = answer
     if not answer.granted:
         raise TooManyRequests(
-            f"{who} has made all the requests it may for now; ROWCALL_RATE_LIMIT and ROWCALL_RATE_BURST say how many",
+            f"{who} is over its rate limit, which ROWCALL_RATE_LIMIT and ROWCALL_RATE_BURST set",
             retry_after=answer.seconds,
         )
 
 
-def _tell(response: flask.Response) -> flask.Response:
+def _report(response: flask.Response) -> flask.Response:
     """draft-ietf-httpapi-ratelimit-headers, as of its version 11: what this process lets through, and what is left."""
     answer: Answer | None = flask.g.get("rate")
     limits = _limits()
@@ -84,10 +84,10 @@ def _tell(response: flask.Response) -> flask.Response:
 
 
 def _limits() -> Limits | None:
-    found: Limits | None = flask.current_app.extensions.get("limits")
-    return found
+    limits: Limits | None = flask.current_app.extensions.get("limits")
+    return limits
 
 
 def _digest(key: str) -> bytes:
-    """What a key is remembered by: the memory of a process need not hold keys."""
+    """What a key is remembered by, so that memory holds no keys."""
     return hashlib.sha256(key.encode()).digest()

@@ -8,7 +8,7 @@ import uuid
 import flask
 import structlog
 
-# A caller's own id is taken over when it is short and plain enough for a log and a header.
+# A caller's own id is used if it is short and plain enough for a log and a header.
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -20,8 +20,8 @@ def register(app: flask.Flask) -> None:
 
 
 def _begin() -> None:
-    asked = flask.request.headers.get("X-Request-Id", "")
-    flask.g.request_id = asked if REQUEST_ID.fullmatch(asked) else uuid.uuid4().hex
+    sent = flask.request.headers.get("X-Request-Id", "")
+    flask.g.request_id = sent if REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
     structlog.contextvars.bind_contextvars(request_id=flask.g.request_id)
 
 

@@ -1,6 +1,6 @@
 """gunicorn, run from code: there is no settings file of its own to keep beside Rowcall's settings.
 
-docs/api-server.md tells operators what is chosen here.
+docs/api-server.md explains these options to operators.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from rowcall_api.http.errors import problem_text
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file of its own in it
 
-# Connections that wait to be let in.  What does not fit is not answered by the kernel either, so that its client tries
-# again or elsewhere, instead of waiting for an answer that comes when it has given up.
+# Connections that wait to be accepted.  The kernel does not answer more than these, so that their clients try again or
+# elsewhere, instead of waiting for an answer that comes after they have given up.
 BACKLOG = 256
 
-# A client that neither sends nor takes anything for so long is gone, and must not keep a thread.
+# A client that neither sends nor reads anything for so long is gone, and must not keep a thread.
 CLIENT_SECONDS = 10
 
-# What gunicorn refuses before the application sees it; whatever else it cannot read is a bad request.
+# What gunicorn refuses before the application sees it; anything else that it cannot read is a bad request.
 REFUSALS = {
-    refusals.ExpectationFailed: (417, "Expectation Failed", "this server knows no expectation but 100-continue"),
+    refusals.ExpectationFailed: (417, "Expectation Failed", "this server supports no expectation but 100-continue"),
     refusals.LimitRequestHeaders: (431, "Request Header Fields Too Large", "send fewer headers, or shorter ones"),
     refusals.LimitRequestLine: (414, "URI Too Long", "send a shorter URL"),
     refusals.UnsupportedTransferCoding: (501, "Not Implemented", "send the body chunked, or with its length"),
 }
-UNREADABLE = (400, "Bad Request", "this is no HTTP/1.1 request that can be read")
+UNREADABLE = (400, "Bad Request", "this is not a readable HTTP/1.1 request")
 
 
 class Server(BaseApplication):
@@ -61,14 +61,14 @@ class Server(BaseApplication):
         return self._flask_app
 
     def run(self) -> None:
-        """gunicorn's hook: serve until told to stop."""
+        """gunicorn's hook: serve until a signal stops it."""
         Master(self).run()
 
 
 class Master(Arbiter):
-    """gunicorn's master, which lets nobody in any more from the moment it is told to stop.
+    """gunicorn's master, which accepts no more connections once it is stopped.
 
-    The listening socket stays open in each process until that has answered its last request.  Without this, whoever
+    The listening socket stays open in each process until its last request is answered.  Without this, a client that
     connects meanwhile would wait for an answer that never comes, instead of trying another server at once.
     """
 
@@ -102,7 +102,7 @@ class Worker(ThreadWorker):
         super().enqueue_req(conn)
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
-        """gunicorn's hook: answer what never reached the application."""
+        """gunicorn's hook: answer requests that never reached the application."""
         if not isinstance(exc, refusals.ParseException):
             super().handle_error(req, client, addr, exc)
             return
@@ -124,12 +124,12 @@ def end_silence(connection: socket.socket, seconds: float) -> None:
 
 
 def is_no_silence(line: logging.LogRecord) -> bool:
-    """Whether a line of gunicorn's log tells of anything but a client that fell silent, which is no error of ours."""
+    """Whether a line of gunicorn's log is about anything but a silent client, which is not an error of ours."""
     return not (line.exc_info and isinstance(line.exc_info[1], BlockingIOError))
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the port before anything is started, so that a taken one is told at once and by name."""
+    """Open the port before anything else starts, so that a port in use is reported at once."""
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
@@ -141,7 +141,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def options(chosen: Settings, listener: socket.socket) -> dict[str, Any]:
+def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
     """gunicorn's options, each with its reason."""
     return {
         # Handed over as a descriptor: no moment between the check of the port and its use.
@@ -149,18 +149,18 @@ def options(chosen: Settings, listener: socket.socket) -> dict[str, Any]:
         # Requests wait for PostgreSQL, not for the processor: few processes, some threads each, and a connection to the
         # database for each thread.
         "worker_class": Worker,
-        "workers": chosen.api_workers,
-        "threads": chosen.api_threads,
-        # Of one process, with those that are only kept open.  What comes on top waits to be let in (BACKLOG).
+        "workers": settings.api_workers,
+        "threads": settings.api_threads,
+        # In one process, with idle ones.  More connections wait to be accepted (BACKLOG).
         "worker_connections": 256,
-        # A process whose main thread shows no sign of life is replaced.  Its other threads, which answer the requests,
-        # are not watched: what those wait for has an end of its own.
+        # A process whose main thread shows no sign of life is replaced.  The threads that answer the requests are not
+        # watched: their waits have limits of their own.
         "timeout": 30,
-        # A deploy lets answers under way be finished, within what supervisors allow before they kill.
+        # A deploy finishes the requests in progress, within what supervisors allow before they kill.
         "graceful_timeout": 10,
-        # Longer than a client takes between two requests, shorter than proxies keep what they do not use.
+        # Longer than a client pauses between two requests, shorter than proxies keep idle connections.
         "keepalive": 5,
-        # No process gets old enough to need replacing, and each replacement would cut the connections that it keeps.
+        # Processes do not need replacing, and each replacement would cut the connections that are kept open.
         "max_requests": 0,
         # A filter, a cursor and a search fit into a line of 8 KiB; a hundred headers are more than proxies add.
         "limit_request_line": 8190,

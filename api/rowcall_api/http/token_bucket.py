@@ -1,6 +1,6 @@
-"""How often one may call: token buckets in this process's memory, which cost the database nothing.
+"""Rate limits as token buckets in this process's memory, which cost the database nothing.
 
-Each process of the API server holds its share of a limit, so that none need ask another.
+Each process of the API server has its share of a limit, so that no process needs another.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-# A bucket is some 300 bytes.  Of more callers than this, those who have been silent longest begin with a full one.
+# A bucket takes about 300 bytes.  With more callers than this, the least recent ones start again with a full bucket.
 BUCKETS_MOST = 10_000
 
 
@@ -23,7 +23,7 @@ class Policy:
     burst: float
 
     def share(self, processes: int) -> Policy:
-        """What one of so many processes may let through; one request at least."""
+        """The share of one of so many processes: at least one request."""
         return Policy(self.per_second / processes, max(1.0, self.burst / processes))
 
     @property
@@ -40,13 +40,13 @@ class Bucket:
     at: float
 
     def filled(self, policy: Policy, now: float) -> Bucket:
-        """The same bucket at a later time; threads may bring times that are a little out of order."""
+        """The same bucket at a later time; threads may pass times that are slightly out of order."""
         return Bucket(min(policy.burst, self.level + max(0.0, now - self.at) * policy.per_second), max(now, self.at))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether a request may pass, how many more may at once, and in how many seconds one more than that."""
+    """Whether a request may pass, how many more may follow at once, and in how many seconds one more."""
 
     granted: bool
     left: int
@@ -63,7 +63,7 @@ class Buckets:
         self._lock = threading.Lock()
 
     def take(self, caller: Hashable, now: float) -> Answer:
-        """Let one request through, if there is one left."""
+        """Take one request from the bucket, if there is one."""
         with self._lock:
             bucket = self._filled(caller, now)
             granted = bucket.level >= 1
@@ -74,8 +74,8 @@ class Buckets:
                 self._buckets.popitem(last=False)
         return self._answer(granted, bucket.level)
 
-    def look(self, caller: Hashable, now: float) -> Answer:
-        """Whether `take` would let a request through; nothing is taken."""
+    def peek(self, caller: Hashable, now: float) -> Answer:
+        """Whether `take` would grant a request; nothing is taken."""
         with self._lock:
             level = self._filled(caller, now).level
         return self._answer(level >= 1, level)
@@ -86,7 +86,7 @@ class Buckets:
             return caller in self._buckets
 
     def forget(self, caller: Hashable) -> None:
-        """Take the bucket away."""
+        """Remove the bucket."""
         with self._lock:
             self._buckets.pop(caller, None)
 

@@ -1,4 +1,4 @@
-"""/v1/definitions: what should exist, and when."""
+"""/v1/definitions: which job types run, and when."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rowcall_api.schemas.definitions import (
     OccurrencesQuery,
     PreviewQuery,
     PreviewSchema,
-    WantedDefinitionSchema,
+    SentDefinitionSchema,
 )
 from rowcall_api.schemas.runs import EnqueueHeaders
 
 MOMENTS = ("from", "until", "asleep")
 
 blueprint = BodyBlueprint(
-    "definitions", __name__, url_prefix="/v1/definitions", description="What should exist: job types and their times."
+    "definitions", __name__, url_prefix="/v1/definitions", description="Which job types run, and when."
 )
 
 
@@ -39,9 +39,9 @@ blueprint = BodyBlueprint(
 @blueprint.response(200, DefinitionListSchema)
 @needs("read")
 def list_definitions() -> dict[str, Any]:
-    """All definitions, by name, in one page: they are as many as a team writes down."""
+    """All definitions, by name, in one page: a team writes only so many."""
     with transaction() as connection:
-        return {"items": [_told(row) for row in definitions.list_definitions(connection)], "next": None}
+        return {"items": [_with_content(row) for row in definitions.list_definitions(connection)], "next": None}
 
 
 @blueprint.get("/<name>")
@@ -50,36 +50,36 @@ def list_definitions() -> dict[str, Any]:
 def show_definition(name: str) -> dict[str, Any]:
     """One definition."""
     with transaction() as connection:
-        return _told(definitions.get_definition(connection, name))
+        return _with_content(definitions.get_definition(connection, name))
 
 
 @blueprint.put("/<name>")
-@blueprint.arguments(WantedDefinitionSchema)
+@blueprint.arguments(SentDefinitionSchema)
 @blueprint.response(200, DefinitionSchema)
 @blueprint.alt_response(
-    201, schema=DefinitionSchema, description="There was none of this name.", headers={"Location": "Location"}
+    201, schema=DefinitionSchema, description="The definition is new.", headers={"Location": "Location"}
 )
 @needs("operate")
-def put_definition(wanted: dict[str, Any], name: str) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Make this definition exist with this content.  A change begins a new revision from now.
+def put_definition(sent: dict[str, Any], name: str) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Create or change this definition.  A change begins a new revision from now.
 
-    What GET answers can be sent back: the fields that only tell how it is now are ignored.
+    The answer of GET can be sent back: its read-only fields are ignored.
     """
-    if wanted.pop("name", name) != name:
-        raise DefinitionInvalid(name, {"name": "the body names another definition than the URL"})
-    content = definitions.checked(name, wanted, catalogue())
+    if sent.pop("name", name) != name:
+        raise DefinitionInvalid(name, {"name": "differs from the name in the URL"})
+    content = definitions.checked(name, sent, catalogue())
     with transaction() as connection:
         done = definitions.put(connection, name, content, catalogue(), "api", operator())
     if done.change is Change.CREATED:
-        return _told(done.row), 201, {"Location": f"/v1/definitions/{name}"}
-    return _told(done.row), 200, {}
+        return _with_content(done.row), 201, {"Location": f"/v1/definitions/{name}"}
+    return _with_content(done.row), 200, {}
 
 
 @blueprint.delete("/<name>")
 @blueprint.response(204)
 @needs("operate")
 def remove_definition(name: str) -> None:
-    """Let it exist no more; its runs stay."""
+    """Remove this definition; its runs stay."""
     with transaction() as connection:
         definitions.remove(connection, name, operator())
 
@@ -88,9 +88,9 @@ def remove_definition(name: str) -> None:
 @blueprint.response(200, DefinitionSchema)
 @needs("operate")
 def pause_definition(name: str) -> dict[str, Any]:
-    """Enqueue nothing more for it; its nominal times are written down as skipped."""
+    """Enqueue nothing more for it; its nominal times are recorded as skipped."""
     with transaction() as connection:
-        return _told(definitions.pause(connection, name, catalogue(), operator()))
+        return _with_content(definitions.pause(connection, name, catalogue(), operator()))
 
 
 @blueprint.post("/<name>/resume")
@@ -99,7 +99,7 @@ def pause_definition(name: str) -> dict[str, Any]:
 def resume_definition(name: str) -> dict[str, Any]:
     """Enqueue for it again, from now."""
     with transaction() as connection:
-        return _told(definitions.resume(connection, name, catalogue(), operator()))
+        return _with_content(definitions.resume(connection, name, catalogue(), operator()))
 
 
 @blueprint.post("/<name>/run-now")
@@ -108,7 +108,7 @@ def resume_definition(name: str) -> dict[str, Any]:
 @blueprint.alt_response(
     200,
     schema=EnqueuedSchema,
-    description="Its key had a run already.",
+    description="Its key has a run already.",
     headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
 )
 @needs("operate")
@@ -116,10 +116,10 @@ def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, in
     """Enqueue one run beside the schedule."""
     with transaction() as connection:
         outcome = definitions.run_now(connection, name, catalogue(), operator(), headers["idempotency_key"])
-    found = {"Location": f"/v1/runs/{outcome.run_id}"}
+    location = {"Location": f"/v1/runs/{outcome.run_id}"}
     if outcome.replayed:
-        return outcome, 200, {**found, "Idempotent-Replayed": "true"}
-    return outcome, 202, found
+        return outcome, 200, {**location, "Idempotent-Replayed": "true"}
+    return outcome, 202, location
 
 
 @blueprint.get("/<name>/occurrences")
@@ -127,12 +127,12 @@ def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, in
 @blueprint.response(200, OccurrenceListSchema)
 @needs("read")
 def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Its nominal times, the latest first, and what became of each."""
+    """Its nominal times, the latest first, with their outcomes."""
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
-        found = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, query["cursor"])
-    items = found[: query["limit"]]
-    more = len(found) > len(items)
+        rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, query["cursor"])
+    items = rows[: query["limit"]]
+    more = len(rows) > len(items)
     return {"items": items, "next": f"{items[-1]['nominal_at'].astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if more else None}
 
 
@@ -141,25 +141,25 @@ def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
 @blueprint.response(200, PreviewSchema)
 @needs("read")
 def preview_definition(query: Mapping[str, Any], name: str) -> dict[str, list[preview.Shown]]:
-    """Its next nominal times; up to `until`; or as if nothing was awake up to `asleep`."""
+    """Its next nominal times, those up to `until`, or the outcome of an outage up to `asleep`."""
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         now = definitions.clock(connection)
-    told = {field: _moment(field, text, now, content) for field, text in query.items() if field in MOMENTS}
-    if "until" not in told and "asleep" not in told:
-        return {"items": preview.coming(name, content, told["from"], query["count"])}
-    if "until" in told and "asleep" in told:
-        raise ScheduleInvalid("asleep", "say until or asleep, not both")
-    return {"items": _up_to(told, name, content)}
+    times = {field: _moment(field, text, now, content) for field, text in query.items() if field in MOMENTS}
+    if "until" not in times and "asleep" not in times:
+        return {"items": preview.coming(name, content, times["from"], query["count"])}
+    if "until" in times and "asleep" in times:
+        raise ScheduleInvalid("asleep", "send until or asleep, not both")
+    return {"items": _up_to(times, name, content)}
 
 
-def _up_to(told: Mapping[str, datetime], name: str, content: Content) -> list[preview.Shown]:
-    field, shown = ("until", preview.between) if "until" in told else ("asleep", preview.through_outage)
-    if told[field] <= told["from"]:
+def _up_to(times: Mapping[str, datetime], name: str, content: Content) -> list[preview.Shown]:
+    field, shown = ("until", preview.between) if "until" in times else ("asleep", preview.through_outage)
+    if times[field] <= times["from"]:
         raise ScheduleInvalid(
-            field, f"{field}, {told[field].isoformat()}, is not after from, {told['from'].isoformat()}"
+            field, f"{field}, {times[field].isoformat()}, is not after from, {times['from'].isoformat()}"
         )
-    return shown([(name, content)], told["from"], told[field])
+    return shown([(name, content)], times["from"], times[field])
 
 
 def _moment(field: str, text: str, now: datetime, content: Content) -> datetime:
@@ -169,5 +169,5 @@ def _moment(field: str, text: str, now: datetime, content: Content) -> datetime:
         raise ScheduleInvalid(field, f"{field}: {error}") from None
 
 
-def _told(row: Row) -> dict[str, Any]:
+def _with_content(row: Row) -> dict[str, Any]:
     return {**row, **vars(Content.of(row))}

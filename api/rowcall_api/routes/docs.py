@@ -1,4 +1,4 @@
-"""/docs: the description of the interface as a page to read and to try, from files that are all on this machine."""
+"""/docs: the interface's description as a page to read and try, without files from elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASSETS = {
     "favicon-32x32.png": SWAGGER_UI / "favicon-32x32.png",
 }
 
-# Everything comes from here and goes nowhere else; the icons stand in the stylesheet.
+# Everything comes from this server and goes nowhere else; the icons are in the stylesheet.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -38,7 +38,7 @@ POLICY = "; ".join(
 
 @blueprint.get("/docs")
 def page() -> flask.Response:
-    """The page.  Nobody needs a key to read it; what it calls needs the one given to its Authorize button."""
+    """The page.  It needs no key; its calls use the one given to its Authorize button."""
     return _sent(OURS / "index.html")
 
 
@@ -49,7 +49,7 @@ def asset(name: str) -> flask.Response:
 
 
 def _sent(path: Path) -> flask.Response:
-    """A file as a browser may keep it: asked for again each time, sent again only where it has changed."""
+    """A file that browsers may cache: they ask again each time, and get it again only if it has changed."""
     response = flask.Response(path.read_bytes(), mimetype=mimetypes.guess_type(path.name)[0])
     response.headers["Cache-Control"] = "no-cache"
     response.headers["Content-Security-Policy"] = POLICY

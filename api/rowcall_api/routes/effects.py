@@ -1,4 +1,4 @@
-"""/v1/effects: what runs did to the world, and the operator's word where nobody knows."""
+"""/v1/effects: what runs did to the world, and how operators resolve unknown effects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ blueprint = BodyBlueprint(
 def list_effects(query: dict[str, Any]) -> dict[str, Any]:
     """The newest effects.
 
-    `state=unknown` are those that wait for an operator's word.
+    `state=unknown` lists those that wait for an operator.
     """
     with transaction() as connection:
         page = effects.page_of_effects(
@@ -44,11 +44,11 @@ def list_effects(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.arguments(ResolveSchema)
 @blueprint.response(200, EffectSchema)
 @needs("operate")
-def resolve_effect(word: dict[str, Any], kind: str, effect_id: int) -> Row:
-    """Say of an effect that nobody knows about whether it happened.
+def resolve_effect(answer: dict[str, Any], kind: str, effect_id: int) -> Row:
+    """Record whether an unknown effect happened.
 
-    Look it up where it would have happened first. What did not happen is done by the next attempt of its run, which
-    has to be retried for it where it is dead.
+    Look it up first where it would have happened. An effect that did not happen is performed by the next attempt of
+    its run; retry the run if it is dead.
     """
     with transaction() as connection:
-        return effects.resolve(connection, kind, effect_id, word["happened"], operator(), word["reference"])
+        return effects.resolve(connection, kind, effect_id, answer["happened"], operator(), answer["reference"])

@@ -30,25 +30,25 @@ class Gauge(NamedTuple):
 OF_A_QUEUE = (
     Gauge(
         "rowcall_runs_due",
-        "Runs that could be claimed now, 1000 at the most. Rather alert on rowcall_oldest_due_age_seconds: a long queue"
-        " that moves is well.",
+        "Runs that could be claimed now, at most 1000. Alert on rowcall_oldest_due_age_seconds instead: a long queue"
+        " that moves is fine.",
         lambda queue: queue["due"],
     ),
     Gauge(
         "rowcall_oldest_due_age_seconds",
-        "For how long the longest due run is due. Alert when it stays above what this queue's runs may wait, unless"
+        "How long the oldest due run has been due. Alert when it stays above what this queue's runs may wait, unless"
         " rowcall_queue_paused is 1.",
         lambda queue: queue["oldest_due_age_seconds"],
     ),
     Gauge(
         "rowcall_runs_queued",
-        "Runs that wait for an attempt, due or for later, 1000 at the most.",
+        "Runs that wait for an attempt, due or for later, at most 1000.",
         lambda queue: queue["queued"],
     ),
-    Gauge("rowcall_runs_running", "Runs that a worker has, 1000 at the most.", lambda queue: queue["running"]),
+    Gauge("rowcall_runs_running", "Runs that workers are running, at most 1000.", lambda queue: queue["running"]),
     Gauge(
         "rowcall_runs_failed",
-        "Runs whose last attempt failed and that will be tried again, 1000 at the most. Alert when it keeps growing.",
+        "Runs whose last attempt failed and that will be tried again, at most 1000. Alert when it keeps growing.",
         lambda queue: queue["failed"],
     ),
     Gauge(
@@ -59,60 +59,61 @@ OF_A_QUEUE = (
 )
 
 EFFECTS_UNKNOWN = (
-    "Effects of which nobody knows whether they happened, 1000 at the most. Alert above 0: an operator has to look, and"
+    "Effects with an unknown outcome, at most 1000. Alert above 0: an operator has to look, and"
     " `rowcall effects list --state unknown` shows them."
 )
 
 OF_THE_WHOLE = (
     Gauge(
         "rowcall_attempts_failed_last_hour",
-        "Attempts that failed within the last hour, 1000 at the most. Alert above what is usual.",
-        lambda told: told["attempts_failed_last_hour"],
+        "Attempts that failed within the last hour, at most 1000. Alert above what is usual.",
+        lambda figures: figures["attempts_failed_last_hour"],
     ),
     Gauge(
         "rowcall_workers_alive",
-        "Workers that were heard of lately and have not stopped. Alert on 0; where cron wakes them, on"
+        "Workers with a recent heartbeat that have not stopped. Alert on 0; where cron wakes them, on"
         " rowcall_schedule_tick_age_seconds instead.",
-        lambda told: told["workers_alive"],
+        lambda figures: figures["workers_alive"],
     ),
     Gauge(
         "rowcall_definitions_paused",
-        "Definitions for which nothing is enqueued, 1000 at the most.",
-        lambda told: told["definitions"]["paused"],
+        "Definitions for which nothing is enqueued, at most 1000.",
+        lambda figures: figures["definitions"]["paused"],
     ),
     Gauge(
         "rowcall_definitions_overdue",
-        "Definitions whose time has come and that no tick decides, 1000 at the most. Alert above 0: no worker knows the"
+        "Definitions whose time has come and that no tick decides, at most 1000. Alert above 0: no worker knows the"
         " type, or the log says why the schedule is broken.",
-        lambda told: told["definitions"]["overdue"],
+        lambda figures: figures["definitions"]["overdue"],
     ),
     Gauge(
         "rowcall_schedule_tick_age_seconds",
-        "Time since a tick of the schedules last went well. Alert above 150: no worker is awake, and cron wakes none.",
-        lambda told: told["tick"]["age_seconds"],
+        "Time since the last successful tick of the schedules. Alert above 150: no worker is awake, and cron"
+        " wakes none.",
+        lambda figures: figures["tick"]["age_seconds"],
     ),
 )
 
-DATABASE_UP = "1 where the database answered this scrape, else 0, and then there are no other figures. Alert on 0."
+DATABASE_UP = "1 if the database answered this scrape, else 0, and there are no other figures. Alert on 0."
 
 
 class Figures(Collector):
-    """The figures as they were read; None where the database was not there to be asked."""
+    """The figures as they were read; None if the database did not answer."""
 
-    def __init__(self, told: Row | None) -> None:
-        self._told = told
+    def __init__(self, figures: Row | None) -> None:
+        self._figures = figures
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Prometheus' hook: each gauge, with its meaning."""
-        yield GaugeMetricFamily("rowcall_database_up", DATABASE_UP, value=self._told is not None)
-        if self._told is None:
+        yield GaugeMetricFamily("rowcall_database_up", DATABASE_UP, value=self._figures is not None)
+        if self._figures is None:
             return
         for gauge in OF_A_QUEUE:
-            values = {queue["name"]: gauge.read(queue) for queue in self._told["queues"]}
+            values = {queue["name"]: gauge.read(queue) for queue in self._figures["queues"]}
             yield _labelled(gauge.name, gauge.meaning, "queue", values)
-        yield _labelled("rowcall_effects_unknown", EFFECTS_UNKNOWN, "kind", self._told["effects_unknown"])
+        yield _labelled("rowcall_effects_unknown", EFFECTS_UNKNOWN, "kind", self._figures["effects_unknown"])
         for gauge in OF_THE_WHOLE:
-            yield GaugeMetricFamily(gauge.name, gauge.meaning, value=gauge.read(self._told))
+            yield GaugeMetricFamily(gauge.name, gauge.meaning, value=gauge.read(self._figures))
 
 
 def _labelled(name: str, meaning: str, label: str, values: dict[str, float]) -> GaugeMetricFamily:
@@ -124,21 +125,21 @@ def _labelled(name: str, meaning: str, label: str, values: dict[str, float]) -> 
 
 @blueprint.get("/metrics")
 def show_metrics() -> flask.Response:
-    """For who has a key with the scope read; for anybody where ROWCALL_METRICS_PUBLIC is on.
+    """For callers with the scope `read`; for everyone if ROWCALL_METRICS_PUBLIC is on.
 
-    A database that is gone is a figure too: then no key can be looked up, and that it is gone is all that is told.
+    A lost database is a figure too: no key can be looked up then, and nothing else is reported.
     """
     try:
-        told = _figures()
+        figures = _figures()
     except DatabaseUnreachable:
-        told = None
+        figures = None
     written, content_type = choose_encoder(flask.request.headers.get("Accept", ""))
-    return flask.Response(written(Figures(told)), content_type=content_type)
+    return flask.Response(written(Figures(figures)), content_type=content_type)
 
 
 @auth.needs("read")
 def _figures() -> Row:
-    """The door does not ask for the key of this route: it would let nobody in when the database is gone."""
+    """The guard does not check the key for this route, because it could admit no one when the database is lost."""
     if not settings.read().metrics_public:
         auth.authorize(auth.authenticate(), _figures)
     return figures_now()

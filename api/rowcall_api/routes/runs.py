@@ -1,4 +1,4 @@
-"""/v1/runs: ask for a run, and see what became of it."""
+"""/v1/runs: enqueue runs, list them, and show what became of them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rowcall_api.schemas.runs import (
     AttemptsQuery,
     EnqueueHeaders,
     EnqueueSchema,
+    IfNoneMatchHeaders,
     RunEffectListSchema,
     RunListSchema,
     RunSchema,
-    SeenHeaders,
     tagged,
 )
 
@@ -39,9 +39,9 @@ blueprint = BodyBlueprint(
 @blueprint.arguments(EnqueueHeaders, location="headers")
 @answers_with_a_run(blueprint)
 @needs("enqueue")
-def enqueue_run(wanted: dict[str, Any], headers: dict[str, Any]) -> Answer:
-    """Ask for a run.  It is committed when this answers."""
-    return enqueue_and_answer(wanted.pop("job_type"), wanted.pop("payload"), headers["idempotency_key"], **wanted)
+def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
+    """Enqueue a run.  It is committed when this answers."""
+    return enqueue_and_answer(sent.pop("job_type"), sent.pop("payload"), headers["idempotency_key"], **sent)
 
 
 @blueprint.get("")
@@ -52,20 +52,20 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
     """The newest runs that match, by (created_at, id).
 
     Filters without an index of their own (all but `status=failed,dead`, `error_type`, `definition` and `key`) are
-    looked for among 20,000 runs a page.
+    applied to 20,000 runs a page.
     """
     limit, cursor, count = (query.pop(name) for name in ("limit", "cursor", "count"))
-    wanted = Filter(**query)
+    criteria = Filter(**query)
     with transaction() as connection:
-        page = queue.list_runs(connection, wanted, limit, cursor)
-        counted = {"count": queue.count_runs(connection, wanted)} if count else {}
+        page = queue.list_runs(connection, criteria, limit, cursor)
+        counted = {"count": queue.count_runs(connection, criteria)} if count else {}
     return {"items": page.runs, "next": page.next, **counted}
 
 
 @blueprint.get("/<int:run_id>")
-@blueprint.arguments(SeenHeaders, location="headers")
+@blueprint.arguments(IfNoneMatchHeaders, location="headers")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
-@blueprint.alt_response(304, description="It is as it was under this ETag.", headers={"ETag": "ETag"})
+@blueprint.alt_response(304, description="It has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """One run."""

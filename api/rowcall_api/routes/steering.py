@@ -1,4 +1,4 @@
-"""/v1/runs/{id}/retry and the like: what an operator does to a run."""
+"""/v1/runs/{id}/retry and the like: an operator's changes to one run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.runs import CancelSchema, CloneHeaders, CloneSchema, RunSchema, SteerHeaders, tagged
 
-blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", description="What an operator does to runs.")
+blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", description="Changes to one run by an operator.")
 
 
 @blueprint.post("/<int:run_id>/retry")
@@ -25,7 +25,7 @@ blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", descripti
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
-    """Give a dead or cancelled run a new life, with all its attempts."""
+    """Queue a dead or cancelled run again, with all its attempts."""
     return _steered(queue.retry, run_id, headers)
 
 
@@ -34,9 +34,9 @@ def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str,
 @blueprint.arguments(SteerHeaders, location="headers")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
-def cancel_run(how: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
+def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
     """Cancel a waiting run; ask the worker of a running one to stop, or end it by force."""
-    return _steered(functools.partial(queue.cancel_any, force=how["force"]), run_id, headers)
+    return _steered(functools.partial(queue.cancel_any, force=options["force"]), run_id, headers)
 
 
 @blueprint.post("/<int:run_id>/run-now")
@@ -54,9 +54,11 @@ def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[st
 @answers_with_a_run(blueprint)
 @needs("operate")
 def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> Answer:
-    """Enqueue the same content again, as a new run, with what is to be other."""
+    """Enqueue the same content again as a new run, with these changes."""
     with transaction() as connection:
-        outcome = queue.clone(connection, run_id, operator(), _seen(headers), key=headers["idempotency_key"], **changes)
+        outcome = queue.clone(
+            connection, run_id, operator(), _expected(headers), key=headers["idempotency_key"], **changes
+        )
         run = queue.get_run(connection, outcome.run_id)
     return answer(run, outcome.replayed)
 
@@ -65,9 +67,9 @@ def _steered(
     event: Callable[[Connection, int, Operator, Container[str] | None], Row], run_id: int, headers: dict[str, Any]
 ) -> tuple[Row, int, dict[str, str]]:
     with transaction() as connection:
-        run = event(connection, run_id, operator(), _seen(headers))
+        run = event(connection, run_id, operator(), _expected(headers))
     return run, 200, tagged(run)
 
 
-def _seen(headers: dict[str, Any]) -> Container[str] | None:
+def _expected(headers: dict[str, Any]) -> Container[str] | None:
     return None if headers["if_match"] is None else parse_etags(headers["if_match"])

@@ -1,4 +1,4 @@
-"""What answers have in common."""
+"""What answers share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from marshmallow import Schema, fields
 
 
 class AnswerSchema(Schema):
-    """An answer that leaves nothing out: what is not known is null."""
+    """An answer with every field: unknown values are null."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """marshmallow's hook, which lets the interface's description say so."""
+        """marshmallow's hook, by which OpenAPI describes it so."""
         field_obj.required = True

@@ -1,4 +1,4 @@
-"""What is to be done to many runs, and what was."""
+"""Changes to many runs, and their result."""
 
 from __future__ import annotations
 
@@ -11,37 +11,41 @@ from rowcall_api.schemas.filters import FilterSchema
 
 
 class BulkSchema(Schema):
-    """Which runs, and how many of them."""
+    """Which runs, and how many at most."""
 
     filter = fields.Nested(
         FilterSchema,
         load_default=dict,
-        metadata={"description": "As the list has it; of the statuses, those that this can be done to."},
+        metadata={"description": "As in the list; of the statuses, those that this can change."},
     )
     all = YesOrNo(
-        load_default=False, metadata={"description": "Needed where the filter leaves everything open: all are meant."}
+        load_default=False, metadata={"description": "Required to change every run, if the filter matches all."}
     )
-    dry_run = YesOrNo(load_default=False, metadata={"description": "Change nothing, and tell what would be changed."})
+    dry_run = YesOrNo(load_default=False, metadata={"description": "Change nothing, and report what would be changed."})
     limit = fields.Integer(
         strict=True,
         load_default=CHANGED_MOST,
         validate=validate.Range(1, CHANGED_MOST),
-        metadata={"description": "The newest so many at the most."},
+        metadata={"description": "At most so many, the newest first."},
     )
     cursor = fields.String(
         load_default=None,
         allow_none=True,
-        metadata={"description": "The `next` of the call before, with the same filter."},
+        metadata={"description": "The `next` of the previous call, with the same filter."},
     )
 
 
 class BulkDoneSchema(AnswerSchema):
-    """What was done, or in a dry run would be."""
+    """What was changed, or in a dry run would be."""
 
     matched = fields.Integer(metadata={"description": "Runs that the filter matches and whose status allows it."})
     changed = fields.Integer()
-    refused = fields.Integer(metadata={"description": "Passed over, because others held them or were faster."})
-    ids = fields.List(fields.Integer(), metadata={"description": "Of those that were changed; in a dry run, matched."})
-    more = fields.Boolean(metadata={"description": "There may be others that match: go on with `next`."})
+    refused = fields.Integer(
+        metadata={"description": "Skipped, because another transaction had locked or changed them."}
+    )
+    ids = fields.List(
+        fields.Integer(), metadata={"description": "The runs that were changed; in a dry run, those that match."}
+    )
+    more = fields.Boolean(metadata={"description": "More runs may match: continue with `next`."})
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next call."})
     dry_run = fields.Boolean()

@@ -1,4 +1,4 @@
-"""What a definition looks like on its way out, and what may be asked of its schedule."""
+"""A definition in requests and answers, and the queries about its schedule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall_api.schemas.fields import Moment
 
 
 class StateSchema(Schema):
-    """How a definition is now, besides its content."""
+    """The state of a definition, besides its content."""
 
     name = fields.String(dump_only=True)
     revision = fields.Integer(dump_only=True, metadata={"description": "Grows with every change of the content."})
@@ -50,8 +50,8 @@ class DefinitionSchema(ContentSchema, StateSchema):
         field_obj.load_default = missing
 
 
-class WantedDefinitionSchema(ContentSchema, StateSchema):
-    """A definition, as it should be."""
+class SentDefinitionSchema(ContentSchema, StateSchema):
+    """A definition, as it is sent."""
 
     def load(
         self,
@@ -61,14 +61,14 @@ class WantedDefinitionSchema(ContentSchema, StateSchema):
         partial: bool | StrSequenceOrSet | None = None,
         unknown: UnknownOption | None = None,
     ) -> dict[str, Any]:
-        """webargs' hook: the fields as they were sent, for all that is wrong with them is told in one answer."""
+        """webargs' hook: the fields as they were sent; `checked` reports all that is wrong in one answer."""
         if not isinstance(data, Mapping):
             raise ValidationError({"_schema": ["must be an object with fields such as job_type"]})
         return {name: value for name, value in data.items() if name not in STATE}
 
 
 class OccurrenceSchema(Schema):
-    """One nominal time, and what became of it."""
+    """One nominal time and its outcome."""
 
     nominal_at = fields.AwareDateTime()
     outcome = fields.String(validate=validate.OneOf([*Outcome]))
@@ -87,41 +87,43 @@ class PreviewQuery(Schema):
         load_default="now",
         metadata={"description": "ISO 8601, or words such as tomorrow 09:00."},
     )
-    until = fields.String(metadata={"description": "What would run up to then."})
-    asleep = fields.String(metadata={"description": "As if nothing was awake between `from` and then."})
+    until = fields.String(metadata={"description": "What would run up to this time."})
+    asleep = fields.String(metadata={"description": "As if nothing was awake between `from` and this time."})
     count = fields.Integer(load_default=10, validate=validate.Range(1, 1000))
 
 
 class ShownSchema(Schema):
-    """One nominal time to come, and what would become of it."""
+    """One future nominal time and its outcome."""
 
     name = fields.String()
     nominal_at = fields.AwareDateTime()
-    wall = fields.String(metadata={"description": "By the clock on the wall, in the definition's zone."})
+    wall = fields.String(metadata={"description": "The local time in the definition's zone."})
     outcome = fields.String(validate=validate.OneOf([*Outcome]))
     run_at = fields.AwareDateTime(allow_none=True)
     note = fields.String(allow_none=True)
 
 
 class EnqueuedSchema(Schema):
-    """The run there is now."""
+    """The run of this request."""
 
     run_id = fields.Integer()
-    replayed = fields.Boolean(metadata={"description": "Its key had a run already: nothing was added."})
+    replayed = fields.Boolean(metadata={"description": "Its key has a run already; none was added."})
 
 
 class OccurrencesQuery(Schema):
     """How many, and from where on."""
 
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
-    cursor = Moment(load_default=None, metadata={"description": "The `next` of the page before."})
+    cursor = Moment(load_default=None, metadata={"description": "The `next` of the previous page."})
 
 
 class DefinitionListSchema(Schema):
     """All definitions."""
 
     items = fields.List(fields.Nested(DefinitionSchema), required=True)
-    next = fields.String(required=True, allow_none=True, metadata={"description": "Always null: there is one page."})
+    next = fields.String(
+        required=True, allow_none=True, metadata={"description": "Always null: there is only one page."}
+    )
 
 
 class OccurrenceListSchema(Schema):
@@ -132,6 +134,6 @@ class OccurrenceListSchema(Schema):
 
 
 class PreviewSchema(Schema):
-    """Nominal times to come, the first one first."""
+    """Future nominal times, the first one first."""
 
     items = fields.List(fields.Nested(ShownSchema), required=True)

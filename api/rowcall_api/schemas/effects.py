@@ -1,4 +1,4 @@
-"""What an effect looks like on its way out, which are asked for, and what an operator says of one."""
+"""Effects in answers, their filters, and an operator's resolution."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Cursor(fields.String):
             places = dict(zip(KINDS, PLACES.unpack(base64.urlsafe_b64decode(text)), strict=True))
         except (ValueError, struct.error):
             places = {}
-        # The decoder passes over what is not of its alphabet.
+        # The decoder skips characters outside its alphabet.
         if cursor_behind(places) != text or min(places.values()) < 1:
-            raise ValidationError("is no cursor: send what `next` of the page before said, as it is")
+            raise ValidationError("is not a cursor: send the `next` of the previous page unchanged")
         return places
 
 
@@ -54,22 +54,22 @@ class EffectsQuery(Schema):
     )
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
     cursor = Cursor(
-        load_default=None, metadata={"description": "The `next` of the page before, with the same filters."}
+        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
     )
 
 
 class EffectSchema(Schema):
-    """Something that was done to the world, or tried."""
+    """Something that a run did to the world, or tried."""
 
     kind = fields.String(validate=validate.OneOf([*KINDS]))
-    id = fields.Integer(metadata={"description": "Of its own among those of its kind."})
-    key = fields.String(metadata={"description": "What makes it one and no other."})
+    id = fields.Integer(metadata={"description": "Unique within its kind."})
+    key = fields.String(metadata={"description": "Unique among the effects of its kind."})
     state = fields.String(validate=validate.OneOf(STATES))
     run_id = fields.Integer(metadata={"description": "The run that began it last."})
-    lease_no = fields.Integer(metadata={"description": "The run's attempt that did."})
-    generation = fields.Integer(metadata={"description": "Grows when it is begun anew after a refusal for good."})
-    reference = fields.String(allow_none=True, metadata={"description": "What the provider calls it."})
-    refusal = fields.String(allow_none=True, metadata={"description": "Why it was not done, or is not known."})
+    lease_no = fields.Integer(metadata={"description": "The attempt that began it last."})
+    generation = fields.Integer(metadata={"description": "Grows when it is begun again after a permanent refusal."})
+    reference = fields.String(allow_none=True, metadata={"description": "The provider's name for it."})
+    refusal = fields.String(allow_none=True, metadata={"description": "Why it was refused, or is unknown."})
     intent_at = fields.AwareDateTime()
     applied_at = fields.AwareDateTime(allow_none=True)
 
@@ -82,21 +82,22 @@ class EffectListSchema(Schema):
 
 
 class ResolveSchema(Schema):
-    """What an operator found out of an effect that nobody knew about."""
+    """What an operator found out about an unknown effect."""
 
     happened = YesOrNo(
-        required=True, metadata={"description": "If not, the next attempt of its run does it again: look it up first."}
+        required=True,
+        metadata={"description": "If false, the next attempt of its run performs it again: look it up first."},
     )
     reference = fields.String(
         load_default=None,
         allow_none=True,
         validate=validate.Length(1, REFERENCE_CHARACTERS),
-        metadata={"description": "What the provider calls it, where it happened."},
+        metadata={"description": "The provider's name for it, if it happened."},
     )
 
     @validates_schema
     def check_reference(self, data: Mapping[str, Any], **_: Any) -> None:
-        """A reference is of something that happened, and can be written down."""
+        """A reference needs an effect that happened, and printable characters."""
         reference = data["reference"]
         if reference is not None and not data["happened"]:
             raise ValidationError("goes with `happened`: true", "reference")

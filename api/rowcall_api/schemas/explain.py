@@ -1,4 +1,4 @@
-"""What is said of why a run has not run."""
+"""The answer to why a run has not run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class ConditionSchema(Schema):
 
     name = fields.String(metadata={"description": "due, attempts, queue, limit, worker or row."})
     holds = fields.Boolean()
-    told = fields.String()
-    command = fields.String(allow_none=True, metadata={"description": "What would change it."})
+    message = fields.String()
+    command = fields.String(allow_none=True, metadata={"description": "The command that would change it."})
 
 
 class ExplainedSchema(Schema):
-    """Why a run stands where it stands."""
+    """Why a run has its status."""
 
     run_id = fields.Integer()
     status = fields.String(validate=validate.OneOf([*Status]))
-    told = fields.String(metadata={"description": "In plain words."})
+    message = fields.String(metadata={"description": "A sentence."})
     commands = fields.List(fields.String())
     conditions = fields.List(
-        fields.Nested(ConditionSchema), metadata={"description": "Empty where no claim is waited for."}
+        fields.Nested(ConditionSchema), metadata={"description": "Empty if the run does not wait for a claim."}
     )

@@ -1,4 +1,4 @@
-"""Fields that several resources take, each read in one way."""
+"""Fields that several resources share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from marshmallow import ValidationError, fields, validate
 from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall.queue.timestamps import unusable
 
-# RFC 3339; Python reads other forms of ISO 8601 too, which others would not.
+# RFC 3339; Python also reads other forms of ISO 8601, which other clients would not.
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 # The same years, for OpenAPI.
@@ -25,7 +25,7 @@ NAME_CHARACTERS = 63
 
 
 class Moment(fields.AwareDateTime):
-    """A time with its offset, in the years that can be kept."""
+    """A time with its offset, in the years that can be stored."""
 
     def __init__(self, metadata: Mapping[str, Any] | None = None, **more: Any) -> None:
         super().__init__(metadata={"pattern": PATTERN, "example": EXAMPLE, **(metadata or {})}, **more)
@@ -36,7 +36,7 @@ class Moment(fields.AwareDateTime):
         try:
             moment = datetime.fromisoformat(value.upper())
         except ValueError as error:
-            raise ValidationError(f"is no time that there is: {error}; such as {EXAMPLE}") from None
+            raise ValidationError(f"does not exist: {error}; such as {EXAMPLE}") from None
         why = unusable(moment)
         if why:
             raise ValidationError(why)
@@ -44,7 +44,7 @@ class Moment(fields.AwareDateTime):
 
 
 class YesOrNo(fields.Boolean):
-    """JSON's own true and false, and nothing that merely looks like them."""
+    """JSON's own true and false, and nothing similar."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
         if not isinstance(value, bool):
@@ -53,7 +53,7 @@ class YesOrNo(fields.Boolean):
 
 
 class Words(fields.List[Any]):
-    """In a query: repeated, or one text with commas."""
+    """In a query: repeated, or separated by commas."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
         return super()._deserialize([word for text in value for word in text.split(",")], attr, data, **kwargs)
@@ -67,7 +67,7 @@ def name(**more: Any) -> fields.String:
 def key_header() -> fields.String:
     """The header under which a request may be repeated safely.
 
-    It has no comma, because HTTP joins with one what is sent twice; nor anything that a header cannot carry unchanged.
+    It has no comma, because HTTP joins repeated headers with one, nor anything that a header cannot carry unchanged.
     """
     return fields.String(
         data_key="Idempotency-Key",
@@ -76,8 +76,8 @@ def key_header() -> fields.String:
             validate.Length(1, KEY_CHARACTERS),
             validate.Regexp(
                 r"^[!-+\--~]([ -+\--~]*[!-+\--~])?$",
-                error="must be one key of printable ASCII characters, with no comma and no blank at its ends",
+                error="must be one key of printable ASCII characters, without commas, and without blanks at its ends",
             ),
         ],
-        metadata={"description": "Repeat the request with the same key, and nothing is done twice.", "example": "k-1"},
+        metadata={"description": "A request that is repeated with the same key is not done twice.", "example": "k-1"},
     )

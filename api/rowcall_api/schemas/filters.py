@@ -82,11 +82,11 @@ class RunsQuery(Schema):
 
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
     cursor = fields.String(
-        load_default=None, metadata={"description": "The `next` of the page before, with the same filters."}
+        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
     )
     count = fields.Boolean(
         load_default=False,
         truthy={"true"},
         falsy={"false"},
-        metadata={"description": "Also say how many match, of as many as a page would look at."},
+        metadata={"description": "Also count the matches among the runs that one page scans."},
     )

@@ -1,4 +1,4 @@
-"""What a run looks like on its way in and out."""
+"""Runs in requests and answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowcall_api.schemas.fields import Moment, YesOrNo, key_header, name
 
 
 def tagged(run: Row) -> dict[str, str]:
-    """The header ETag of this run."""
+    """The ETag header of this run."""
     return {"ETag": f'"{version_of(run)}"'}
 
 
@@ -33,7 +33,7 @@ class EnqueueSchema(Schema):
 
 
 class CloneSchema(Schema):
-    """What is to be other than in the original; the rest stays."""
+    """The changes to the original; the rest stays."""
 
     payload = fields.Dict(keys=fields.String(), allow_none=True, metadata={"example": {"hello": "again"}})
     run_at = Moment(allow_none=True, metadata={"description": "Not before this time; default: now."})
@@ -47,7 +47,7 @@ class CancelSchema(Schema):
 
     force = YesOrNo(
         load_default=False,
-        metadata={"description": "Do not wait for the worker that has it: what it still writes is refused."},
+        metadata={"description": "Do not wait for its worker, whose later writes are refused."},
     )
 
 
@@ -58,24 +58,24 @@ class EnqueueHeaders(Schema):
 
 
 class SteerHeaders(Schema):
-    """What the caller has seen before it decided."""
+    """The version that the caller has seen."""
 
     if_match = fields.String(
         data_key="If-Match",
         load_default=None,
-        metadata={"description": "An ETag of the run: 412, and nothing changed, if it is another by now."},
+        metadata={"description": "An ETag of the run: 412, and nothing changes, if it has another by now."},
     )
 
 
 class CloneHeaders(EnqueueHeaders, SteerHeaders):
-    """The key of the request, and what the caller has seen before it."""
+    """The key of the request, and the version that the caller has seen."""
 
 
 class RunSchema(AnswerSchema):
     """A run, with its status and what happened so far."""
 
     id = fields.Integer()
-    definition_id = fields.Integer(allow_none=True, metadata={"description": "The definition that it is a run of."})
+    definition_id = fields.Integer(allow_none=True, metadata={"description": "The definition that it belongs to."})
     definition = fields.String(allow_none=True, metadata={"description": "That definition's name."})
     job_type = fields.String()
     status = fields.String(validate=validate.OneOf([*Status]))
@@ -103,7 +103,7 @@ class RunSchema(AnswerSchema):
     updated_at = fields.AwareDateTime()
     pruned_at = fields.AwareDateTime(
         allow_none=True,
-        metadata={"description": "Since then payload, result and errors are gone, and the key is left."},
+        metadata={"description": "When payload, result and errors were deleted; the key is kept."},
     )
     allowed_events = fields.List(
         fields.String(validate=validate.OneOf([*Event])), metadata={"description": "What an operator may do to it now."}
@@ -119,7 +119,7 @@ class CountSchema(AnswerSchema):
 
     value = fields.Integer()
     capped = fields.Boolean(
-        metadata={"description": "Counted among the newest 20,000 that an index has; there may be more behind them."}
+        metadata={"description": "Counted among the newest 20,000 that an index has; there may be more."}
     )
 
 
@@ -131,18 +131,18 @@ class RunListSchema(Schema):
         required=True,
         allow_none=True,
         metadata={
-            "description": "The cursor of the next page; null when all was seen.  A page that has looked at 20,000 runs"
-            " ends, and may be short or empty and still have a next one."
+            "description": "The cursor of the next page; null at the end.  A page ends after scanning 20,000 runs,"
+            " and may then be short or empty and still have a next one."
         },
     )
-    count = fields.Nested(CountSchema, metadata={"description": "Only where it was asked for."})
+    count = fields.Nested(CountSchema, metadata={"description": "Only if it was requested."})
 
 
 class AttemptsQuery(Schema):
     """How many, and from where on."""
 
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
-    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the page before."})
+    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
 
 
 class AttemptSchema(AnswerSchema):
@@ -158,7 +158,7 @@ class AttemptSchema(AnswerSchema):
     error = fields.String(allow_none=True)
     stack = fields.String(allow_none=True)
     permanent = fields.Boolean(metadata={"description": "Trying again could not help."})
-    forensics = fields.Raw(allow_none=True, metadata={"description": "How its child process ended, where it had one."})
+    forensics = fields.Raw(allow_none=True, metadata={"description": "How its child process ended, if it had one."})
 
 
 class AttemptListSchema(AnswerSchema):
@@ -175,9 +175,9 @@ class RunEffectListSchema(AnswerSchema):
     next = fields.String(allow_none=True)
 
 
-class SeenHeaders(Schema):
-    """What the caller has seen before."""
+class IfNoneMatchHeaders(Schema):
+    """The version that the caller has."""
 
     if_none_match = fields.String(
-        data_key="If-None-Match", load_default=None, metadata={"description": "An ETag: 304 if it is still so."}
+        data_key="If-None-Match", load_default=None, metadata={"description": "An ETag: 304 if it has not changed."}
     )

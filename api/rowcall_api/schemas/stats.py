@@ -1,4 +1,4 @@
-"""What is told of the whole."""
+"""The state of the whole system."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from marshmallow import Schema, fields
 from rowcall.queue.queues import COUNTED_MOST
 
 
-def _count(told: str) -> fields.Integer:
-    return fields.Integer(metadata={"description": told, "minimum": 0, "maximum": COUNTED_MOST})
+def _count(description: str) -> fields.Integer:
+    return fields.Integer(metadata={"description": description, "minimum": 0, "maximum": COUNTED_MOST})
 
 
 class QueueStatsSchema(Schema):
-    """A queue in which something is live, or that has a rule or a job type."""
+    """A queue with live runs, settings or a job type."""
 
     name = fields.String()
     paused_at = fields.AwareDateTime(allow_none=True)
     max_running = fields.Integer(allow_none=True, metadata={"description": "How many may run at a time."})
     due = _count("Could be claimed now.")
     oldest_due_age_seconds = fields.Float(
-        metadata={"description": "For how long the longest due of them is; 0 where nothing is."}
+        metadata={"description": "How long the oldest of them has been due; 0 if there is none."}
     )
     queued = _count("Status queued: due, or for later.")
-    running = _count("Status running; looked for among the 2000 of each priority that are due the longest.")
+    running = _count("Status running; counted among the 2000 of each priority that have been due longest.")
     failed = _count("Status failed: another attempt will be made.")
 
 
 class DefinitionStatsSchema(Schema):
-    """Of all definitions."""
+    """Counts of definitions."""
 
     paused = _count("Nothing is enqueued for them.")
-    overdue = _count("Their time has come, and no tick decides them: no worker knows the type, or they are broken.")
+    overdue = _count("Due and undecided: no worker knows the type, or they are broken.")
 
 
 class TickSchema(Schema):
-    """The last tick of the schedules that went well."""
+    """The last successful tick of the schedules."""
 
     ticked_at = fields.AwareDateTime()
     worker = fields.String(allow_none=True)
@@ -43,16 +43,16 @@ class TickSchema(Schema):
 
 
 class StatsSchema(Schema):
-    """What waits, runs and fails.  Counting stops at 1000: there it means so many or more."""
+    """What waits, runs and fails.  Counting stops at 1000, which means 1000 or more."""
 
     at = fields.AwareDateTime(metadata={"description": "The database's time."})
     queues = fields.List(fields.Nested(QueueStatsSchema))
     attempts_failed_last_hour = _count("Attempts that failed, whether another was made or not.")
-    workers_alive = fields.Integer(metadata={"description": "Heard of lately, and not stopped."})
+    workers_alive = fields.Integer(metadata={"description": "With a recent heartbeat, and not stopped."})
     effects_unknown = fields.Dict(
         keys=fields.String(),
-        values=_count("Of this kind; `GET /v1/effects?state=unknown` lists them."),
-        metadata={"description": "Kind -> how many wait for an operator's word."},
+        values=_count("Effects of this kind; `GET /v1/effects?state=unknown` lists them."),
+        metadata={"description": "Kind -> how many wait for an operator."},
     )
     definitions = fields.Nested(DefinitionStatsSchema)
     tick = fields.Nested(TickSchema)

@@ -18,11 +18,11 @@ SCOPES = ("enqueue", "read", "operate", "admin")
 
 NAME_CHARACTERS = 100
 
-# Nothing else is looked up: any other text might be one that PostgreSQL cannot take.
+# Only this form is looked up: PostgreSQL might not accept other text.
 KEY = re.compile(r"rc_([0-9a-f]{8})_([0-9a-f]{64})")
 
-# What a secret is compared with where its prefix is nobody's.
-NOBODYS = bytes(32)
+# A secret with an unknown prefix is compared with this.
+NO_HASH = bytes(32)
 
 # Near the year 10000 Python could not read it back in another zone.
 LAST_YEAR = 9998
@@ -39,8 +39,8 @@ FROM rowcall.api_keys
 WHERE prefix = %(prefix)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 """
 
-# Nobody waits for it: not for another request that notes the same, nor for a table that is being altered, nor for the
-# disk.  Who meets a locked row leaves the note to whoever has it.
+# It waits neither for a locked row, nor for a table that is being altered, nor for the disk.  If the row is locked,
+# another request is writing the same.
 NOTE_USE = """
 SET LOCAL lock_timeout = '10ms';
 SET LOCAL synchronous_commit = off;
@@ -64,7 +64,7 @@ SELECT id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_a
 FROM rowcall.api_keys ORDER BY id
 """
 
-# A key that takes its place is made for as long as it was.
+# A rotated key is valid for as long as the one that it replaces was.
 LOCK = f"""
 SELECT name, scopes, expires_at, revoked_at, now() + (expires_at - created_at) AS next_expires_at, {_STATE}
 FROM rowcall.api_keys WHERE id = %(key_id)s FOR UPDATE
@@ -72,7 +72,7 @@ FROM rowcall.api_keys WHERE id = %(key_id)s FOR UPDATE
 
 REVOKE = "UPDATE rowcall.api_keys SET revoked_at = now() WHERE id = %(key_id)s RETURNING revoked_at"
 
-# A key that ends sooner anyway keeps its end; least() passes over NULL.
+# A key that expires sooner keeps its expiry; least() ignores NULL.
 END = """
 UPDATE rowcall.api_keys SET expires_at = least(expires_at, now() + %(grace)s) WHERE id = %(key_id)s RETURNING expires_at
 """
@@ -80,7 +80,7 @@ UPDATE rowcall.api_keys SET expires_at = least(expires_at, now() + %(grace)s) WH
 
 @dataclass(frozen=True)
 class Caller:
-    """Who a key speaks for, and what it may do; `unnoted` where its last use was not written down for a minute."""
+    """The owner of a key, and its scopes; `unnoted` if its last use was not recorded for a minute."""
 
     key_id: int
     name: str
@@ -90,7 +90,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Rotated:
-    """The key in place of another, which works until `old_ends_at`."""
+    """The new key; the old one is valid until `old_ends_at`."""
 
     key: str
     expires_at: datetime | None
@@ -100,7 +100,7 @@ class Rotated:
 def create_key(
     connection: Connection, name: str, scopes: Sequence[str], operator: Operator, expires_at: datetime | None = None
 ) -> str:
-    """Make a key and return it; this is the only time it can be read."""
+    """Create a key and return it; it cannot be read again."""
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise RowcallError(f"scopes are {', '.join(SCOPES)}, one or more; not {', '.join(unknown) or 'none'}")
@@ -112,36 +112,36 @@ def create_key(
         raise RowcallError(f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}")
     # 256 random bits: a fast hash is as good as a slow one, because there is nothing to guess.
     prefix, secret = secrets.token_hex(4), secrets.token_hex(32)
-    known = {"name": name, "prefix": prefix, "scopes": list(scopes), "expires_at": expires_at}
-    made = fetch_one(connection, CREATE, {**known, "secret_sha256": _hashed(secret)})
-    assert made is not None, "an INSERT without a condition returns its row"
-    if made["ended"]:
-        raise RowcallError(f"a key must expire later than now; {made['expires_at'].isoformat()} is past")
-    record(connection, operator.who, "create", "key", made["id"], None, known, operator.request_id)
+    values = {"name": name, "prefix": prefix, "scopes": list(scopes), "expires_at": expires_at}
+    created = fetch_one(connection, CREATE, {**values, "secret_sha256": _hashed(secret)})
+    assert created is not None, "an INSERT without a condition returns its row"
+    if created["ended"]:
+        raise RowcallError(f"a key must expire later than now; {created['expires_at'].isoformat()} is past")
+    record(connection, operator.who, "create", "key", created["id"], None, values, operator.request_id)
     return f"rc_{prefix}_{secret}"
 
 
 def find_caller(connection: Connection, key: str) -> Caller | None:
-    """Who this key speaks for; None when it is none, expired, or revoked.
+    """The owner of this key; None if it is unknown, expired or revoked.
 
-    The secret is compared also where no key has the prefix, so that the time it takes does not tell which have.
+    The secret is compared even if no key has the prefix, so that the time does not reveal which prefixes exist.
     """
-    read = KEY.fullmatch(key)
-    if read is None:
+    match = KEY.fullmatch(key)
+    if match is None:
         return None
-    prefix, secret = read.groups()
+    prefix, secret = match.groups()
     row = fetch_one(connection, FIND, {"prefix": prefix})
-    same = hmac.compare_digest(_hashed(secret), bytes(row["secret_sha256"]) if row else NOBODYS)
+    same = hmac.compare_digest(_hashed(secret), bytes(row["secret_sha256"]) if row else NO_HASH)
     return Caller(row["id"], row["name"], frozenset(row["scopes"]), row["unnoted"]) if row and same else None
 
 
 def note_use(connection: Connection, key_id: int) -> None:
-    """Write down that a key was used, once a minute at the most.  It needs a transaction of its own."""
+    """Record the use of a key, at most once a minute, in a transaction of its own."""
     fetch_all(connection, NOTE_USE, {"key_id": key_id})
 
 
 def list_keys(connection: Connection) -> list[Row]:
-    """All keys that were ever made, without their secrets; `state` is active, expires, expired or revoked."""
+    """All keys that were ever created, without their secrets; `state` is active, expires, expired or revoked."""
     return fetch_all(connection, LIST)
 
 
@@ -162,7 +162,7 @@ def revoke_key(connection: Connection, key_id: int, operator: Operator) -> None:
 
 
 def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: Operator) -> Rotated:
-    """Make a key in place of this one, for as long as this one was made for; this one works on through the grace."""
+    """Replace a key by a new one with the same lifetime; the old one stays valid for the grace."""
     old = _locked(connection, key_id, ended=("revoked", "expired"))
     key = create_key(connection, old["name"], old["scopes"], operator, old["next_expires_at"])
     after = fetch_one(connection, END, {"key_id": key_id, "grace": grace})
@@ -174,10 +174,10 @@ def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: 
 
 
 def _locked(connection: Connection, key_id: int, ended: Sequence[str]) -> Row:
-    """The key, which nobody else can change before the caller's transaction ends."""
+    """The key, locked until the caller's transaction ends."""
     row = fetch_one(connection, LOCK, {"key_id": key_id}) if 0 < key_id <= LARGEST_ID else None
     if row is None:
-        raise RowcallError(f"there is no key {key_id}; `rowcall keys list` shows them")
+        raise RowcallError(f"no key has the id {key_id}; `rowcall keys list` shows all")
     if row["state"] in ended:
         raise RowcallError(f"key {key_id} is {row['state']} already; `rowcall keys create` makes another")
     return row

@@ -13,7 +13,7 @@ from rowcall.base.database import Connection, fetch_all
 
 @dataclass(frozen=True)
 class Operator:
-    """Who steers, for the audit log; request_id ties the change to a request's log lines."""
+    """The person who steers, for the audit log; request_id links the change to a request's log lines."""
 
     who: str
     request_id: str | None = None

@@ -15,7 +15,7 @@ KINDS = click.Choice(list(effects.KINDS))
 
 @click.group("effects")
 def effects_command() -> None:
-    """See what runs did to the world, and settle what nobody could know."""
+    """See what runs did to the world, and resolve effects with an unknown outcome."""
 
 
 @effects_command.command("list")
@@ -25,33 +25,33 @@ def effects_command() -> None:
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @json_option
 def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, limit: int, as_json: bool) -> None:
-    """The newest effects.  `--state unknown` shows what waits for your word."""
+    """List the newest effects.  `--state unknown` shows those that wait for an operator."""
     with command_transaction() as connection:
         if run_id is None:
             rows = effects.list_effects(connection, kind, states, limit)
         else:
-            found = effects.effects_of(connection, run_id)
-            rows = [row for row in found if kind in (None, row["kind"]) and (not states or row["state"] in states)]
+            of_run = effects.effects_of(connection, run_id)
+            rows = [row for row in of_run if kind in (None, row["kind"]) and (not states or row["state"] in states)]
     if as_json:
         show_json(rows)
     else:
-        show_table(rows, LISTED, empty="there are no such effects")
+        show_table(rows, LISTED, empty="no effects match")
 
 
 @effects_command.command("resolve")
 @click.argument("kind", type=KINDS)
 @click.argument("effect_id", type=int)
-@click.option("--happened/--did-not-happen", "happened", default=None, help="What you found out.")
+@click.option("--happened/--did-not-happen", "happened", default=None, help="Whether it happened.")
 @click.option("--reference", help="What the provider calls it, with --happened.")
 @json_option
 def resolve_command(kind: str, effect_id: int, happened: bool | None, reference: str | None, as_json: bool) -> None:
-    """Say of effect EFFECT_ID of KIND whether it happened.
+    """Record whether effect EFFECT_ID of KIND happened.
 
-    Look it up where it would have happened (the mail server's log, the provider's page) first: after --did-not-happen
-    the run's next attempt does it again.
+    Look it up first where it would have happened (the mail server's log, the provider's page): after --did-not-happen
+    the run's next attempt performs it again.
     """
     if happened is None:
-        raise click.UsageError("say --happened or --did-not-happen")
+        raise click.UsageError("give --happened or --did-not-happen")
     if reference is not None and not happened:
         raise click.UsageError("--reference goes with --happened")
     with command_transaction() as connection:
@@ -60,4 +60,4 @@ def resolve_command(kind: str, effect_id: int, happened: bool | None, reference:
         show_json(row)
     else:
         click.echo(f"effect {row['id']} of {row['kind']} is {row['state']}")
-        click.echo(f"`rowcall runs retry {row['run_id']}` lets its run go on from there, where that is dead", err=True)
+        click.echo(f"if its run is dead, `rowcall runs retry {row['run_id']}` continues it", err=True)

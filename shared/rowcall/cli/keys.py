@@ -49,21 +49,21 @@ def list_command(as_json: bool) -> None:
     if as_json:
         show_json(rows)
     else:
-        show_table(rows, COLUMNS, empty="there are no keys; `rowcall keys create NAME --scope read` makes one")
+        show_table(rows, COLUMNS, empty="no keys; `rowcall keys create NAME --scope read` makes one")
 
 
 @keys_command.command("rotate")
 @click.argument("key_id", type=int)
-@click.option("--grace", default="24h", show_default=True, help="How long the old key works on.")
+@click.option("--grace", default="24h", show_default=True, help="How long the old key stays valid.")
 @json_option
 def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
-    """Make a key in place of the one with this id: same name, same scopes, and as long a life.
+    """Replace the key with this id by one with the same name, scopes and lifetime.
 
-    The new one is shown once; the old one ends after the grace.
+    The new key is shown once; the old one ends after the grace.
     """
     length = _length(grace)
     if length is None:
-        raise click.BadParameter(f"{grace!r} is no length of time: write 24h or '2 days'", param_hint="--grace")
+        raise click.BadParameter(f"{grace!r} is not a duration: write 24h or '2 days'", param_hint="--grace")
     with command_transaction() as connection:
         rotated = api_keys.rotate_key(connection, key_id, length, operator())
     if as_json:
@@ -84,19 +84,19 @@ def revoke_command(key_id: int) -> None:
 
 
 def _expiry(text: str, now: datetime) -> datetime:
-    """A length of time from now, or a moment; one without an offset is in UTC."""
+    """A duration from now, or a time; a time without an offset is in UTC."""
     length = _length(text)
     try:
         return now + length if length is not None else moment(text, now, ZoneInfo("UTC"))
     except ScheduleInvalid:
         raise click.BadParameter(
-            f"{text!r} is neither a length of time such as 90d nor a time such as 2027-01-31T00:00Z",
+            f"{text!r} is neither a duration such as 90d nor a time such as 2027-01-31T00:00Z",
             param_hint="--expires",
         ) from None
 
 
 def _length(text: str) -> timedelta | None:
-    """A length of time with its unit: a number alone would be seconds, and hardly anybody would mean those."""
+    """A duration with its unit: a bare number would mean seconds, which is rarely intended."""
     try:
         return None if text.strip().isdigit() else duration(text)
     except ScheduleInvalid:

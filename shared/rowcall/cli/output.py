@@ -20,7 +20,7 @@ def show_json(value: object) -> None:
 
 
 def show_table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], empty: str) -> None:
-    """Rows under their headings; `empty` is said where there are none."""
+    """Rows under their headings; `empty` is printed if there are none."""
     if not rows:
         click.echo(empty)
         return

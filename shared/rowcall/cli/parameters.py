@@ -10,7 +10,7 @@ import click
 
 
 class Moment(click.ParamType[datetime]):
-    """A time with an offset: without one, nobody could tell which hour was meant."""
+    """A time with an offset, without which the hour would be ambiguous."""
 
     name = "time"
 
@@ -21,7 +21,7 @@ class Moment(click.ParamType[datetime]):
         except ValueError:
             moment = None
         if moment is None or moment.tzinfo is None:
-            self.fail(f"{value!r} is no time with an offset, such as 2026-03-29T09:00:00+02:00", param, ctx)
+            self.fail(f"{value!r} is not a time with an offset, such as 2026-03-29T09:00:00+02:00", param, ctx)
         return moment
 
 
@@ -37,7 +37,7 @@ class JsonObject(click.ParamType[dict[str, Any]]):
         try:
             payload = json.loads(str(value))
         except (ValueError, RecursionError) as error:
-            self.fail(f"the payload is no JSON: {error}", param, ctx)
+            self.fail(f"the payload is not JSON: {error}", param, ctx)
         if not isinstance(payload, dict):
             self.fail("the payload must be a JSON object, such as '{\"user_id\": 1}'", param, ctx)
         return payload

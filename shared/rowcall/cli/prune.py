@@ -29,38 +29,38 @@ Policies = Mapping[str, Mapping[str, Any]]
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @json_option
 def prune_command(archive: bool | None, dry_run: bool, as_json: bool) -> None:
-    """Do now, without a worker, what prune_runs and expire_keys do each night.
+    """Prune old runs and expired keys now, as prune_runs and expire_keys do each night.
 
-    The policies are the payloads of the definitions with those names.  Ctrl-C stops it between two batches.
+    The policies are the payloads of the definitions with those names.  Ctrl-C stops between two batches.
     """
-    chosen = settings.read()
+    current = settings.read()
     counts = {**NOTHING_YET, "expired": 0}
     stopped = False
-    with database_url(chosen) as url, closing(connect_internal(url)) as connection:
+    with database_url(current) as url, closing(connect_internal(url)) as connection:
         by_hand = ByHand(connection)
         policies = by_hand.policies(audited=not dry_run)
         if archive is None:
             archive = policies["prune_runs"]["archive"]
-        ways = PruneOptions(by_hand, Files(chosen.archive_folder) if archive else None, dry_run)
+        options = PruneOptions(by_hand, Files(current.archive_folder) if archive else None, dry_run)
         try:
-            for progress in prune_runs(policies["prune_runs"], ways):
+            for progress in prune_runs(policies["prune_runs"], options):
                 counts |= progress.counts
-            for progress in expire_keys(policies["expire_keys"], ways):
+            for progress in expire_keys(policies["expire_keys"], options):
                 counts["expired"] = progress.counts["deleted"]
         except KeyboardInterrupt:
             stopped = True
     if as_json:
         show_json({**counts, "dry_run": dry_run, "stopped": stopped})
     else:
-        click.echo(_told(counts, dry_run))
+        click.echo(_summary(counts, dry_run))
     if stopped:
-        click.echo("stopped before the end; what is left goes the next time", err=True)
+        click.echo("stopped before the end; the next prune continues", err=True)
         sys.exit(1)
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """The command's steps: transactions on one connection.  Who begins anew meets only what is left."""
+    """The command's steps: transactions on one connection.  A new start finds only what is left."""
 
     connection: PgConnection
 
@@ -71,10 +71,10 @@ class ByHand:
             yield self.connection
 
     def save(self, connection: PgConnection, what: Any) -> None:
-        """There is no next attempt to keep it for."""
+        """There is no next attempt to save it for."""
 
     def policies(self, audited: bool) -> Policies:
-        """What is let go of when; that it was asked for is audited."""
+        """The policies; the command is audited."""
         with self.step() as connection:
             check_revision(connection)
             policies = {name: policy_of(connection, name) for name in ("prune_runs", "expire_keys")}
@@ -83,7 +83,7 @@ class ByHand:
         return policies
 
 
-def _told(counts: Mapping[str, int], dry_run: bool) -> str:
+def _summary(counts: Mapping[str, int], dry_run: bool) -> str:
     """The counts on one line."""
     return (
         f"{'only counted: ' if dry_run else ''}runs deleted {counts['deleted']:,},"

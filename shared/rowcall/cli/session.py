@@ -1,4 +1,4 @@
-"""A command's one transaction, and who gave the command."""
+"""A command's transaction, and the operator who gave it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command_transaction() -> Iterator[PgConnection]:
 
 
 def operator() -> Operator:
-    """Who sits at this terminal; a container's user may have only a number."""
+    """The user at this terminal; a container's user may have only a number."""
     try:
         return Operator(f"cli:{getpass.getuser()}")
     except (KeyError, OSError):

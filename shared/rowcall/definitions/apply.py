@@ -1,4 +1,4 @@
-"""Apply: make the definitions of the table what a file, or the code, says; all of it or nothing."""
+"""Apply: make the definitions in the table those of a file, or of the code; all of them or none."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from rowcall.definitions.file import read_file
 from rowcall.definitions.store import Change, list_definitions, put, remove
 from rowcall.job_types import Catalogue
 
-# What applying did, and the sign that begins its line.
+# Each change, and the sign that begins its line.
 SIGNS = {"created": "+", "changed": "~", "adopted": "=", "removed": "-", "extra": "?", "foreign": "!"}
 
 SENTENCES = {
-    "adopted": "as it was, and managed by the {managed_by} from now on",
+    "adopted": "unchanged, now managed by the {managed_by}",
     "removed": "removed",
-    "extra": "the {managed_by} has it no more; `rowcall definitions apply` with --prune removes it",
-    "foreign": "is managed by the {managed_by} now, and stays as it is",
+    "extra": "no longer in the {managed_by}; `rowcall definitions apply` with --prune removes it",
+    "foreign": "left alone: managed by the {managed_by}",
 }
 
-# Any number would do, as long as all that apply use the same: "definiti" on a telephone's keys.
+# Any number that every `apply` shares: "definiti" on a telephone's keys.
 ADVISORY_LOCK = 33346484
 
-# Two that apply at once would wait for each other's rows.
+# Two at once would wait for each other's rows.
 LOCK_OUT_OTHERS = f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What applying did to one definition: what `put` did, or removed, or extra.
+    """What `apply` did to one definition: a change of `put`, or `removed`, or `extra`.
 
-    `extra` is in the table and no longer in what was applied: only asked for it is removed.
+    An extra definition is in the table but no longer in what was applied; it is removed only on request.
     """
 
     name: str
-    kind: str
+    change: str
     row: Row
     changes: Mapping[str, tuple[Any, Any]]
 
@@ -52,21 +52,21 @@ class Difference:
 def apply_file(
     connection: Connection, file: Path, catalogue: Catalogue, operator: Operator, prune: bool = False
 ) -> list[Difference]:
-    """Make the definitions that files manage what this file says."""
+    """Apply this file to the definitions that files manage."""
     return _apply(connection, _checked(read_file(file), catalogue, str(file)), catalogue, operator, "file", prune)
 
 
 def apply_code(
     connection: Connection, catalogue: Catalogue, operator: Operator, prune: bool = False
 ) -> list[Difference]:
-    """Make the definitions that the code manages what it declares; those that a file or the API took over stay."""
+    """Apply the code's declarations; definitions that a file or the API has taken over stay as they are."""
     declared = {name: declaration.content for name, declaration in catalogue.definitions.items()}
     contents = _checked(declared, catalogue, "the code")
     return _apply(connection, contents, catalogue, operator, "code", prune)
 
 
 def _checked(raw: Mapping[str, Mapping[str, Any]], catalogue: Catalogue, source: str) -> dict[str, Content]:
-    """All contents, or one error that tells of every definition that is wrong."""
+    """All contents, or one error about every definition that is wrong."""
     contents: dict[str, Content] = {}
     wrong: list[str] = []
     for name, fields in raw.items():
@@ -110,28 +110,28 @@ def _kept(
 
 
 def differences(before: Content | None, after: Content) -> dict[str, tuple[Any, Any]]:
-    """Field -> what it was and what it is, for those that differ."""
+    """Field -> its value before and after, for those that differ."""
     was = as_sent(before) if before else {}
     return {name: (was.get(name), value) for name, value in as_sent(after).items() if was.get(name) != value}
 
 
 def lines(done: Sequence[Difference]) -> list[str]:
-    """What applying did, for people: a line for each definition that it did something to, and one for the others."""
-    said = [f"{SIGNS[one.kind]} {one.name}: {_sentence(one)}" for one in done if one.kind in SIGNS]
-    unchanged = sum(one.kind == Change.UNCHANGED for one in done)
-    return [*said, f"definitions: {unchanged} unchanged"] if unchanged else said
+    """The changes for people: a line for each changed definition, and one for the others."""
+    changed = [f"{SIGNS[one.change]} {one.name}: {_sentence(one)}" for one in done if one.change in SIGNS]
+    unchanged = sum(one.change == Change.UNCHANGED for one in done)
+    return [*changed, f"definitions: {unchanged} unchanged"] if unchanged else changed
 
 
 def _sentence(one: Difference) -> str:
-    if one.kind == Change.CREATED:
+    if one.change == Change.CREATED:
         due = one.row["next_run_at"]
         zone = Content.of(one.row).zone
         return f"new, {one.row['job_type']}, {f'due next {_minutes(due, zone)}' if due else 'only run by hand'}"
-    if one.kind == Change.CHANGED:
+    if one.change == Change.CHANGED:
         return ", ".join(
             f"{name} {_shown(name, was)} -> {_shown(name, now)}" for name, (was, now) in one.changes.items()
         )
-    return SENTENCES[one.kind].format(**one.row)
+    return SENTENCES[one.change].format(**one.row)
 
 
 def _minutes(moment: datetime, zone: ZoneInfo) -> str:
@@ -139,5 +139,5 @@ def _minutes(moment: datetime, zone: ZoneInfo) -> str:
 
 
 def _shown(name: str, value: object) -> str:
-    told = in_words({name: value})[name]
-    return "-" if told is None else json.dumps(told, ensure_ascii=False)
+    shown = in_words({name: value})[name]
+    return "-" if shown is None else json.dumps(shown, ensure_ascii=False)

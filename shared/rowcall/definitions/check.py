@@ -60,7 +60,7 @@ def checked(name: str, raw: Mapping[str, Any], catalogue: Catalogue) -> Content:
     if not NAME.fullmatch(name):
         wrong["name"] = "must begin with a lower-case letter or digit, and go on with those or _ . -, such as nightly"
     if usable.get("overlap") is None:
-        # To catch all up one after another, each must be let in while the one before it still waits.
+        # To catch all up one after another, each must be enqueued while the one before it still waits.
         usable["overlap"] = Overlap.ALLOW if usable.get("catch_up") is CatchUp.ALL else Overlap.SKIP
     content = Content(**{"job_type": "", **usable})
     # A field that cannot be read has its default here, and a complaint about that must not hide why.

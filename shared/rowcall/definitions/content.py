@@ -154,7 +154,7 @@ class Content:
         A payload that names the time is a business fact of that time, so the type's natural key holds for it.  One that
         does not is the same each time, and its natural key would let only the first occurrence through.
         """
-        # What a request for the same run would have chosen: it finds this one, and is no conflict.
+        # The options of a request for the same run, so that it is a replay of this one and no conflict.
         options = {"run_at": None, "queue": self.queue, "priority": self.priority, "max_attempts": self.max_attempts}
         payload = rendered(self.payload, nominal, self.zone)
         return prepared(job_type, payload, options, natural=names_time(self.payload))

@@ -80,7 +80,7 @@ def declared(
 ) -> Any:
     """A field of a dataclass, with the form in which files, requests and code send it.
 
-    What is left out has the default.  `option` is the help of the command line's option, where there is one.
+    A field that is left out has its default.  `option` is the help of the command line's option, where there is one.
     """
     sent = form(**{"load_default": default, "metadata": {"description": description, **(metadata or {})}, **more})
     known = {"sent": sent, "option": option}

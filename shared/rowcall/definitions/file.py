@@ -28,7 +28,7 @@ FILE_BYTES = 1024 * 1024
 
 
 def read_file(file: Path) -> dict[str, dict[str, Any]]:
-    """Name -> content as it stands there, unchecked; DefinitionFileInvalid tells where the file cannot be read."""
+    """Name -> unchecked content; DefinitionFileInvalid says where the file cannot be read."""
     text = _text(file)
     if file.suffix.lower() == ".toml":
         return _named(file, _toml(file, text), IN_TOML)
@@ -42,42 +42,42 @@ def _text(file: Path) -> str:
         with file.open("rb") as opened:
             data = opened.read(FILE_BYTES + 1)
         if len(data) > FILE_BYTES:
-            raise DefinitionFileInvalid(f"{file}: is larger than {FILE_BYTES} bytes: split it, or look what is in it")
+            raise DefinitionFileInvalid(f"{file}: is larger than {FILE_BYTES} bytes: split it")
         # Some editors begin a file with a mark of its encoding.
         return data.decode("utf-8-sig")
     except OSError as error:
         raise DefinitionFileInvalid(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise DefinitionFileInvalid(f"{file}: is no UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise DefinitionFileInvalid(f"{file}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
-def _named(file: Path, held: object, example: str) -> dict[str, dict[str, Any]]:
-    """Name -> content, where the file holds nothing else."""
-    if not isinstance(held, Mapping) or not isinstance(held.get("definitions"), Mapping) or len(held) > 1:
-        others = [str(name) for name in held if name != "definitions"] if isinstance(held, Mapping) else []
-        beside = f"; it holds {', '.join(others)[:200]}" if others else ""
+def _named(file: Path, document: object, example: str) -> dict[str, dict[str, Any]]:
+    """Name -> content, if the file holds nothing else."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("definitions"), Mapping) or len(document) > 1:
+        others = [str(name) for name in document if name != "definitions"] if isinstance(document, Mapping) else []
+        beside = f"; it also holds {', '.join(others)[:200]}" if others else ""
         raise DefinitionFileInvalid(
-            f"{file}: must hold one table `definitions` and nothing beside it{beside}. For example:\n{example}"
+            f"{file}: must hold one table `definitions` and nothing else{beside}. For example:\n{example}"
         )
-    for name, content in held["definitions"].items():
+    for name, content in document["definitions"].items():
         if not isinstance(name, str) or not isinstance(content, Mapping):
             raise DefinitionFileInvalid(
                 f"{file}: definitions.{name} must be a name with a table of fields. For example:\n{example}"
             )
-    return {name: dict(content) for name, content in held["definitions"].items()}
+    return {name: dict(content) for name, content in document["definitions"].items()}
 
 
 def _toml(file: Path, text: str) -> object:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise DefinitionFileInvalid(f"{file}: is no TOML: it nests too deep") from None
+        raise DefinitionFileInvalid(f"{file}: is not TOML: it nests too deeply") from None
     except ValueError as error:
-        raise DefinitionFileInvalid(f"{file}: is no TOML: {error}") from None
+        raise DefinitionFileInvalid(f"{file}: is not TOML: {error}") from None
 
 
 class PlainComposer(Composer):
-    """Values as they stand there: no aliases, with which a few lines would become gigabytes, and no tags."""
+    """Plain values: no aliases, with which a few lines would become gigabytes, and no tags."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """The composer's hook for each value."""
@@ -88,7 +88,7 @@ class PlainComposer(Composer):
             sign = "tags (!)"
         else:
             return super().compose_node(parent, index)
-        raise ComposerError(problem=f"{sign} are not read: write the value itself", problem_mark=event.start_mark)
+        raise ComposerError(problem=f"{sign} are not supported: write the value itself", problem_mark=event.start_mark)
 
 
 def _yaml(file: Path, text: str) -> object:
@@ -99,16 +99,16 @@ def _yaml(file: Path, text: str) -> object:
         return reader.load(text)
     except MarkedYAMLError as error:
         at = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise DefinitionFileInvalid(f"{file}{at}: is no YAML: {_problem(error)}") from None
+        raise DefinitionFileInvalid(f"{file}{at}: is not YAML: {_problem(error)}") from None
     except RecursionError:
-        raise DefinitionFileInvalid(f"{file}: is no YAML: it nests too deep") from None
+        raise DefinitionFileInvalid(f"{file}: is not YAML: it nests too deeply") from None
     except Exception as error:
-        # Whatever the library stumbles over, such as a date without such a day, stands in the file.
-        raise DefinitionFileInvalid(f"{file}: is no YAML: {' '.join(str(error).split())}") from None
+        # The library also fails on values such as a date that does not exist.
+        raise DefinitionFileInvalid(f"{file}: is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _problem(error: MarkedYAMLError) -> str:
     problem = str(error.problem or error.context)
     if "alias" in f"{error.context} {problem}" or "'@'" in problem:
-        return f"{problem}; a schedule that begins with * or @ must stand in quotes"
+        return f"{problem}; a schedule that begins with * or @ must be quoted"
     return problem

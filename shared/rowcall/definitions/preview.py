@@ -1,4 +1,4 @@
-"""Preview: what a schedule would do, decided by the same function that decides it when the time comes."""
+"""Preview: what a schedule would do, decided by the function that also decides it when the time comes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rowcall.definitions.content import Content
 from rowcall.definitions.tick import PUNCTUAL
 from rowcall.schedule import Decision, Outcome, asleep, decide
 
-# A page of what would happen; more is asked for in parts.
+# The most nominal times in one answer.
 SHOWN_MOST = 1000
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One nominal time of a definition: by the wall clock of its zone, and what would become of it."""
+    """One nominal time of a definition: by the wall clock of its zone, and its outcome."""
 
     name: str
     nominal_at: datetime
@@ -28,30 +28,30 @@ class Shown:
 
 
 def coming(name: str, content: Content, start: datetime, count: int) -> list[Shown]:
-    """The next nominal times after this moment, as they are decided when a worker is awake."""
+    """The next nominal times after this moment, as a worker that is awake decides them."""
     times = content.times()
     nominals = list(islice(times.after(start), min(count, SHOWN_MOST))) if times else []
     return [_in_time(name, content, nominal) for nominal in nominals]
 
 
 def between(contents: Sequence[tuple[str, Content]], start: datetime, end: datetime) -> list[Shown]:
-    """What would run between two moments, of all these definitions, in order."""
-    found = []
+    """What would run between two moments, for all these definitions, in order."""
+    shown = []
     for name, content in contents:
         times = content.times()
         nominals = islice(times.between(start, end), SHOWN_MOST) if times else ()
-        found += [_in_time(name, content, nominal) for nominal in nominals]
-    return sorted(found, key=lambda one: (one.nominal_at, one.name))[:SHOWN_MOST]
+        shown += [_in_time(name, content, nominal) for nominal in nominals]
+    return sorted(shown, key=lambda one: (one.nominal_at, one.name))[:SHOWN_MOST]
 
 
 def through_outage(contents: Sequence[tuple[str, Content]], start: datetime, end: datetime) -> list[Shown]:
     """What the first tick at `end` would decide if nothing was awake after `start`."""
-    found = []
+    shown = []
     for name, content in contents:
         rule = content.rule(name, paused=False)
         decisions = asleep(rule, start, end, punctual=PUNCTUAL, bound=SHOWN_MOST) if rule else []
-        found += [_shown(name, content, decision) for decision in decisions]
-    return sorted(found, key=lambda one: (one.nominal_at, one.name))[:SHOWN_MOST]
+        shown += [_shown(name, content, decision) for decision in decisions]
+    return sorted(shown, key=lambda one: (one.nominal_at, one.name))[:SHOWN_MOST]
 
 
 def _in_time(name: str, content: Content, nominal: datetime) -> Shown:

@@ -1,7 +1,7 @@
-"""Definitions in their table: kept, changed, paused, removed.  Every change leaves a row in audit_log.
+"""Definitions in their table: created, changed, paused, removed.  Every change adds a row to audit_log.
 
-A change locks the definition's row, decides the nominal times that came before it under the rules that held then, and
-starts a new revision from now.  What was enqueued already stays as it is.
+A change locks the definition's row, decides the nominal times up to now under the old rules, and starts a new revision.
+Runs that are enqueued already stay as they are.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_a
 
 LIST = "SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name"
 
-# What is listed does not change until the caller's transaction ends.
+# The listed definitions cannot change until the caller's transaction ends.
 LIST_LOCKED = f"{LIST} FOR UPDATE"
 
-# Removed ones too: a definition that comes back goes on with its revisions.
+# Removed ones too: a definition that comes back continues its revisions.
 LOCK = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s FOR UPDATE"
 
-# Two that make the same name at once: one does, the other then finds it.
-MAKE = """
+# Of two that create the same name at once, one does, and the other then finds it.
+CREATE = """
 INSERT INTO rowcall.job_definitions (name, job_type, removed_at, revision) VALUES (%(name)s, %(job_type)s, now(), 0)
 ON CONFLICT (name) DO NOTHING
 """
@@ -60,7 +60,7 @@ UPDATE rowcall.job_definitions SET paused_at = coalesce(paused_at, now()), updat
 WHERE id = %(definition_id)s RETURNING *
 """
 
-# From now: what came while it was paused was not to run, also where nobody has decided it yet.
+# From now: times during the pause do not run, even those that are not decided yet.
 RESUME = """
 UPDATE rowcall.job_definitions
 SET next_run_at = CASE WHEN paused_at IS NULL THEN next_run_at ELSE %(next_run_at)s END,
@@ -73,7 +73,7 @@ UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, pause
 WHERE id = %(definition_id)s RETURNING *
 """
 
-BELONGS = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"
+SET_DEFINITION = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"
 
 # schedule_occurrences' primary key, backwards.
 OCCURRENCES = """
@@ -89,13 +89,13 @@ class Change(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
-    ADOPTED = "adopted"  # unchanged, and managed by somebody else from now on
-    FOREIGN = "foreign"  # left alone: what a file or the API has taken over is not the code's any more
+    ADOPTED = "adopted"  # unchanged, with another manager from now on
+    FOREIGN = "foreign"  # left alone: a file or the API has taken it over from the code
 
 
 @dataclass(frozen=True)
 class Put:
-    """A definition as it is now; `before` is the content it had, None where there was none."""
+    """A definition after the change; `before` is its old content, None if it is new."""
 
     row: Row
     change: Change
@@ -105,8 +105,8 @@ class Put:
 def put(
     connection: Connection, name: str, content: Content, catalogue: Catalogue, managed_by: str, operator: Operator
 ) -> Put:
-    """See that this definition exists with this content; equal content begins no new revision."""
-    fetch_all(connection, MAKE, {"name": name, "job_type": content.job_type})
+    """Create or change this definition; equal content begins no new revision."""
+    fetch_all(connection, CREATE, {"name": name, "job_type": content.job_type})
     row = _locked(connection, name, removed_too=True)
     before = None if row["removed_at"] else Content.of(row)
     if before is None:
@@ -129,7 +129,7 @@ def _put(
     before: Content | None,
     now: datetime,
 ) -> Put:
-    """Begin a new revision from now; what came up to now was decided under the one before."""
+    """Begin a new revision; times up to now were decided under the old one."""
     values = {
         **vars(content),
         "payload": stored(content.payload),
@@ -144,11 +144,11 @@ def _put(
 
 
 def _same(connection: Connection, row: Row, before: Content, after: Content) -> bool:
-    """Whether it has this content already."""
+    """Whether the definition has this content already."""
     if dataclasses.replace(before, payload=after.payload) != after:
         return False
-    known = {"definition_id": row["id"], "payload": stored(after.payload)}
-    return bool(fetch_value(connection, SAME_PAYLOAD, known))
+    parameters = {"definition_id": row["id"], "payload": stored(after.payload)}
+    return bool(fetch_value(connection, SAME_PAYLOAD, parameters))
 
 
 def _adopted(connection: Connection, row: Row, content: Content, managed_by: str, operator: Operator) -> Put:
@@ -169,18 +169,18 @@ def get_definition(connection: Connection, name: str) -> Row:
 
 
 def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
-    """All definitions, by name; `locked` keeps others from changing them until the transaction ends."""
+    """All definitions, by name; `locked` locks them until the transaction ends."""
     return fetch_all(connection, LIST_LOCKED if locked else LIST)
 
 
 def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:
-    """The latest nominal times of a definition, of all or of those before a moment, and what became of each."""
+    """The latest nominal times of a definition, all or those before a moment, with their outcomes."""
     page = {"definition_id": definition_id, "limit": limit, "earlier_than": in_utc(before)}
     return fetch_all(connection, OCCURRENCES, page)
 
 
 def pause(connection: Connection, name: str, catalogue: Catalogue, operator: Operator) -> Row:
-    """Enqueue nothing more; the nominal times that come are written down as skipped."""
+    """Enqueue nothing more; later nominal times are recorded as skipped."""
     return _switched(connection, name, "pause", PAUSE, catalogue, operator)
 
 
@@ -190,7 +190,7 @@ def resume(connection: Connection, name: str, catalogue: Catalogue, operator: Op
 
 
 def remove(connection: Connection, name: str, operator: Operator) -> Row:
-    """Let it exist no more; its runs stay, those that wait too."""
+    """Remove a definition; its runs stay, waiting ones too."""
     row = _locked(connection, name)
     removed = _changed(connection, REMOVE, {"definition_id": row["id"]})
     _record(connection, operator, "remove", removed, Content.of(row))
@@ -202,14 +202,14 @@ def run_now(
 ) -> Enqueued:
     """Enqueue one run beside the schedule, as if now were a nominal time.
 
-    A payload that names the time keeps its key: what was done for this day already is not done a second time.  With a
-    key of the caller's the request may be repeated, at another time too.
+    A payload that names the time keeps its natural key, so that nothing is done twice for one day.  With a key from the
+    caller, the request may be repeated, also at another time.
     """
     row = _locked(connection, name)
     content = Content.of(row)
-    kind = catalogue[content.job_type]
-    options = {**content.options(kind), "run_at": None, "created_by": operator.who}
-    run = content.prepared(kind, clock(connection))
+    job_type = catalogue[content.job_type]
+    options = {**content.options(job_type), "run_at": None, "created_by": operator.who}
+    run = content.prepared(job_type, clock(connection))
     if key is not None:
         same = fingerprint_of(f"run now of definition {row['id']}", {}, {})
         run = dataclasses.replace(run, key=checked_key(key), fingerprint=same)
@@ -218,10 +218,10 @@ def run_now(
     except KeyConflict as conflict:
         if key is not None:
             raise
-        # It was asked for with another priority, say: the fact that the key stands for is the same.
+        # The other run may differ in its priority, say; its natural key names the same fact.
         outcome = Enqueued(conflict.run_id, replayed=True)
     if not outcome.replayed:
-        fetch_all(connection, BELONGS, {"definition_id": row["id"], "run_id": outcome.run_id})
+        fetch_all(connection, SET_DEFINITION, {"definition_id": row["id"], "run_id": outcome.run_id})
     record(connection, operator.who, "run now", "definition", row["id"], None, vars(outcome), operator.request_id)
     return outcome
 
@@ -239,12 +239,12 @@ def _switched(
 
 
 def _next(row: Row, now: datetime) -> datetime | None:
-    """Its first nominal time from now; one that cannot be worked out stays where it is, for somebody to mend."""
+    """Its next nominal time; a broken schedule keeps the old one, for an operator to mend."""
     try:
         return Content.of(row).next_after(now)
     except ScheduleInvalid:
-        kept: datetime | None = row["next_run_at"]
-        return kept
+        unchanged: datetime | None = row["next_run_at"]
+        return unchanged
 
 
 def _locked(connection: Connection, name: str, removed_too: bool = False) -> Row:
@@ -255,7 +255,7 @@ def _locked(connection: Connection, name: str, removed_too: bool = False) -> Row
 
 
 def _found(connection: Connection, sql: str, name: str) -> Row | None:
-    """The row of this name; what can be no name is not even sent, as it may be no text for PostgreSQL either."""
+    """The row with this name; an invalid name is not sent, because PostgreSQL might not accept it as text."""
     return fetch_one(connection, sql, {"name": name}) if NAME.fullmatch(name) else None
 
 
@@ -267,5 +267,5 @@ def _changed(connection: Connection, sql: str, values: dict[str, Any]) -> Row:
 
 def _record(connection: Connection, operator: Operator, action: str, row: Row, before: Content | None) -> None:
     after = {"name": row["name"], "revision": row["revision"], **as_sent(Content.of(row))}
-    known = None if before is None else as_sent(before)
-    record(connection, operator.who, action, "definition", row["id"], known, after, operator.request_id)
+    old = None if before is None else as_sent(before)
+    record(connection, operator.who, action, "definition", row["id"], old, after, operator.request_id)

@@ -1,8 +1,8 @@
-"""Tick: nominal times that have come are decided, and each becomes one row; cron only wakes this.
+"""Tick: decide the nominal times that have come, one row each; cron only wakes this.
 
 Any number of workers may tick at once.  A definition is one transaction: its row is locked, its nominal times up to now
-are decided, runs and occurrences are written, and `next_run_at` moves on to what is not decided yet.  Whoever is killed
-between leaves it as it was.
+are decided, runs and occurrences are written, and `next_run_at` moves to the first that is undecided.  A worker that is
+killed in between leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.schedule import Decision, Outcome, Overlap, decide
 from rowcall.status import Status
 
-# Cron wakes each minute, and a deploy takes a moment: what is enqueued within this of its time was in time.
+# Cron wakes each minute, and a deploy takes a moment: a run that is enqueued within this time is punctual.
 PUNCTUAL = timedelta(seconds=120)
 
-# An edit, a pause and a resume decide what came before them; what a week of sleep left of a schedule of every minute.
+# The most that an edit, a pause or a resume decides: a week of a schedule that runs every minute.
 SETTLED_MOST = 10_080
 
-# The first definition that has something to decide and that nobody is deciding.  A type that this process does not know
-# may be known to a newer one beside it.
+# The first definition that is due and not locked.  Types that this process does not know are left to newer processes.
 DUE = """
 SELECT *, now() AS decided_at FROM rowcall.job_definitions
 WHERE next_run_at <= now() AND job_type = ANY(%(job_types)s::text[]) AND id <> ALL(%(tried)s::bigint[])
@@ -43,10 +42,10 @@ FOR UPDATE SKIP LOCKED
 # job_runs_definition_live.
 LIVE = "SELECT id FROM rowcall.job_runs WHERE definition_id = %(definition_id)s AND finished_at IS NULL LIMIT 1"
 
-# Reads as: of what was decided, what is new; its runs; and a row for each occurrence.
+# Insert the new occurrences of what was decided, with their runs.
 #
-# new   An occurrence that was decided before stays as it was decided, whatever the clock or an edit did meanwhile.
-# runs  A key that another run has already keeps the occurrence from becoming a second run of one business fact.
+# new   An occurrence that exists already stays as it is, whatever the clock or an edit did meanwhile.
+# runs  An occurrence whose key another run has becomes no second run of the same business fact.
 OCCUR = f"""
 WITH new AS (
     SELECT * FROM unnest(
@@ -77,14 +76,14 @@ ON CONFLICT (definition_id, nominal_at) DO NOTHING
 RETURNING outcome
 """
 
-# What is the matter with one definition, and not with the database.
+# Errors of one definition, and not of the database.
 UNDECIDABLE = (RowcallError, psycopg2.DataError, psycopg2.IntegrityError)
 
 COLUMNS = ("nominal_at", "outcome", "reason", "run_at", "payload", "key", "fingerprint")
 
 MOVE_ON = "UPDATE rowcall.job_definitions SET next_run_at = %(next_at)s WHERE id = %(definition_id)s"
 
-# At most once in ten seconds: an idle database must not be written to by every worker every second.
+# At most once in ten seconds, so that idle workers do not write every second.
 BEAT = """
 WITH before AS (
     SELECT ticked_at FROM rowcall.schedule_ticks WHERE ticked_at < now() - interval '10 seconds' FOR UPDATE SKIP LOCKED
@@ -99,7 +98,7 @@ SELECT ticked_at, worker, ticked_at < now() - interval '{SILENCE_SECONDS} second
 FROM rowcall.schedule_ticks
 """
 
-# What ticks leave lying although they come: a type that no worker knows, or a definition that cannot be decided.
+# Overdue although workers tick: no worker knows the type, or the definition is broken.
 UNDECIDED = f"""
 SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '{SILENCE_SECONDS} seconds' ORDER BY next_run_at, name LIMIT 20
@@ -116,7 +115,7 @@ CLOCK = "SELECT clock_timestamp()"
 
 @dataclass(frozen=True)
 class Broken:
-    """A definition that could not be decided, and why; it is left as it was, for somebody to mend."""
+    """A definition that could not be decided, and why; it stays unchanged, for an operator to mend."""
 
     name: str
     revision: int
@@ -125,9 +124,9 @@ class Broken:
 
 @dataclass(frozen=True)
 class Ticked:
-    """What one tick did: outcome -> how many; and the seconds until something is to be decided, if ever.
+    """What one tick did: outcome -> how many; and the seconds until the next nominal time, if there is one.
 
-    `slept_since` is set by the first tick after a silence: when the one before it was.
+    After a gap without ticks, `slept_since` is the time of the last one before it.
     """
 
     decided: Mapping[Outcome, int]
@@ -137,34 +136,34 @@ class Ticked:
 
 
 def tick(connection: PgConnection, worker: str, catalogue: Catalogue, bound: int) -> Ticked:
-    """Decide what has come: of every definition `bound` nominal times at most, each in a transaction of its own."""
+    """Decide the due nominal times: of every definition `bound` at most, each definition in its own transaction."""
     counts = dict.fromkeys(Outcome, 0)
     broken: list[Broken] = []
     tried: list[int] = []
-    known: dict[str, Any] = {"job_types": list(catalogue), "tried": tried}
+    parameters: dict[str, Any] = {"job_types": list(catalogue), "tried": tried}
     due: Row | None = {}
     while due is not None:
         try:
             with all_or_nothing(connection):
-                due = fetch_one(connection, DUE, known)
+                due = fetch_one(connection, DUE, parameters)
                 if due is not None:
                     tried.append(due["id"])
                     for outcome in decide_definition(connection, due, due["decided_at"], catalogue, bound):
                         counts[outcome] += 1
         except UNDECIDABLE as error:
-            assert due, "only deciding one raises these"
+            assert due, "only a definition raises these"
             broken.append(Broken(due["name"], due["revision"], str(error)))
-    beaten = fetch_one(connection, BEAT, {"worker": worker})
-    slept = beaten and (beaten["after"] - beaten["before"]).total_seconds() > SILENCE_SECONDS
-    next_in = fetch_value(connection, NEXT_DUE, known)
-    return Ticked(counts, broken, next_in, beaten["before"] if beaten and slept else None)
+    beat = fetch_one(connection, BEAT, {"worker": worker})
+    slept = beat and (beat["after"] - beat["before"]).total_seconds() > SILENCE_SECONDS
+    next_in = fetch_value(connection, NEXT_DUE, parameters)
+    return Ticked(counts, broken, next_in, beat["before"] if beat and slept else None)
 
 
 def settle(connection: Connection, row: Row, catalogue: Catalogue, now: datetime) -> None:
-    """Decide what has come of one definition, whose row the caller has locked, before its content or state changes."""
+    """Decide the due times of one definition, whose row is locked, before its content or state changes."""
     due = row["next_run_at"] is not None and row["next_run_at"] <= now
     if due and row["job_type"] in catalogue:
-        # What cannot be decided must not keep the change out that mends it.
+        # A broken definition must not refuse the change that mends it.
         with suppress(*UNDECIDABLE), all_or_nothing(connection):
             decide_definition(connection, row, now, catalogue, SETTLED_MOST)
 
@@ -172,67 +171,67 @@ def settle(connection: Connection, row: Row, catalogue: Catalogue, now: datetime
 def decide_definition(
     connection: Connection, row: Row, now: datetime, catalogue: Catalogue, bound: int
 ) -> list[Outcome]:
-    """Decide nominal times of one locked definition, and write down what was decided."""
+    """Decide nominal times of one locked definition, and record the decisions."""
     content = Content.of(row)
     rule = content.rule(row["name"], paused=row["paused_at"] is not None)
-    known = {"definition_id": row["id"]}
+    parameters = {"definition_id": row["id"]}
     if rule is None:
-        fetch_all(connection, MOVE_ON, {**known, "next_at": None})
+        fetch_all(connection, MOVE_ON, {**parameters, "next_at": None})
         return []
-    live = fetch_value(connection, LIVE, known) if rule.overlap is Overlap.SKIP else None
+    live = fetch_value(connection, LIVE, parameters) if rule.overlap is Overlap.SKIP else None
     decided = decide(rule, row["next_run_at"], now, punctual=PUNCTUAL, bound=bound, live=live)
     outcomes = _write(connection, row, content, catalogue[content.job_type], decided.decisions)
-    fetch_all(connection, MOVE_ON, {**known, "next_at": decided.next_at})
+    fetch_all(connection, MOVE_ON, {**parameters, "next_at": decided.next_at})
     return outcomes
 
 
 def _write(
-    connection: Connection, row: Row, content: Content, kind: JobType, decisions: Sequence[Decision]
+    connection: Connection, row: Row, content: Content, job_type: JobType, decisions: Sequence[Decision]
 ) -> list[Outcome]:
     """Write occurrences and their runs in one statement."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for decision in decisions:
-        told, run = _with_run(decision, content, kind)
-        values = (told.nominal, told.outcome, told.reason, told.run_at, *run)
+        final, run = _with_run(decision, content, job_type)
+        values = (final.nominal, final.outcome, final.reason, final.run_at, *run)
         for name, value in zip(COLUMNS, values, strict=True):
             columns[name].append(value)
     options = {
         "definition_id": row["id"],
         "revision": row["revision"],
-        **content.options(kind),
+        **content.options(job_type),
         "created_by": f"schedule:{row['name']}",
     }
     return [Outcome(one["outcome"]) for one in fetch_all(connection, OCCUR, {**options, **columns})]
 
 
-def _with_run(decision: Decision, content: Content, kind: JobType) -> tuple[Decision, tuple[str | None, ...]]:
+def _with_run(decision: Decision, content: Content, job_type: JobType) -> tuple[Decision, tuple[str | None, ...]]:
     """The decision, and payload, key and fingerprint of its run.
 
-    What the type refuses (its schema has changed since the definition was kept) is missed, and says why.
+    A payload that the type refuses, because its schema has changed, is missed, and the reason says so.
     """
     if decision.outcome is not Outcome.ENQUEUED:
         return decision, (None, None, None)
     try:
-        run = content.prepared(kind, decision.nominal)
+        run = content.prepared(job_type, decision.nominal)
     except (RunInvalid, ScheduleInvalid) as error:
-        refused = f"{kind.name} refuses the payload: {error}"[:1000]
+        refused = f"{job_type.name} refuses the payload: {error}"[:1000]
         return dataclasses.replace(decision, outcome=Outcome.MISSED, reason=refused, run_at=None), (None, None, None)
     return decision, (run.payload, run.key, run.fingerprint)
 
 
 def last_tick(connection: Connection) -> Row:
-    """When a tick last went well, by which worker, and whether that was too long ago for what is scheduled."""
+    """When a tick last succeeded, by which worker, and whether that is too long ago while definitions are scheduled."""
     row = fetch_one(connection, LAST_TICK)
-    assert row is not None, "the migration makes the row, and nobody deletes it"
+    assert row is not None, "the migration inserts the row, and nothing deletes it"
     return row
 
 
 def undecided(connection: Connection) -> list[Row]:
-    """Definitions whose nominal time came a while ago and that no tick has decided."""
+    """Definitions whose nominal time is overdue and undecided."""
     return fetch_all(connection, UNDECIDED)
 
 
 def clock(connection: Connection) -> datetime:
-    """The database's time at this moment, also in a transaction that has waited for a lock."""
+    """The database's current time, also in a transaction that has waited for a lock."""
     moment: datetime = fetch_value(connection, CLOCK)
     return moment

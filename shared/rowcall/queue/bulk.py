@@ -1,4 +1,4 @@
-"""Many at once: retry or cancel what a filter matches, each run through the guard of the same event done to one."""
+"""Bulk: retry or cancel the runs that a filter matches, each under the guard of the same event for one run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, fetch_all
 from rowcall.base.errors import FilterInvalid
-from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, RUNS, WAITS
+from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, IS_RUNNING, IS_WAITING
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.operate import AUDITED, RETRIABLE, RETRIED
 from rowcall.queue.views.filters import MATCHES, Filter
@@ -30,31 +30,31 @@ class Step(NamedTuple):
 
 
 class Action(Enum):
-    """What can be done to many.  Each run has one of the steps done to it: the statuses that they start from differ."""
+    """What can be done to many runs.  The steps start from different statuses, so that each run takes one of them."""
 
     RETRY = (Step(Event.RETRY, RETRIABLE, RETRIED),)
-    # Who was asked already need not be asked again.
+    # A worker that was asked already is not asked again.
     CANCEL = (
-        Step(Event.CANCEL, WAITS, CANCELLED_AT_ONCE),
-        Step(Event.ASK_TO_CANCEL, f"{RUNS} AND cancel_requested_at IS NULL", ASKED),
+        Step(Event.CANCEL, IS_WAITING, CANCELLED_AT_ONCE),
+        Step(Event.ASK_TO_CANCEL, f"{IS_RUNNING} AND cancel_requested_at IS NULL", ASKED),
     )
 
     @property
     def statuses(self) -> tuple[Status, ...]:
-        """The statuses that it can start from."""
+        """The statuses that the action can start from."""
         return tuple(status for step in self.value for status in BY_EVENT[step.event].sources)
 
     @property
     def guard(self) -> str:
-        """Which runs it can happen to."""
+        """The condition on the runs that the action can change."""
         return "(" + " OR ".join(f"({step.guard})" for step in self.value) + ")"
 
 
 @dataclass(frozen=True)
 class Bulk:
-    """How many were met, which of them were changed (in a dry run: would be), and how many were not.
+    """How many runs matched, which of them were changed (in a dry run: would be), and how many were not.
 
-    `next` is where the next call goes on, None where everything was met.
+    `next` is the cursor for the next call, None at the end.
     """
 
     matched: int
@@ -65,41 +65,41 @@ class Bulk:
 
 
 def change_many(step: Step) -> str:
-    """Do it to those of the runs that still match and are locked by nobody, and tell the audit of each."""
+    """The statement that changes the runs that still match and are not locked, with an audit row for each."""
     before, after = (
         "jsonb_build_object(" + ", ".join(f"'{name}', {row}.{name}" for name in AUDITED) + ")"
-        for row in ("met", "changed")
+        for row in ("matching", "changed")
     )
     return f"""{BY_INDEX}
-WITH met AS MATERIALIZED (
+WITH matching AS MATERIALIZED (
     SELECT * FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND {step.guard} AND {MATCHES}
     FOR UPDATE SKIP LOCKED
 ), changed AS (
-    UPDATE rowcall.job_runs SET {step.changes} WHERE id = ANY(ARRAY(SELECT id FROM met)) RETURNING *
+    UPDATE rowcall.job_runs SET {step.changes} WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
 ), audited AS (
     INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
     SELECT %(who)s, '{step.event}', 'run', changed.id, {before}, {after}, %(request_id)s
-    FROM changed JOIN met ON met.id = changed.id ORDER BY changed.id
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
 )
 SELECT id, status FROM changed
 """
 
 
-# (Action, scan) -> the page of runs that it can be done to.
+# (Action, scan) -> a page of the runs that the action can change.
 PAGES = {
     (action.name.lower(), scan.name): page_sql(scan, "page.id, page.created_at", action.guard)
     for action in Action
     for scan in SCANS
 }
 
-# Event -> what does it to many runs.
+# Event -> the statement that changes many runs.
 CHANGE_MANY = {step.event: change_many(step) for action in Action for step in action.value}
 
 
 def bulk(
     connection: Connection,
     action: Action,
-    wanted: Filter,
+    criteria: Filter,
     operator: Operator,
     *,
     everything: bool = False,
@@ -108,35 +108,46 @@ def bulk(
     dry_run: bool = False,
     most: int = SCANNED_MOST,
 ) -> Bulk:
-    """Do it to the newest runs that match, `limit` of them at the most; what others hold locked is passed over."""
-    narrowed = _narrowed(action, wanted, everything)
+    """Change the newest runs that match, `limit` at most; runs that other transactions have locked are skipped."""
+    narrowed = _narrowed(action, criteria, everything)
     sql = PAGES[action.name.lower(), scan_for(narrowed).name]
     page = page_of(connection, sql, narrowed, limit, cursor, most)
-    met = [run["id"] for run in page.runs]
+    matching = [run["id"] for run in page.runs]
     if dry_run:
-        return Bulk(len(met), met, 0, page.next, dry_run)
-    changed = changed_of(connection, action, met, narrowed, operator)
-    return Bulk(len(met), [run_id for run_id in met if run_id in changed], len(met) - len(changed), page.next, dry_run)
+        return Bulk(len(matching), matching, 0, page.next, dry_run)
+    changed = changed_of(connection, action, matching, narrowed, operator)
+    return Bulk(
+        len(matching),
+        [run_id for run_id in matching if run_id in changed],
+        len(matching) - len(changed),
+        page.next,
+        dry_run,
+    )
 
 
 def changed_of(
-    connection: Connection, action: Action, run_ids: Sequence[int], wanted: Filter, operator: Operator
+    connection: Connection, action: Action, run_ids: Sequence[int], criteria: Filter, operator: Operator
 ) -> dict[int, Status]:
-    """Do it to these runs, as far as they still match: the status now of each that was changed."""
-    known = {**wanted.parameters(), "run_ids": list(run_ids), "who": operator.who, "request_id": operator.request_id}
-    rows = [row for step in action.value for row in searched(connection, CHANGE_MANY[step.event], known)]
+    """Change those of these runs that still match: id -> new status."""
+    parameters = {
+        **criteria.parameters(),
+        "run_ids": list(run_ids),
+        "who": operator.who,
+        "request_id": operator.request_id,
+    }
+    rows = [row for step in action.value for row in searched(connection, CHANGE_MANY[step.event], parameters)]
     changed = {row["id"]: Status(row["status"]) for row in rows}
     if Status.QUEUED in changed.values():
         fetch_all(connection, WAKE_WORKERS)
     return changed
 
 
-def _narrowed(action: Action, wanted: Filter, everything: bool) -> Filter:
-    """What is wanted, of the statuses that it can happen to."""
-    if wanted.leaves_all_open and not everything:
-        raise FilterInvalid({"filter": "leaves everything open: say which runs are meant, or `all` if all of them are"})
+def _narrowed(action: Action, criteria: Filter, everything: bool) -> Filter:
+    """The same filter, for the statuses that the action can start from."""
+    if criteria.leaves_all_open and not everything:
+        raise FilterInvalid({"filter": "matches every run: narrow it, or send `all` to mean every run"})
     possible = action.statuses
-    if others := [status for status in wanted.status if status not in possible]:
+    if others := [status for status in criteria.status if status not in possible]:
         event = action.value[0].event
-        raise FilterInvalid({"status": f"no {others[0]} run admits {event}; those that do: {', '.join(possible)}"})
-    return replace(wanted, status=wanted.status or possible)
+        raise FilterInvalid({"status": f"a {others[0]} run does not allow {event}; these do: {', '.join(possible)}"})
+    return replace(criteria, status=criteria.status or possible)

@@ -1,4 +1,4 @@
-"""Clone: the content of a run asked for again, as a run of its own."""
+"""Clone: the content of a run enqueued again, as a run of its own."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rowcall.queue.enqueue import (
     UNLESS_KEY_IS_TAKEN,
     Enqueued,
     Prepared,
-    answered,
     check_options,
     checked_key,
     fingerprint_of,
     holders,
+    outcomes_of,
     stored_text,
 )
-from rowcall.queue.operate import check_seen, refused
+from rowcall.queue.operate import check_version, refused
 from rowcall.queue.timestamps import in_utc
 from rowcall.queue.views.inspect import get_run, lock_run
 from rowcall.status import Status
 
-# The key of the business fact and the occurrence stay the original's.  What was pruned has no content to ask for again.
+# The key of the business fact and the occurrence stay the original's.  A pruned run has no content to enqueue again.
 CLONE = f"""{INSERT}
 SELECT job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue), coalesce(%(priority)s, priority),
     coalesce(%(run_at)s::timestamptz, now()), coalesce(%(max_attempts)s, max_attempts), %(key)s, %(fingerprint)s,
@@ -41,7 +41,7 @@ def clone(
     connection: Connection,
     run_id: int,
     operator: Operator,
-    seen: Container[str] | None = None,
+    expected: Container[str] | None = None,
     *,
     key: str | None = None,
     **changes: Any,
@@ -51,31 +51,31 @@ def clone(
     The same key with the same changes to the same run is a replay; without a key every call makes a run.
     """
     run = get_run(connection, run_id)
-    chosen = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
-    known = {name: value for name, value in chosen.items() if value is not None}
-    wanted = Prepared("", checked_key(key), fingerprint_of(f"clone of {run_id}", known, {}))
-    values = {**chosen, "key": key, "fingerprint": wanted.fingerprint, "run_id": run_id, "who": operator.who}
-    # A clone that is refused leaves nothing, also for a caller who catches that and goes on.
+    options = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
+    given = {name: value for name, value in options.items() if value is not None}
+    request = Prepared("", checked_key(key), fingerprint_of(f"clone of {run_id}", given, {}))
+    values = {**options, "key": key, "fingerprint": request.fingerprint, "run_id": run_id, "who": operator.who}
+    # A refused clone leaves nothing, also for a caller that catches the error and goes on.
     with all_or_nothing(connection):
-        rows = fetch_all(connection, CLONE, {**values, "payload": _text(chosen["payload"])})
+        rows = fetch_all(connection, CLONE, {**values, "payload": _text(options["payload"])})
         if not rows and (key is None or not holders(connection, [key])):
             raise refused(run, "clone")
-        [outcome] = answered(connection, [wanted], rows)
+        [outcome] = outcomes_of(connection, [request], rows)
         if not outcome.replayed:
-            check_seen(lock_run(connection, run_id), seen)
+            check_version(lock_run(connection, run_id), expected)
             before = {"cloned_from": run_id}
-            record(connection, operator.who, "clone", "run", outcome.run_id, before, known or None, operator.request_id)
+            record(connection, operator.who, "clone", "run", outcome.run_id, before, given or None, operator.request_id)
     return outcome
 
 
-def _checked(run: Row, chosen: dict[str, Any]) -> dict[str, Any]:
-    """What is to be other than in the original, checked as if it were asked for anew."""
-    if all(value is None for value in chosen.values()):
-        return chosen
-    kind = catalogue()[run["job_type"]]
-    check_options(kind, {**chosen, "priority": chosen["priority"] or 0})
-    payload = None if chosen["payload"] is None else kind.checked(chosen["payload"])
-    return {**chosen, "payload": payload, "run_at": in_utc(chosen["run_at"])}
+def _checked(run: Row, options: dict[str, Any]) -> dict[str, Any]:
+    """The changes to the original, checked as those of a new request are."""
+    if all(value is None for value in options.values()):
+        return options
+    job_type = catalogue()[run["job_type"]]
+    check_options(job_type, {**options, "priority": options["priority"] or 0})
+    payload = None if options["payload"] is None else job_type.checked(options["payload"])
+    return {**options, "payload": payload, "run_at": in_utc(options["run_at"])}
 
 
 def _text(payload: dict[str, Any] | None) -> str | None:

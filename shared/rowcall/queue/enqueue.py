@@ -22,12 +22,12 @@ from rowcall.status import Status
 # A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.
 PAYLOAD_BYTES = 64 * 1024
 
-# How often a key is asked for whose run goes meanwhile.
-LOOKS = 3
+# How often a key is tried whose run is pruned meanwhile.
+TRIES = 3
 
 # job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
-# has by then waited for the winner's commit.  Whoever waits for work is woken with the commit.  Functions, operators
-# and types are written out: these statements run in callers' transactions, whose search_path may hold others.
+# has by then waited for the winner's commit.  The commit also wakes idle workers.  Functions, operators and types are
+# written out: these statements run in callers' transactions, whose search_path may hold others.
 INSERT = """
 INSERT INTO rowcall.job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
@@ -37,7 +37,7 @@ ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN {WAKE} END AS woken
 """
 
-# For one run, because planning what serves ten thousand takes longer than inserting one.
+# For one run: planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
 VALUES (%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
         coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
@@ -46,14 +46,14 @@ VALUES (%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
 """
 
 ENQUEUE_MANY = f"""{INSERT}
-SELECT %(job_type)s, wanted.payload, %(queue)s, %(priority)s,
+SELECT %(job_type)s, request.payload, %(queue)s, %(priority)s,
        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
-       %(max_attempts)s, wanted.key, wanted.fingerprint, %(created_by)s, '{Status.QUEUED}'
+       %(max_attempts)s, request.key, request.fingerprint, %(created_by)s, '{Status.QUEUED}'
 FROM ROWS FROM (
     pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
     pg_catalog.unnest(%(fingerprints)s::pg_catalog.text[])
-) WITH ORDINALITY AS wanted(payload, key, fingerprint, position)
-ORDER BY wanted.position
+) WITH ORDINALITY AS request(payload, key, fingerprint, position)
+ORDER BY request.position
 {UNLESS_KEY_IS_TAKEN}
 """
 
@@ -66,7 +66,7 @@ WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
 
 @dataclass(frozen=True)
 class Enqueued:
-    """The run that a request has now; `replayed` when an earlier request had made it."""
+    """The run of a request; `replayed` when an earlier request made it."""
 
     run_id: int
     replayed: bool
@@ -74,7 +74,7 @@ class Enqueued:
 
 @dataclass(frozen=True)
 class Prepared:
-    """One run asked for, in the form in which it is stored."""
+    """One requested run, in the form in which it is stored."""
 
     payload: str
     key: str | None
@@ -82,7 +82,7 @@ class Prepared:
 
 
 def enqueue(connection: Connection, job_type: str, payload: Mapping[str, Any], **options: Any) -> Enqueued:
-    """Ask for one run.  Options: key, run_at, queue, priority, max_attempts, created_by (see enqueue_many)."""
+    """Request one run.  Options: key, run_at, queue, priority, max_attempts, created_by (see enqueue_many)."""
     key = options.pop("key", None)
     return enqueue_many(connection, job_type, [payload], keys=[key], **options)[0]
 
@@ -99,74 +99,76 @@ def enqueue_many(
     max_attempts: int | None = None,
     created_by: str | None = None,
 ) -> list[Enqueued]:
-    """Ask for many runs of one type in the caller's transaction; the answers come in the order of the payloads.
+    """Request many runs of one type in the caller's transaction; the outcomes are in the order of the payloads.
 
     A run's key is the one in `keys`, else the type's natural key; the same key with the same content is a replay of
-    the run there is, with other content a KeyConflict, and then nothing of this call was enqueued.
+    the existing run; with other content it is a KeyConflict, and nothing of this call is enqueued.
     """
-    kind = catalogue()[job_type]
-    chosen = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
-    check_options(kind, chosen)
-    chosen["run_at"] = in_utc(run_at)
-    wanted = [
-        prepared(kind, payload, chosen, key)
+    declared = catalogue()[job_type]
+    options = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
+    check_options(declared, options)
+    options["run_at"] = in_utc(run_at)
+    requests = [
+        prepared(declared, payload, options, key)
         for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
     ]
-    options = {
-        **chosen,
+    columns = {
+        **options,
         "job_type": job_type,
-        "queue": queue or kind.queue,
-        "max_attempts": max_attempts or kind.max_attempts,
+        "queue": queue or declared.queue,
+        "max_attempts": max_attempts or declared.max_attempts,
         "created_by": created_by,
     }
-    return enqueue_prepared(connection, wanted, options)
+    return enqueue_prepared(connection, requests, columns)
 
 
-def enqueue_prepared(connection: Connection, wanted: Sequence[Prepared], options: Mapping[str, Any]) -> list[Enqueued]:
-    """The same for what is checked already; `options` are the columns that all of them share.
+def enqueue_prepared(
+    connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]
+) -> list[Enqueued]:
+    """The same for requests that are checked already; `columns` are those that all of them share.
 
-    A key may be lost to a run that is pruned before it is looked for: then the key is free, and asked for once more.
+    A key may be lost to a run that is pruned before it is looked up: then the key is free, and is tried again.
     """
-    for _ in range(LOOKS - 1):
+    for _ in range(TRIES - 1):
         with suppress(KeyGone):
-            return _enqueued(connection, wanted, options)
-    return _enqueued(connection, wanted, options)
+            return _enqueued(connection, requests, columns)
+    return _enqueued(connection, requests, columns)
 
 
-def _enqueued(connection: Connection, wanted: Sequence[Prepared], options: Mapping[str, Any]) -> list[Enqueued]:
-    if len(wanted) == 1:
-        rows = fetch_all(connection, ENQUEUE_ONE, {**options, **vars(wanted[0])})
-        return answered(connection, wanted, rows)
-    columns = {
-        "payloads": [item.payload for item in wanted],
-        "keys": [item.key for item in wanted],
-        "fingerprints": [item.fingerprint for item in wanted],
+def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]) -> list[Enqueued]:
+    if len(requests) == 1:
+        rows = fetch_all(connection, ENQUEUE_ONE, {**columns, **vars(requests[0])})
+        return outcomes_of(connection, requests, rows)
+    arrays = {
+        "payloads": [request.payload for request in requests],
+        "keys": [request.key for request in requests],
+        "fingerprints": [request.fingerprint for request in requests],
     }
-    # Many runs are all enqueued or none, also for a caller who catches the conflict and goes on.
+    # All runs are enqueued or none, also for a caller that catches the conflict and goes on.
     with all_or_nothing(connection):
-        return answered(connection, wanted, fetch_all(connection, ENQUEUE_MANY, {**options, **columns}))
+        return outcomes_of(connection, requests, fetch_all(connection, ENQUEUE_MANY, {**columns, **arrays}))
 
 
-def answered(connection: Connection, wanted: Sequence[Prepared], rows: Sequence[Row]) -> list[Enqueued]:
-    """Find the runs of the keys that were taken, and answer for each in order.  `rows` are those that are new."""
+def outcomes_of(connection: Connection, requests: Sequence[Prepared], rows: Sequence[Row]) -> list[Enqueued]:
+    """The outcome of each request, in order.  `rows` are the new runs; the other keys have a run already."""
     keyless = iter([row["id"] for row in rows if row["idempotency_key"] is None])
     new = {row["idempotency_key"]: row["id"] for row in rows if row["idempotency_key"] is not None}
-    found = holders(connection, [item.key for item in wanted if item.key is not None and item.key not in new])
+    taken = holders(connection, [one.key for one in requests if one.key is not None and one.key not in new])
     outcomes = []
-    for item in wanted:
-        if item.key is None:
+    for request in requests:
+        if request.key is None:
             outcomes.append(Enqueued(next(keyless), replayed=False))
-        elif item.key in new:
+        elif request.key in new:
             # Of equal keys within one call the first makes the run, and the others are its replays.
-            run_id = new.pop(item.key)
-            found[item.key] = run_id, item.fingerprint
+            run_id = new.pop(request.key)
+            taken[request.key] = run_id, request.fingerprint
             outcomes.append(Enqueued(run_id, replayed=False))
-        elif item.key not in found:
-            raise KeyGone(item.key)
+        elif request.key not in taken:
+            raise KeyGone(request.key)
         else:
-            run_id, fingerprint = found[item.key]
-            if fingerprint != item.fingerprint:
-                raise KeyConflict(item.key, run_id)
+            run_id, fingerprint = taken[request.key]
+            if fingerprint != request.fingerprint:
+                raise KeyConflict(request.key, run_id)
             outcomes.append(Enqueued(run_id, replayed=True))
     return outcomes
 
@@ -177,34 +179,38 @@ def holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int,
     return {row["idempotency_key"]: (row["id"], row["request_fingerprint"]) for row in rows}
 
 
-def check_options(kind: JobType, chosen: Mapping[str, Any]) -> None:
+def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
     """Refuse what the table would refuse, with the field's name."""
     wrong = {}
-    if chosen.get("run_at") is not None and (complaint := unusable(chosen["run_at"])):
+    if options.get("run_at") is not None and (complaint := unusable(options["run_at"])):
         wrong["run_at"] = complaint
-    if chosen["queue"] is not None and not NAME.fullmatch(chosen["queue"]):
+    if options["queue"] is not None and not NAME.fullmatch(options["queue"]):
         wrong["queue"] = "must be lower-case words such as mail"
-    elif kind.max_running is not None and chosen["queue"] not in (None, kind.queue):
-        wrong["queue"] = f"must be {kind.queue}, where the max_running of {kind.name} holds"
-    if not -32768 <= chosen["priority"] <= 32767:
+    elif declared.max_running is not None and options["queue"] not in (None, declared.queue):
+        wrong["queue"] = f"must be {declared.queue}, where the max_running of {declared.name} holds"
+    if not -32768 <= options["priority"] <= 32767:
         wrong["priority"] = "must be a whole number from -32768 (first) to 32767 (last)"
-    if chosen["max_attempts"] is not None and not 1 <= chosen["max_attempts"] <= 1000:
+    if options["max_attempts"] is not None and not 1 <= options["max_attempts"] <= 1000:
         wrong["max_attempts"] = "must be a whole number from 1 to 1000"
     if wrong:
         raise RunInvalid(wrong)
 
 
 def prepared(
-    kind: JobType, payload: Mapping[str, Any], chosen: Mapping[str, Any], key: str | None = None, natural: bool = True
+    declared: JobType,
+    payload: Mapping[str, Any],
+    options: Mapping[str, Any],
+    key: str | None = None,
+    natural: bool = True,
 ) -> Prepared:
-    """Check one payload at the door and take its key: the caller's, else the one the business fact gives."""
-    checked = kind.checked(payload)
-    key = kind.natural_key(checked) if key is None and natural else key
-    return Prepared(stored_text(checked), checked_key(key), fingerprint_of(kind.name, checked, chosen))
+    """Check one payload, and give it its key: the caller's, else the natural key of its type."""
+    checked = declared.checked(payload)
+    key = declared.natural_key(checked) if key is None and natural else key
+    return Prepared(stored_text(checked), checked_key(key), fingerprint_of(declared.name, checked, options))
 
 
 def stored_text(payload: Mapping[str, Any]) -> str:
-    """The payload as jsonb takes it; what jsonb or the size limit would refuse is refused here, by name."""
+    """The payload as text for jsonb, refused by name where it is too large or cannot be stored."""
     try:
         text = stored(payload)
     except ValueError as error:
@@ -213,7 +219,7 @@ def stored_text(payload: Mapping[str, Any]) -> str:
     if size > PAYLOAD_BYTES:
         raise RunInvalid(
             {
-                "payload": f"is {size} bytes and may be {PAYLOAD_BYTES} at most:"
+                "payload": f"is {size} bytes; the limit is {PAYLOAD_BYTES}:"
                 " store the data in a table or file of your own, and send its id"
             }
         )
@@ -221,13 +227,13 @@ def stored_text(payload: Mapping[str, Any]) -> str:
 
 
 def checked_key(key: str | None) -> str | None:
-    """The key, where it can be one."""
+    """The key, refused where it cannot be one."""
     if key is not None and (not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable()):
         raise RunInvalid({"idempotency_key": f"must be 1 to {KEY_CHARACTERS} printable characters"})
     return key
 
 
-def fingerprint_of(job_type: str, payload: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
-    """What 'the same content' means: type, payload and every option that the caller chose."""
-    content = json.dumps([job_type, payload, chosen], sort_keys=True, default=datetime.isoformat)
+def fingerprint_of(job_type: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """What 'the same content' means: type, payload and every option that the caller gave."""
+    content = json.dumps([job_type, payload, options], sort_keys=True, default=datetime.isoformat)
     return hashlib.sha256(content.encode()).hexdigest()

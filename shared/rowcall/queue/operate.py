@@ -1,4 +1,4 @@
-"""What an operator may do to a run that waits or has ended.  Every change leaves a row in audit_log."""
+"""What an operator may do to a run that is waiting or finished.  Every change leaves a row in audit_log."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ WHERE id = %(run_id)s AND status IN {sources_of(Event.RUN_NOW)}
 RETURNING *
 """
 
-# lease_no stays: it is what keeps a worker of an earlier life of this run from being believed.
+# lease_no stays: it keeps a worker that held this run before the retry from finishing it.
 RETRIED = f"""
     status = '{Status.QUEUED}', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
     last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now()"""
 
-# Where what the run worked on was pruned, there is nothing to do again.
+# A pruned run has no payload to run again.
 RETRIABLE = f"status IN {sources_of(Event.RETRY)} AND pruned_at IS NULL"
 
 RETRY = f"UPDATE rowcall.job_runs SET {RETRIED} WHERE id = %(run_id)s AND {RETRIABLE} RETURNING *"
 
-# What of a run an audit needs to tell before from after.
+# What the audit log keeps of a run before and after a change.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
 
 
-def run_now(connection: Connection, run_id: int, operator: Operator, seen: Container[str] | None = None) -> Row:
+def run_now(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
     """Make a waiting run due at once; its attempts stay counted."""
-    return change(connection, Event.RUN_NOW, RUN_NOW, run_id, operator, seen)
+    return change(connection, Event.RUN_NOW, RUN_NOW, run_id, operator, expected)
 
 
-def retry(connection: Connection, run_id: int, operator: Operator, seen: Container[str] | None = None) -> Row:
-    """Give a dead or cancelled run a new life, with all its attempts."""
-    return change(connection, Event.RETRY, RETRY, run_id, operator, seen)
+def retry(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
+    """Queue a dead or cancelled run again, with all its attempts."""
+    return change(connection, Event.RETRY, RETRY, run_id, operator, expected)
 
 
 def change(
@@ -48,15 +48,15 @@ def change(
     sql: str,
     run_id: int,
     operator: Operator,
-    seen: Container[str] | None = None,
+    expected: Container[str] | None = None,
     **more: Any,
 ) -> Row:
-    """Carry one operator's event out: the row as it is now, or TransitionRefused with what is possible instead.
+    """Carry out an operator's event: the changed row, or TransitionRefused with the events that are allowed.
 
-    `seen` are versions of the run: where it is none of them any more, it is left as it is and RunChanged raised.
+    `expected` are versions of the run: if it has another by now, RunChanged is raised and nothing changes.
     """
     before = lock_run(connection, run_id)
-    check_seen(before, seen)
+    check_version(before, expected)
     row = fetch_one(connection, sql, {"run_id": run_id, **more})
     if row is None:
         raise refused(before, event)
@@ -66,10 +66,10 @@ def change(
     return {**row, "definition": before["definition"]}
 
 
-def check_seen(run: Row, seen: Container[str] | None) -> None:
-    """Raise RunChanged where a run, which is locked, is not as the operator saw it."""
+def check_version(run: Row, expected: Container[str] | None) -> None:
+    """Raise RunChanged where a locked run has another version than the operator expects."""
     version = version_of(run)
-    if seen is not None and version not in seen:
+    if expected is not None and version not in expected:
         raise RunChanged(run["id"], version)
 
 
@@ -79,7 +79,7 @@ def allowed_events(run: Row) -> tuple[Event, ...]:
 
 
 def refused(run: Row, event: str) -> TransitionRefused:
-    """Why this cannot be done to this run, and what can."""
+    """Why this event is not allowed, and which events are."""
     if run["pruned_at"]:
         return RunPruned(run["id"], event, run["status"], run["pruned_at"])
     again = f"only a clone, with `rowcall runs clone {run['id']}`"

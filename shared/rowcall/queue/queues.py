@@ -1,4 +1,4 @@
-"""Queues: what waits in each, paused and resumed, and how many of its runs may run at a time."""
+"""Queues: how much waits in each; paused, resumed and limited."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rowcall.queue.fragments import BY_INDEX, LANES
 from rowcall.queue.wake import WAKE_WORKERS
 from rowcall.status import Event, Status, sources_of
 
-# Nobody needs to know whether it is a million or two: counting stops here.
+# Counting stops here, so that it costs the same for any backlog.
 COUNTED_MOST = 1000
 
-# Each lane by one range of job_runs_live, and no further than is counted.  Running is told by the holders where there
-# is a limit; without one nobody asks, and finding out would walk through all that is live.
+# Each lane by one range of job_runs_live, no further than it is counted.  The running runs of a queue with a limit are
+# its holders; for a queue without one they are not counted, as that would read all live runs.
 LIST_QUEUES = f"""
 WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, sum(counted.due) AS due, min(counted.oldest) AS oldest FROM lanes CROSS JOIN LATERAL (
@@ -49,38 +49,38 @@ PAUSE = "UPDATE rowcall.queues SET paused_at = coalesce(paused_at, now()), updat
 
 RESUME = "UPDATE rowcall.queues SET paused_at = NULL, updated_at = now() WHERE name = %(name)s"
 
-# What runs already counts too, as far as it was claimed under a limit; what was claimed without one ends uncounted.
+# Running runs count too if they were claimed under a limit; those claimed without one finish uncounted.
 LIMIT = "UPDATE rowcall.queues SET max_running = %(max_running)s, updated_at = now() WHERE name = %(name)s"
 
 
 def list_queues(connection: Connection, declared: Mapping[str, int]) -> list[Row]:
-    """Every queue in which something is live, or that was ever paused or limited; `declared` as Wanted has it."""
+    """Every queue with live runs, and every queue that was ever paused or limited; `declared` as in ClaimRequest."""
     return fetch_all(connection, BY_INDEX + LIST_QUEUES, {"declared": json.dumps(dict(declared))})
 
 
 def make_queues(connection: Connection, names: Sequence[str]) -> None:
-    """See that these queues can be claimed from with a limit."""
+    """Make the rows that a claim under a limit needs."""
     fetch_all(connection, MAKE_QUEUES, {"names": list(names)})
 
 
 def pause_queue(connection: Connection, name: str, operator: Operator) -> Row:
-    """Let nothing more be claimed from a queue; what runs goes on, and what is enqueued waits."""
+    """Stop claims from a queue; running runs go on, and new runs wait."""
     return _change(connection, "pause", PAUSE, name, operator)
 
 
 def resume_queue(connection: Connection, name: str, operator: Operator) -> Row:
-    """Let a queue be claimed from again."""
+    """Allow claims from a queue again."""
     return _change(connection, "resume", RESUME, name, operator)
 
 
 def limit_queue(connection: Connection, name: str, max_running: int | None, operator: Operator) -> Row:
-    """Let only so many runs of a queue run at a time; None takes the limit away."""
+    """Limit how many runs of a queue run at a time; None removes the limit."""
     return _change(connection, "limit", LIMIT, name, operator, max_running=max_running)
 
 
 def _change(connection: Connection, action: str, sql: str, name: str, operator: Operator, **more: Any) -> Row:
     if not NAME.fullmatch(name):
-        raise RunInvalid({"queue": f"{name!r} is no queue's name, which is lower-case words such as mail"})
+        raise RunInvalid({"queue": f"{name!r} cannot name a queue: use lower-case words such as mail"})
     make_queues(connection, [name])
     before = fetch_one(connection, GET_QUEUE, {"name": name})
     fetch_all(connection, sql, {"name": name, **more})

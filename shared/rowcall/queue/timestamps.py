@@ -1,10 +1,10 @@
-"""Times at the door: what a caller may ask for."""
+"""Times that a caller may send."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-# What comes from further away is a mistake, and near the year 10000 Python could not read it back in another zone.
+# Times outside are mistakes, and near the year 10000 Python could not read them back in another zone.
 YEARS = range(2000, 9999)
 
 

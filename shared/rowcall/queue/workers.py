@@ -1,4 +1,4 @@
-"""The workers' own rows: what each one serves, and when it last gave a sign of life."""
+"""The workers' own rows: which there are, what each serves, and its last heartbeat."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.fragments import BY_INDEX, LANES
 from rowcall.status import Event, sources_of
 
-# A worker that is silent for longer is taken for gone.  Cron starts `once` each minute, and a deploy takes a moment.
+# A worker without a heartbeat for longer is gone.  Cron wakes `once` each minute, and a deploy takes a moment.
 SILENCE_SECONDS = 150.0
 
 
 def silence(heartbeat: float) -> float:
-    """After how many seconds a worker with this heartbeat is taken for gone: three missed ones, and never sooner."""
+    """After how many seconds without a heartbeat a worker is gone: three missed ones, but at least SILENCE_SECONDS."""
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
@@ -31,8 +31,8 @@ STOPPED = "UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() W
 # A row for each start would grow for ever under a cron that starts `once` each minute; a day is enough to look back.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
 
-# The first thousand of each lane that are long due: what no worker takes gathers at the head.  A paused queue waits on
-# purpose.  A type is served if a worker with a recent sign of life names it; `once` from cron gives one at each start.
+# Of each lane, the first thousand that are long due: runs that no worker takes gather at the head.  A paused queue
+# waits on purpose.  A run is served if a live worker names its type and queue; `once` from cron is live each time.
 UNSERVED = f"""
 WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
@@ -55,7 +55,7 @@ GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 
 @dataclass(frozen=True)
 class Registration:
-    """What a worker says about itself.  No queues: all of them."""
+    """What a worker says about itself.  No queues means all of them."""
 
     id: str
     hostname: str
@@ -83,5 +83,5 @@ def stopped(connection: Connection, worker: str) -> None:
 
 
 def unserved(connection: Connection, silence: float) -> list[Row]:
-    """Queues and types with runs that are due for longer than `silence` seconds, and that no living worker serves."""
+    """Queues and types with runs that have been due for `silence` seconds and that no live worker takes."""
     return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})

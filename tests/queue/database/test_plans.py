@@ -31,7 +31,7 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, PROGRESS, Lease, parameters_of
 from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
-from rowcall.queue.views.explain import BEFORE_IT, STANDING
+from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import ATTEMPTS, GET_RUN
 from rowcall.queue.views.stats import QUEUES
@@ -113,7 +113,7 @@ def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(fi
         {"key": f"live:{MANY}"},
     )
     assert looked_at(plan(filled, BY_INDEX + BEFORE_IT, last)) <= 1000 + BATCH
-    assert looked_at(plan(filled, STANDING, {"run_id": last["id"], "declared": "{}"})) == 1
+    assert looked_at(plan(filled, RUN_AND_QUEUE, {"run_id": last["id"], "declared": "{}"})) == 1
 
 
 def test_the_figures_of_all_queues_look_at_some_thousand_runs_of_each_lane(filled: PgConnection) -> None:

@@ -12,7 +12,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
 from rowcall.base.errors import KeyConflict, RunInvalid, RunNotFound
 from rowcall.job_types.housekeeping import KeptDays
-from rowcall.queue.retention.prune import BEGINNING, Retention, look, policy_of, take
+from rowcall.queue.retention.prune import BEGINNING, Retention, policy_of, prune_page, read_page
 from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall.status import FINAL, LIVE, Status
 from tests.support.housekeeping import TYPES, Rehearsal, ended, expire, left, prune
@@ -245,9 +245,9 @@ def test_two_walks_at_once_take_different_runs_and_wait_for_none(fresh_url: str)
             ended(making, Status.DEAD, f"{100 + number} days")
     with database.transaction(fresh_url) as one, database.transaction(fresh_url) as other:
         fetch_all(other, "SET LOCAL lock_timeout = '1ms'")
-        page = look(one, WEEK, BEGINNING, 3, bare=False)
+        page = read_page(one, WEEK, BEGINNING, 3, bare=False)
         assert page
-        assert take(one, page)["deleted"] == 3
+        assert prune_page(one, page)["deleted"] == 3
         assert prune(other)["deleted"] == 1
 
 
@@ -264,12 +264,12 @@ REVIVED = [
 @pytest.mark.parametrize("key", ["NULL", "'order:1'"])
 def test_what_changes_after_it_was_looked_at_is_left_alone(connection: PgConnection, change: str, key: str) -> None:
     run = ended(connection, Status.DEAD, "1 year", idempotency_key=key)
-    page = look(connection, WEEK, BEGINNING, 10, bare=False)
+    page = read_page(connection, WEEK, BEGINNING, 10, bare=False)
     assert page
     assert page.due == [run["id"]]
     fetch_all(connection, change)
     changed = row_of(connection, run["id"])
-    assert take(connection, page) == {"deleted": 0, "made_bare": 0}
+    assert prune_page(connection, page) == {"deleted": 0, "made_bare": 0}
     assert row_of(connection, run["id"]) == changed
 
 

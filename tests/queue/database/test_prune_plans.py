@@ -9,7 +9,16 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_one, fetch_value
-from rowcall.queue.retention.prune import BEGINNING, DELETE_OCCURRENCES, PAGE, POLICY, TAKE, WHOLE, Retention, look
+from rowcall.queue.retention.prune import (
+    ARCHIVED,
+    BEGINNING,
+    DELETE_OCCURRENCES,
+    PAGE,
+    POLICY,
+    PRUNE,
+    Retention,
+    read_page,
+)
 from rowcall.status import FINAL
 from tests.support.plans import looked_at, plan
 
@@ -92,12 +101,12 @@ def test_a_page_is_one_range_of_one_index_however_much_is_before_and_behind_it(
 
 @pytest.mark.parametrize("bare", [True, False])
 def test_a_page_is_taken_by_its_ids(known: PgConnection, bare: bool) -> None:
-    page = look(known, WEEK, BEGINNING if bare else among_the_due(known), BATCH, bare)
+    page = read_page(known, WEEK, BEGINNING if bare else among_the_due(known), BATCH, bare)
     assert page
     assert len(page.due) == BATCH
-    seen = {"due": page.due, "seen": page.seen}
-    assert looked_at(plan(known, TAKE, seen)) <= 3 * BATCH
-    whole = plan(known, WHOLE, seen)
+    seen = {"due": page.due, "versions": page.versions}
+    assert looked_at(plan(known, PRUNE, seen)) <= 3 * BATCH
+    whole = plan(known, ARCHIVED, seen)
     assert looked_at(whole) == BATCH
     assert looked_at(whole, "job_attempts") == (0 if bare else BATCH)
 

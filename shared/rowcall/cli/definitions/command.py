@@ -1,4 +1,4 @@
-"""`rowcall definitions`: see and steer what should exist."""
+"""`rowcall definitions`: list, apply and steer definitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
-UNDECIDED = "none of its nominal times has come yet"
+UNDECIDED = "no nominal time has come yet"
 BY_HAND = "it has no schedule: `rowcall definitions run-now` runs it"
 
 
@@ -34,11 +34,11 @@ definitions_command.add_command(preview_command)
 @definitions_command.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """All definitions, and when each is due next."""
+    """List all definitions, and when each is due next."""
     with command_transaction() as connection:
         rows = definitions.list_definitions(connection)
     if as_json:
-        show_json([_told(row) for row in rows])
+        show_json([_with_state(row) for row in rows])
     else:
         local = [{**row, **_local(row)} for row in rows]
         show_table(local, LISTED, empty="there are no definitions; `rowcall definitions apply FILE` makes some")
@@ -51,14 +51,14 @@ def list_command(as_json: bool) -> None:
 )
 @json_option
 def show_command(name: str, occurrences: int, as_json: bool) -> None:
-    """Definition NAME, and what became of its latest nominal times."""
+    """Show definition NAME, and the outcomes of its latest nominal times."""
     with command_transaction() as connection:
         row = definitions.get_definition(connection, name)
         occurred = definitions.occurrences_of(connection, row["id"], occurrences)
     if as_json:
-        show_json({**_told(row), "occurrences": occurred})
+        show_json({**_with_state(row), "occurrences": occurred})
         return
-    show_fields(definitions.in_words({**_told(row), **_local(row)}))
+    show_fields(definitions.in_words({**_with_state(row), **_local(row)}))
     click.echo()
     zone = definitions.Content.of(row).zone
     local = [{**one, "nominal_at": one["nominal_at"].astimezone(zone)} for one in occurred]
@@ -67,13 +67,14 @@ def show_command(name: str, occurrences: int, as_json: bool) -> None:
 
 @definitions_command.command("apply")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--dry-run", is_flag=True, help="Tell what would change, and change nothing.")
-@click.option("--prune", is_flag=True, help="Remove what was applied before and is not there any more.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--prune", is_flag=True, help="Remove definitions that were applied before and are no longer in FILE.")
 @json_option
 def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) -> None:
-    """Make the definitions what FILE (TOML or YAML) says: all of it, or nothing.
+    """Apply the definitions in FILE (TOML or YAML): all of them, or none.
 
-    Without FILE, what the code declares (`rowcall migrate` applies that too).  The same file again changes nothing.
+    Without FILE, those that the code declares (`rowcall migrate` applies them too).  Applying a file again changes
+    nothing.
     """
     with command_transaction() as connection:
         if file is None:
@@ -95,10 +96,10 @@ def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) 
 @click.argument("name")
 @json_option
 def pause_command(name: str, as_json: bool) -> None:
-    """Enqueue nothing more for NAME; its nominal times are written down as skipped."""
+    """Enqueue nothing more for NAME; its nominal times are recorded as skipped."""
     with command_transaction() as connection:
         row = definitions.pause(connection, name, catalogue(), operator())
-    _answer(row, f"definition {name} is paused since {shown(row['paused_at'])}", as_json)
+    _answer(row, f"definition {name} has been paused since {shown(row['paused_at'])}", as_json)
 
 
 @definitions_command.command("resume")
@@ -131,7 +132,7 @@ def run_now_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def remove_command(name: str, as_json: bool) -> None:
-    """Let NAME exist no more.  Its runs stay; those that wait will still run."""
+    """Remove NAME.  Its runs stay; waiting ones still run."""
     with command_transaction() as connection:
         row = definitions.remove(connection, name, operator())
     _answer(row, f"definition {name} is removed", as_json)
@@ -139,23 +140,23 @@ def remove_command(name: str, as_json: bool) -> None:
 
 def _difference(one: Difference) -> dict[str, Any]:
     changes = {name: {"before": was, "after": now} for name, (was, now) in one.changes.items()}
-    return {"name": one.name, "change": one.kind, "changes": changes}
+    return {"name": one.name, "change": one.change, "changes": changes}
 
 
 def _answer(row: Row, sentence: str, as_json: bool) -> None:
     if as_json:
-        show_json(_told(row))
+        show_json(_with_state(row))
     else:
         click.echo(sentence)
 
 
 def _local(row: Row) -> dict[str, Any]:
-    """When it is due next, by the clock of its own zone."""
+    """When it is due next, in its own time zone."""
     due = row["next_run_at"]
     return {"next_run_at": due and due.astimezone(definitions.Content.of(row).zone)}
 
 
-def _told(row: Row) -> dict[str, Any]:
-    """A definition as people and programs read it."""
-    kept = {name: row[name] for name in STATE}
-    return {"name": row["name"], **definitions.as_sent(definitions.Content.of(row)), **kept}
+def _with_state(row: Row) -> dict[str, Any]:
+    """A definition with its state, as JSON has it."""
+    state = {name: row[name] for name in STATE}
+    return {"name": row["name"], **definitions.as_sent(definitions.Content.of(row)), **state}

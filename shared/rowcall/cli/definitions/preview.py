@@ -25,7 +25,7 @@ COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
 # The name of a schedule that is not saved.
 UNSAVED = "preview"
 
-BY_HAND = "it has no schedule: nothing but `rowcall definitions run-now` runs it"
+BY_HAND = "it has no schedule: only `rowcall definitions run-now` runs it"
 
 
 def _content_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,8 +53,8 @@ def _option(field: str) -> str:
     show_default=True,
     help='From when, such as "tomorrow 09:00".',
 )
-@click.option("--until", metavar="TIME", help="What would run up to then; without NAME, of all definitions.")
-@click.option("--asleep", metavar="TIME", help="As if nothing was awake from --at to then.")
+@click.option("--until", metavar="TIME", help="What would run up to this time; without NAME, for all definitions.")
+@click.option("--asleep", metavar="TIME", help="As if nothing was awake from --at to this time.")
 @click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many, without an end.")
 @json_option
 def preview_command(
@@ -70,12 +70,12 @@ def preview_command(
 
     A TIME without an offset is read in the definition's zone; for all definitions together, in UTC.
     """
-    told = {field: value for field, value in changes.items() if value is not None}
+    given = {field: value for field, value in changes.items() if value is not None}
     with command_transaction() as connection:
         now = definitions.clock(connection)
-        chosen = _chosen(definitions.list_definitions(connection), name, told)
-    alone = name is not None or "schedule" in told
-    zone = chosen[0][1].zone if alone else ZoneInfo("UTC")
+        selected = _selected(definitions.list_definitions(connection), name, given)
+    alone = name is not None or "schedule" in given
+    zone = selected[0][1].zone if alone else ZoneInfo("UTC")
     start = _moment("--at", at, now, zone)
     ends = {
         option: _moment(option, text, now, zone)
@@ -83,40 +83,42 @@ def preview_command(
         if text is not None
     }
     if ends:
-        shown = _up_to(ends, chosen, start)
+        shown = _up_to(ends, selected, start)
     elif alone:
-        shown = preview.coming(*chosen[0], start, count)
+        shown = preview.coming(*selected[0], start, count)
     else:
-        raise click.UsageError("say NAME or --schedule; all definitions together need an end, with --until")
+        raise click.UsageError("give NAME or --schedule, or --until for all definitions")
     if as_json:
         show_json([vars(one) for one in shown])
     else:
-        _show(shown, chosen[0][1] if alone else None)
+        _show(shown, selected[0][1] if alone else None)
 
 
-def _up_to(ends: Mapping[str, datetime], chosen: Sequence[tuple[str, Content]], start: datetime) -> list[preview.Shown]:
+def _up_to(
+    ends: Mapping[str, datetime], selected: Sequence[tuple[str, Content]], start: datetime
+) -> list[preview.Shown]:
     if len(ends) > 1:
-        raise click.UsageError("say --until or --asleep, not both")
+        raise click.UsageError("give --until or --asleep, not both")
     [(option, end)] = ends.items()
     if end <= start:
         raise click.UsageError(f"{option}, {end.isoformat()}, is not after --at, {start.isoformat()}")
-    return (preview.between if option == "--until" else preview.through_outage)(chosen, start, end)
+    return (preview.between if option == "--until" else preview.through_outage)(selected, start, end)
 
 
-def _chosen(rows: Sequence[Row], name: str | None, told: dict[str, Any]) -> list[tuple[str, Content]]:
+def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> list[tuple[str, Content]]:
     """The definitions to show: the named one, the one that is only described, or all."""
-    known = {row["name"]: Content.of(row) for row in rows}
-    if name is None and "schedule" not in told:
-        if told:
-            raise click.UsageError(f"{_option(next(iter(told)))} needs NAME or --schedule")
-        return sorted(known.items())
-    if name is not None and name not in known:
+    contents = {row["name"]: Content.of(row) for row in rows}
+    if name is None and "schedule" not in given:
+        if given:
+            raise click.UsageError(f"{_option(next(iter(given)))} needs NAME or --schedule")
+        return sorted(contents.items())
+    if name is not None and name not in contents:
         raise DefinitionNotFound(name)
-    saved = definitions.as_sent(known[name]) if name else {"job_type": "noop"}
+    saved = definitions.as_sent(contents[name]) if name else {"job_type": "noop"}
     try:
-        return [(name or UNSAVED, definitions.checked(name or UNSAVED, {**saved, **told}, catalogue()))]
+        return [(name or UNSAVED, definitions.checked(name or UNSAVED, {**saved, **given}, catalogue()))]
     except DefinitionInvalid as error:
-        wrong = [f"{_option(field)}: {error.fields[field]}" for field in told if field in error.fields]
+        wrong = [f"{_option(field)}: {error.fields[field]}" for field in given if field in error.fields]
         if not wrong:
             raise
         raise click.UsageError("; ".join(wrong)) from None
@@ -130,7 +132,7 @@ def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
-    """A table; before that of one definition, the rules that hold for it."""
+    """Print a table; for one definition, its rules first."""
     if content is not None and content.schedule is not None:
         rules = definitions.in_words(definitions.as_sent(content))
         click.echo(f"{content.schedule} in {content.time_zone}")
@@ -139,4 +141,4 @@ def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
     empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
     show_table([vars(one) for one in shown], COLUMNS if content else ("name", *COLUMNS), empty)
     if len(shown) == preview.SHOWN_MOST:
-        click.echo(f"these are the first {preview.SHOWN_MOST}: go on with --at")
+        click.echo(f"these are the first {preview.SHOWN_MOST}: continue with --at")

@@ -1,4 +1,4 @@
-"""`rowcall doctor`: what is set, what is there, what is wrong, and what would mend it."""
+"""`rowcall doctor`: the settings, what is wrong, and how to mend it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from rowcall.cli.output import json_option, show_json, show_table
 def doctor_command(as_json: bool) -> None:
     """Show every setting and look for what is wrong.  Ends with 1 when something must be mended."""
     try:
-        chosen = settings.read()
+        current = settings.read()
     except SettingsError as error:
-        told, findings = [], [Finding("settings", False, str(error))]
+        values, findings = [], [Finding("settings", False, str(error))]
     else:
-        told = [
+        values = [
             {
                 "setting": setting.variable,
-                "value": setting.shown(getattr(chosen, name)),
+                "value": setting.shown(getattr(current, name)),
                 "source": settings.source(name),
             }
             for name, setting in settings.all_settings().items()
         ]
-        findings = examine(chosen)
+        findings = examine(current)
     if as_json:
-        show_json({"settings": told, "findings": [vars(finding) for finding in findings]})
+        show_json({"settings": values, "findings": [vars(finding) for finding in findings]})
     else:
-        _show(told, findings)
+        _show(values, findings)
     sys.exit(0 if all(finding.good for finding in findings) else 1)
 
 
-def _show(told: list[dict[str, str]], findings: list[Finding]) -> None:
-    if told:
-        show_table(told, ("setting", "value", "source"), empty="")
+def _show(values: list[dict[str, str]], findings: list[Finding]) -> None:
+    if values:
+        show_table(values, ("setting", "value", "source"), empty="")
         click.echo()
     for finding in findings:
         mark = click.style("ok  ", fg="green") if finding.good else click.style("MEND", fg="red", bold=True)
-        click.echo(f"{mark}  {finding.subject}: {finding.told}")
+        click.echo(f"{mark}  {finding.subject}: {finding.message}")

@@ -29,13 +29,13 @@ LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_a
 def enqueue_command(
     job_type: str, payload: dict[str, Any], queue_name: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Ask for a run of JOB_TYPE with PAYLOAD, a JSON object."""
+    """Enqueue a run of JOB_TYPE with PAYLOAD, a JSON object."""
     with command_transaction() as connection:
         outcome = queue.enqueue(connection, job_type, payload, queue=queue_name, created_by=operator().who, **options)
     if as_json:
         show_json(vars(outcome))
     else:
-        click.echo(f"run {outcome.run_id} {'was asked for before: nothing added' if outcome.replayed else 'queued'}")
+        click.echo(f"run {outcome.run_id} {'exists already: nothing added' if outcome.replayed else 'queued'}")
 
 
 @click.group("runs")
@@ -51,26 +51,26 @@ for steering in (explain_command, retry_command, cancel_command, run_now_command
 @filtered
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @json_option
-def list_command(wanted: queue.Filter, limit: int, as_json: bool) -> None:
-    """The newest runs that are as the options say."""
+def list_command(criteria: queue.Filter, limit: int, as_json: bool) -> None:
+    """List the newest runs that match the options."""
     with command_transaction() as connection:
-        page = queue.list_runs(connection, wanted, limit)
+        page = queue.list_runs(connection, criteria, limit)
         rows = page.runs
-        # A page that looked at so many runs at the most may be short; who waits at a terminal wants them all.
+        # A page scans a bounded number of runs and may be short; a person wants as many as they asked for.
         while page.next and len(rows) < limit:
-            page = queue.list_runs(connection, wanted, limit - len(rows), page.next)
+            page = queue.list_runs(connection, criteria, limit - len(rows), page.next)
             rows += page.runs
     if as_json:
         show_json(rows)
     else:
-        show_table(rows, LISTED, empty="there are no such runs; `rowcall enqueue noop` makes one")
+        show_table(rows, LISTED, empty="no runs match; `rowcall enqueue noop` makes one")
 
 
 @runs_command.command("show")
 @click.argument("run_id", type=int)
 @json_option
 def show_command(run_id: int, as_json: bool) -> None:
-    """One run, and its attempts that did not succeed."""
+    """Show one run, and its attempts that did not succeed."""
     with command_transaction() as connection:
         run, attempts = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id)
     if as_json:
@@ -80,7 +80,7 @@ def show_command(run_id: int, as_json: bool) -> None:
     if run["pruned_at"]:
         click.echo(
             f"\nThe details were pruned at {shown(run['pruned_at'])}: payload, result, errors and attempts are gone;"
-            " how it ended stays until the key expires."
+            " its final status stays until the key expires."
         )
     if attempts:
         click.echo()

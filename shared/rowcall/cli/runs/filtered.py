@@ -1,4 +1,4 @@
-"""Options that say which runs are meant, for lists and for many at once: the API's filters by the same names."""
+"""Options that select runs, for lists and bulk commands: the API's filters, by the same names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NAMES = {"job_type": "--type"}
 
 
 def filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each filter; the filter they make is its argument `wanted`."""
+    """Give a command an option for each filter; the filter they make is its argument `criteria`."""
 
     @functools.wraps(command)
     def with_filter(**options: Any) -> None:
         given = {spec.name: options.pop(spec.name) for spec in fields(Filter)}
-        wanted = Filter(**{**given, "status": tuple(map(Status, given["status"]))})
-        command(wanted=wanted, **options)
+        criteria = Filter(**{**given, "status": tuple(map(Status, given["status"]))})
+        command(criteria=criteria, **options)
 
     for spec in reversed(fields(Filter)):
         form, meaning = spec.metadata["form"], spec.metadata["description"]

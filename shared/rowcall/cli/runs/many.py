@@ -1,4 +1,4 @@
-"""Many runs at once, for `rowcall runs retry|cancel`: those that the filter matches, page by page to the end."""
+"""Bulk changes, for `rowcall runs retry|cancel`: all runs that the filter matches, page by page."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from rowcall.queue.bulk import CHANGED_MOST
 
 @dataclass(frozen=True)
 class Many:
-    """What was said besides the filter."""
+    """The options besides the filter."""
 
     everything: bool
     dry_run: bool
     limit: int | None
 
-    def meant(self, run_ids: Sequence[int], wanted: Filter) -> bool:
-        """Whether it is many that are meant, and not those with these ids."""
-        by_filter = self != Many(False, False, None) or not wanted.leaves_all_open
+    def selects(self, run_ids: Sequence[int], criteria: Filter) -> bool:
+        """Whether the runs are selected by the filter, and not by ids."""
+        by_filter = self != Many(False, False, None) or not criteria.leaves_all_open
         if run_ids and by_filter:
-            raise click.UsageError("name runs by their ids, or say what they are like; not both")
-        if not run_ids and wanted.leaves_all_open and not self.everything:
-            raise click.UsageError("name runs by their ids, say what they are like, such as --status dead, or --all")
+            raise click.UsageError("give ids, or filters such as --status dead; not both")
+        if not run_ids and criteria.leaves_all_open and not self.everything:
+            raise click.UsageError("give ids, filters such as --status dead, or --all")
         return by_filter
 
-    def carry_out(self, action: Action, wanted: Filter, as_json: bool) -> None:
-        """Do it to all of them, or to the newest so many; each page is committed before the next."""
+    def carry_out(self, action: Action, criteria: Filter, as_json: bool) -> None:
+        """Change all of them, or the newest up to the limit; each page is committed before the next."""
         matched, refused, ids = 0, 0, list[int]()
         cursor: str | None = None
         with command_transaction() as connection:
@@ -44,7 +44,7 @@ class Many:
                 done = queue.bulk(
                     connection,
                     action,
-                    wanted,
+                    criteria,
                     operator(),
                     everything=self.everything,
                     limit=left,
@@ -57,9 +57,9 @@ class Many:
                 if cursor is None or matched == self.limit:
                     break
         changed = 0 if self.dry_run else len(ids)
-        self._tell({"matched": matched, "changed": changed, "refused": refused, "ids": ids}, as_json)
+        self._report({"matched": matched, "changed": changed, "refused": refused, "ids": ids}, as_json)
 
-    def _tell(self, done: dict[str, Any], as_json: bool) -> None:
+    def _report(self, done: dict[str, Any], as_json: bool) -> None:
         if as_json:
             show_json({**done, "dry_run": self.dry_run})
         elif self.dry_run:
@@ -67,20 +67,22 @@ class Many:
         else:
             click.echo(f"{done['matched']} matched, {done['changed']} changed")
         if done["refused"]:
-            raise RowcallError(f"{done['refused']} were left as they are, because others held them: say it again")
+            raise RowcallError(
+                f"{done['refused']} were not changed, because other transactions had locked them: run the command again"
+            )
 
 
 def many_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options; what they say is its argument `many`."""
+    """Give a command these options; they become its argument `many`."""
 
     @functools.wraps(command)
     def with_many(everything: bool, dry_run: bool, limit: int | None, **options: Any) -> None:
         command(many=Many(everything, dry_run, limit), **options)
 
     for option in (
-        click.option("--limit", type=click.IntRange(min=1), help="The newest so many at the most.  [default: all]"),
-        click.option("--dry-run", is_flag=True, help="Tell how many there are, and change nothing."),
-        click.option("--all", "everything", is_flag=True, help="All runs, where nothing says what they are like."),
+        click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest first.  [default: all]"),
+        click.option("--dry-run", is_flag=True, help="Only count the matching runs."),
+        click.option("--all", "everything", is_flag=True, help="Every run, where no filter is given."),
     ):
         with_many = option(with_many)
     return with_many

@@ -31,10 +31,10 @@ some_runs = click.argument("run_ids", metavar="RUN_ID...", type=int, nargs=-1, r
 @filtered
 @many_options
 @json_option
-def retry_command(run_ids: Sequence[int], wanted: Filter, many: Many, as_json: bool) -> None:
-    """Give dead or cancelled runs a new life: those with these ids, or all that are as the options say."""
-    if many.meant(run_ids, wanted):
-        many.carry_out(Action.RETRY, wanted, as_json)
+def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json: bool) -> None:
+    """Queue dead or cancelled runs again: those with these ids, or all that match the options."""
+    if many.selects(run_ids, criteria):
+        many.carry_out(Action.RETRY, criteria, as_json)
     else:
         _steer(run_ids, queue.retry, as_json)
 
@@ -43,16 +43,16 @@ def retry_command(run_ids: Sequence[int], wanted: Filter, many: Many, as_json: b
 @any_runs
 @filtered
 @many_options
-@click.option("--force", is_flag=True, help="Do not wait for the worker that has it; its writes are refused.")
+@click.option("--force", is_flag=True, help="Do not wait for the run's worker; its writes are refused.")
 @json_option
-def cancel_command(run_ids: Sequence[int], wanted: Filter, many: Many, force: bool, as_json: bool) -> None:
-    """Cancel waiting runs, and ask the workers of running ones to stop: by ids, or all that are as the options say."""
-    if not many.meant(run_ids, wanted):
+def cancel_command(run_ids: Sequence[int], criteria: Filter, many: Many, force: bool, as_json: bool) -> None:
+    """Cancel waiting runs, and ask the workers of running ones to stop: by ids, or all that match the options."""
+    if not many.selects(run_ids, criteria):
         _steer(run_ids, functools.partial(queue.cancel_any, force=force), as_json)
     elif force:
-        raise click.UsageError("--force cuts off workers, so it is for runs that are named one by one")
+        raise click.UsageError("--force cuts off workers, so it needs ids and takes no filter")
     else:
-        many.carry_out(Action.CANCEL, wanted, as_json)
+        many.carry_out(Action.CANCEL, criteria, as_json)
 
 
 @click.command("run-now")
@@ -75,7 +75,7 @@ def run_now_command(run_ids: Sequence[int], as_json: bool) -> None:
 def clone_command(
     run_id: int, payload: dict[str, Any] | None, run_at: datetime | None, queue_name: str | None, **options: Any
 ) -> None:
-    """Enqueue the same content again, as a new run, with what is to be other."""
+    """Enqueue the same content again as a new run, with these changes."""
     as_json = options.pop("as_json")
     with command_transaction() as connection:
         outcome = queue.clone(
@@ -83,13 +83,13 @@ def clone_command(
         )
         row = queue.get_run(connection, outcome.run_id)
     if outcome.replayed and not as_json:
-        click.echo(f"run {outcome.run_id} was asked for before: nothing added")
+        click.echo(f"run {outcome.run_id} exists already: nothing added")
     else:
-        _tell(row, as_json)
+        _report(row, as_json)
 
 
 def _steer(run_ids: Sequence[int], event: Event, as_json: bool) -> None:
-    """Carry an operator's event out on each, and tell what it is now; what refuses does not keep the others from it."""
+    """Carry out an operator's event on each run and report it; a refusal does not stop the others."""
     rows, refusals = [], []
     with command_transaction() as connection:
         for run_id in run_ids:
@@ -99,14 +99,14 @@ def _steer(run_ids: Sequence[int], event: Event, as_json: bool) -> None:
             except (RunNotFound, TransitionRefused) as refusal:
                 refusals.append(str(refusal))
     for row in rows:
-        _tell(row, as_json)
+        _report(row, as_json)
     if refusals:
         raise RowcallError("; ".join(refusals))
 
 
-def _tell(row: Row, as_json: bool) -> None:
+def _report(row: Row, as_json: bool) -> None:
     if as_json:
         show_json(row)
         return
-    asked = ", and its worker is asked to stop" if row["cancel_requested_at"] and not row["finished_at"] else ""
+    asked = ", and its worker has been asked to stop" if row["cancel_requested_at"] and not row["finished_at"] else ""
     click.echo(f"run {row['id']} is {row['status']}{asked}")

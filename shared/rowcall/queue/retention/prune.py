@@ -1,7 +1,7 @@
-"""Prune: what has ended long ago goes, a page at a time; of a run with a key the bare row stays, to answer a replay.
+"""Prune: delete old finished runs, a page at a time; a run with a key keeps its bare row, to answer a replay.
 
-A walk goes through the runs in the order in which they were asked for, a page after the other.  A page is looked at
-first and taken afterwards, so that its rows can be written to a file between: what changed meanwhile is left alone.
+A walk goes through the runs in the order of their creation, page by page.  A page is read first and deleted afterwards,
+so that its rows can be archived in between; a run that has changed meanwhile is left alone.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from rowcall.base.database import Connection, fetch_all, fetch_one, fetch_value
 from rowcall.job_types import catalogue
 from rowcall.queue.fragments import BY_INDEX
 
-# A row as it was read: whoever changes one writes updated_at, and no clock's time zone stands in its epoch.
-SEEN = "run.id || '/' || extract(epoch FROM run.updated_at)"
+# The version of a row: every change writes updated_at, and its epoch does not depend on a time zone.
+VERSION = "run.id || '/' || extract(epoch FROM run.updated_at)"
 
-# How many days this run is kept after its end: as its type and status have it, else as its status has it.
+# How many days this run is kept after it finished: by its type and status, else by its status.
 DAYS = "coalesce(%(types)s::jsonb -> page.job_type ->> page.status, %(days)s::jsonb ->> page.status)::float8"
 
-# What is read in an index's order, and no further than a page, must not be gathered and sorted: statistics that are old
-# by a million rows would have the planner read all that is behind the page too.
+# A page is read in an index's order and must not be collected and sorted: with statistics that are old by a million
+# rows, the planner would read everything behind the page too.
 IN_ORDER = f"{BY_INDEX} SET LOCAL enable_bitmapscan = off;"
 
-# One range of job_runs_created, no longer than a page however few of its rows are due.  A run is never older than its
-# request, so nothing is due beyond the shortest time that anything is kept.  Only what has ended has a finished_at.
+# One range of job_runs_created, no longer than a page however few of its rows are due.  No run finishes before it is
+# created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
 PAGE = f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
-    SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, {SEEN} AS seen,
+    SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, {VERSION} AS version,
         run.pruned_at IS NOT NULL AS bare, run.pruned_at IS NULL AND run.idempotency_key IS NOT NULL AS stays
     FROM rowcall.job_runs AS run
     WHERE (run.created_at, run.id) > (%(after_created_at)s::timestamptz, %(after_id)s::bigint)
@@ -38,52 +38,52 @@ WITH page AS MATERIALIZED (
 ), last AS (
     SELECT created_at, id FROM page ORDER BY created_at DESC, id DESC LIMIT 1
 ), due AS (
-    SELECT id, seen, stays FROM page
+    SELECT id, version, stays FROM page
     WHERE finished_at < now() - {DAYS} * interval '24 hours' AND bare = %(bare)s
 )
 SELECT last.created_at, last.id, (SELECT count(*) FROM page) AS looked_at,
     extract(epoch FROM now() - %(shortest)s * interval '24 hours' - last.created_at)::float8 AS seconds_left,
     (SELECT count(*) FROM due WHERE stays) AS stay,
     (SELECT coalesce(array_agg(id ORDER BY id), '{{}}') FROM due) AS due,
-    (SELECT coalesce(array_agg(seen ORDER BY id), '{{}}') FROM due) AS seen
+    (SELECT coalesce(array_agg(version ORDER BY id), '{{}}') FROM due) AS versions
 FROM last
 """
 
-AS_SEEN = f"run.id = ANY(%(due)s::bigint[]) AND {SEEN} = ANY(%(seen)s::text[])"
+IS_UNCHANGED = f"run.id = ANY(%(due)s::bigint[]) AND {VERSION} = ANY(%(versions)s::text[])"
 
-# Rows that somebody holds are skipped, as a claim skips them; the next walk meets them again.  A bare row goes, and one
-# without a key goes too (its attempts go with it); of another the payload goes and everything that tells of its end
-# but how it ended, and the key stays, with the fingerprint by which a replay is told from other content.
-TAKE = f"""{BY_INDEX}
-WITH taken AS MATERIALIZED (
+# Locked rows are skipped; the next walk reads them again.  A bare row and a run without a key are deleted, with their
+# attempts.  Another run loses its payload and its details; its status stays, and so does its key with the fingerprint
+# that distinguishes a replay from other content.
+PRUNE = f"""{BY_INDEX}
+WITH pruned AS MATERIALIZED (
     SELECT id, idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
-    WHERE {AS_SEEN} AND run.finished_at IS NOT NULL
+    WHERE {IS_UNCHANGED} AND run.finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
 ), deleted AS (
-    DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM taken WHERE goes)) RETURNING id
+    DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE goes)) RETURNING id
 ), made_bare AS (
     UPDATE rowcall.job_runs
     SET payload = '{{}}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL, trace_parent = NULL,
         pruned_at = now(), updated_at = now()
-    WHERE id = ANY(ARRAY(SELECT id FROM taken WHERE NOT goes)) RETURNING id
+    WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
 )
 SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare
 """
 
-# A run as JSON, with everything that is known of it; times in UTC, whatever the session's zone.
-WHOLE = f"""{BY_INDEX} SET LOCAL TIME ZONE 'UTC';
+# A run as one JSON object with all its columns and attempts; times in UTC, whatever the session's zone.
+ARCHIVED = f"""{BY_INDEX} SET LOCAL TIME ZONE 'UTC';
 SELECT (to_jsonb(run) || jsonb_build_object('attempts_ended', (
     SELECT coalesce(jsonb_agg(to_jsonb(ended) - 'run_id' ORDER BY ended.lease_no), '[]')
     FROM rowcall.job_attempts AS ended WHERE ended.run_id = run.id
 )))::text AS line
-FROM rowcall.job_runs AS run WHERE {AS_SEEN}
+FROM rowcall.job_runs AS run WHERE {IS_UNCHANGED}
 ORDER BY run.id
 """
 
-# The oldest of each definition, by the primary key.  Its last one stays, so that a schedule of once a year can still
-# tell of it; the tick needs none, because next_run_at never goes back.
+# The oldest of each definition, by the primary key.  Its last one stays, so that a yearly schedule still shows it; the
+# tick needs none, because next_run_at never goes back.
 _OLD = """
 FROM rowcall.schedule_occurrences
 WHERE definition_id = definition.id AND nominal_at < least(now() - %(keep_days)s * interval '24 hours', (
@@ -107,80 +107,80 @@ POLICY = """
 SELECT payload FROM rowcall.job_definitions WHERE name = %(job_type)s AND job_type = %(job_type)s AND removed_at IS NULL
 """
 
-# How many runs with all that is known of them are held in memory at a time.
+# How many whole runs are held in memory at a time.
 SLICE = 100
 
-# Where a walk has come to: when the last run it looked at was asked for, and that run's id.
+# How far a walk has come: when the last run it read was created, and that run's id.
 Place: TypeAlias = tuple[str, int]
 BEGINNING: Place = ("-infinity", 0)
 
 
 @dataclass(frozen=True)
 class Retention:
-    """For how many days a run is kept after its end: by status, and by type and status where that is another time."""
+    """For how many days a run is kept after it finished: by status, and by type and status where that differs."""
 
     days: Mapping[str, float]
     types: Mapping[str, Mapping[str, float]]
 
     def parameters(self) -> dict[str, Any]:
         """As PAGE takes it."""
-        all_days = [*self.days.values(), *(days for kind in self.types.values() for days in kind.values())]
+        all_days = [*self.days.values(), *(days for by_status in self.types.values() for days in by_status.values())]
         types = {name: dict(days) for name, days in self.types.items()}
         return {"days": json.dumps(dict(self.days)), "types": json.dumps(types), "shortest": min(all_days)}
 
 
 @dataclass(frozen=True)
 class Page:
-    """Some runs in a row: how many were looked at, where the next page begins, and which of them are due.
+    """Consecutive runs: how many were read, where the next page begins, and which of them are due.
 
-    `seen` tells of those that are due how each was read; `stay` is how many of them are left with their key.
-    `seconds_left` is from the last one's request to that of the youngest that may be due.
+    `versions` are those of the due runs as they were read; `stay` is how many of them keep their key.  `seconds_left`
+    is from the creation of the last one to that of the newest that may be due.
     """
 
     looked_at: int
     last: Place
     seconds_left: float
     due: Sequence[int]
-    seen: Sequence[str]
+    versions: Sequence[str]
     stay: int
 
 
-def look(connection: Connection, retention: Retention, after: Place, batch: int, bare: bool) -> Page | None:
-    """The next page of a walk; None at its end.  Due are runs with their details, or else the bare rows of others."""
+def read_page(connection: Connection, retention: Retention, after: Place, batch: int, bare: bool) -> Page | None:
+    """The next page of a walk, None at its end.  `bare` is for the bare rows of pruned runs."""
     place = {"after_created_at": after[0], "after_id": after[1], "batch": batch, "bare": bare}
     row = fetch_one(connection, PAGE, {**retention.parameters(), **place})
     if row is None:
         return None
     last = row["created_at"].isoformat(), row["id"]
-    return Page(row["looked_at"], last, row["seconds_left"], row["due"], row["seen"], row["stay"])
+    return Page(row["looked_at"], last, row["seconds_left"], row["due"], row["versions"], row["stay"])
 
 
-def whole(connection: Connection, page: Page) -> Iterator[str]:
-    """The runs that are due, with all that is known of each, as JSON; but for those that have changed meanwhile."""
+def archived(connection: Connection, page: Page) -> Iterator[str]:
+    """The due runs as lines of JSON, except those that have changed meanwhile."""
     for start in range(0, len(page.due), SLICE):
-        some = {"due": page.due[start : start + SLICE], "seen": page.seen[start : start + SLICE]}
-        yield from (row["line"] for row in fetch_all(connection, WHOLE, some))
+        part = {"due": page.due[start : start + SLICE], "versions": page.versions[start : start + SLICE]}
+        yield from (row["line"] for row in fetch_all(connection, ARCHIVED, part))
 
 
-def take(connection: Connection, page: Page) -> dict[str, int]:
-    """Delete the runs that are due, or leave the bare row of each that has a key; how many of either.
+def prune_page(connection: Connection, page: Page) -> dict[str, int]:
+    """Delete the due runs, or keep the bare row of each that has a key; how many of either.
 
-    What has changed since it was looked at, or is held by somebody, is left as it is.
+    A run that has changed since it was read, or that is locked, is left as it is.
     """
     if not page.due:
         return {"deleted": 0, "made_bare": 0}
-    taken = fetch_one(connection, TAKE, {"due": page.due, "seen": page.seen})
-    assert taken is not None
-    return taken
+    counts = fetch_one(connection, PRUNE, {"due": page.due, "versions": page.versions})
+    assert counts is not None
+    return counts
 
 
-def would_take(page: Page) -> dict[str, int]:
-    """What `take` would answer if nothing had changed."""
+def would_prune(page: Page) -> dict[str, int]:
+    """What `prune_page` would answer if nothing had changed."""
     return {"deleted": len(page.due) - page.stay, "made_bare": page.stay}
 
 
 def delete_occurrences(connection: Connection, days: float, batch: int) -> int:
-    """Delete occurrences whose nominal time is so long past; how many."""
+    """Delete occurrences whose nominal time is older than this; how many."""
     deleted: int = fetch_value(connection, DELETE_OCCURRENCES, {"keep_days": days, "batch": batch})
     return deleted
 
@@ -191,5 +191,5 @@ def count_occurrences(connection: Connection, days: float) -> int:
 
 
 def policy_of(connection: Connection, job_type: str) -> dict[str, Any]:
-    """The payload of the definition that has this type's name, which schedules it; without one, what is built in."""
+    """The payload of the definition with this type's name, which schedules it; without one, the defaults."""
     return catalogue()[job_type].checked(fetch_value(connection, POLICY, {"job_type": job_type}) or {})

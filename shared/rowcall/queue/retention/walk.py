@@ -1,6 +1,6 @@
-"""Housekeeping: walk through the runs page by page, each in a transaction of its own, and let go of what is due.
+"""The housekeeping walk: go through the runs page by page, each in a transaction of its own, and prune what is due.
 
-The scheduled runs and `rowcall prune` do the same here; they differ in how they open a transaction.
+The scheduled runs and `rowcall prune` share it; they differ in how they open a transaction.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ NOTHING_YET = {"looked_at": 0, "deleted": 0, "made_bare": 0, "archived": 0, "occ
 
 
 class Steps(Protocol):
-    """Short transactions, and a place to keep in one where to go on: a handler's run has both."""
+    """Short transactions, and a way to save where to continue: a handler's run has both."""
 
     def step(self) -> AbstractContextManager[PgConnection]:
         """One transaction, committed at the block's end."""
 
     def save(self, connection: PgConnection, what: Any) -> None:
-        """Keep this for the next attempt, in the step's transaction."""
+        """Save this for the next attempt, in the step's transaction."""
 
 
 class Progress(NamedTuple):
-    """How far a walk is, by the time that it goes through, and what it has counted so far."""
+    """How far a walk has come, as a share of the time that it covers, and its counts so far."""
 
     share: float
     counts: Mapping[str, int]
@@ -42,10 +42,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class PruneOptions:
-    """How a walk goes: in which transactions, into which archive if at all, and whether it only looks.
-
-    `saved` is where an earlier attempt had come to.
-    """
+    """The transactions and the archive of a walk; `dry` only counts, and `saved` is what an earlier attempt saved."""
 
     steps: Steps
     archive: Files | None = None
@@ -53,38 +50,38 @@ class PruneOptions:
     saved: Mapping[str, Any] | None = None
 
 
-def prune_runs(policy: Mapping[str, Any], ways: PruneOptions) -> Iterator[Progress]:
-    """Let go of runs whose time is over, then of old occurrences, by the payload of prune_runs."""
-    walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, ways=ways)
+def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
+    """Prune runs whose retention is over, then delete old occurrences, by the payload of prune_runs."""
+    walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, options=options)
     yield from walk.pages()
     yield from walk.occurrences(policy["keep_occurrences_days"])
 
 
-def expire_keys(policy: Mapping[str, Any], ways: PruneOptions) -> Iterator[Progress]:
-    """Let go of the bare rows of pruned runs, and so of their keys, by the payload of expire_keys.
+def expire_keys(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
+    """Delete the bare rows of pruned runs, and so their keys, by the payload of expire_keys.
 
-    The archive has them already, with all details, if it was to have them.
+    The archive, if there is one, has their details already.
     """
     types = {name: dict.fromkeys(FINAL, days) for name, days in policy["types"].items()}
     retention = Retention(dict.fromkeys(FINAL, policy["keep_days"]), types)
-    yield from _Walk(retention, policy["batch"], bare=True, ways=replace(ways, archive=None)).pages()
+    yield from _Walk(retention, policy["batch"], bare=True, options=replace(options, archive=None)).pages()
 
 
 class _Walk:
     """One walk, and what it has counted."""
 
-    def __init__(self, retention: Retention, batch: int, bare: bool, ways: PruneOptions) -> None:
+    def __init__(self, retention: Retention, batch: int, bare: bool, options: PruneOptions) -> None:
         self._retention = retention
         self._batch = batch
         self._bare = bare
-        self._ways = ways
-        saved = ways.saved or {"after": BEGINNING, "counts": NOTHING_YET}
+        self._options = options
+        saved = options.saved or {"after": BEGINNING, "counts": NOTHING_YET}
         self._after: Place = (saved["after"][0], saved["after"][1])
-        # An attempt of an older version may have counted less.
+        # An attempt of an older version may have had fewer counts.
         self._counts: dict[str, int] = {**NOTHING_YET, **saved["counts"]}
 
     def pages(self) -> Iterator[Progress]:
-        """Go on from page to page, as long as they are full."""
+        """Continue from page to page, as long as they are full."""
         began = 0.0
         page = self._next()
         while page is not None:
@@ -97,8 +94,8 @@ class _Walk:
         """Delete old occurrences, batch by batch, or count all of them at once."""
         gone = self._batch
         while gone == self._batch:
-            with self._ways.steps.step() as connection:
-                if self._ways.dry:
+            with self._options.steps.step() as connection:
+                if self._options.dry:
                     gone, old = 0, prune.count_occurrences(connection, days)
                 else:
                     gone = old = prune.delete_occurrences(connection, days, self._batch)
@@ -107,38 +104,38 @@ class _Walk:
             yield Progress(1, self._counts)
 
     def _next(self) -> Page | None:
-        """Look at a page and take what is due.  While that is written to the archive, no transaction is open."""
-        steps, archive, packed = self._ways.steps, None if self._ways.dry else self._ways.archive, None
+        """Read a page and prune what is due.  No transaction is open while it is written to the archive."""
+        steps, archive, packed = self._options.steps, None if self._options.dry else self._options.archive, None
         with steps.step() as connection:
-            page = prune.look(connection, self._retention, self._after, self._batch, self._bare)
+            page = prune.read_page(connection, self._retention, self._after, self._batch, self._bare)
             if page is None:
                 return None
             if archive and page.due:
-                packed = pack(page, prune.whole(connection, page))
+                packed = pack(page, prune.archived(connection, page))
             else:
-                counted = self._take(connection, page)
+                counted = self._prune(connection, page)
         if archive and packed:
             archive.write(packed.path, packed.content)
             with steps.step() as connection:
-                counted = self._take(connection, page, packed.runs)
+                counted = self._prune(connection, page, packed.runs)
         self._after, self._counts = page.last, counted
         return page
 
-    def _take(self, connection: PgConnection, page: Page, archived: int = 0) -> dict[str, int]:
-        taken = prune.would_take(page) if self._ways.dry else prune.take(connection, page)
-        return self._counted(connection, page.last, {**taken, "looked_at": page.looked_at, "archived": archived})
+    def _prune(self, connection: PgConnection, page: Page, archived: int = 0) -> dict[str, int]:
+        pruned = prune.would_prune(page) if self._options.dry else prune.prune_page(connection, page)
+        return self._counted(connection, page.last, {**pruned, "looked_at": page.looked_at, "archived": archived})
 
     def _counted(self, connection: PgConnection, after: Place, more: Mapping[str, int]) -> dict[str, int]:
-        """What is counted with this; kept in its transaction, with where to go on."""
+        """The counts with these; saved in the same transaction, with where to continue."""
         counts = {name: number + more.get(name, 0) for name, number in self._counts.items()}
-        if not self._ways.dry:
-            self._ways.steps.save(connection, {"after": after, "counts": counts})
+        if not self._options.dry:
+            self._options.steps.save(connection, {"after": after, "counts": counts})
         return counts
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Runs as they go into the archive: JSON lines, compressed, under a name that the same lines always have."""
+    """Runs as the archive has them: compressed lines of JSON, under a name that the same lines always get."""
 
     path: str
     content: bytes
@@ -148,17 +145,17 @@ class Packed:
 def pack(page: Page, lines: Iterable[str]) -> Packed:
     """Pack the runs of a page.
 
-    An attempt that is repeated writes the same file again.  Where other runs, or the same in another state, have the
-    same first and last, the digest keeps theirs from being overwritten.
+    A repeated attempt writes the same file again.  The digest keeps it from overwriting a file of other runs, or of the
+    same runs in another state, with the same first and last id.
     """
     packed, digest, runs = io.BytesIO(), hashlib.sha256(), 0
-    # Without a name and a time of its own in it, the same lines are the same bytes.
+    # Without a name and a time in it, the same lines are the same bytes.
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
         for line in lines:
             text = f"{line}\n".encode()
             digest.update(text)
             file.write(text)
             runs += 1
-    asked_for = datetime.fromisoformat(page.last[0]).astimezone(UTC)
+    created = datetime.fromisoformat(page.last[0]).astimezone(UTC)
     name = f"runs-{page.due[0]}-{page.due[-1]}-{digest.hexdigest()[:12]}.jsonl.gz"
-    return Packed(f"{asked_for:%Y/%m}/{name}", packed.getvalue(), runs)
+    return Packed(f"{created:%Y/%m}/{name}", packed.getvalue(), runs)

@@ -8,7 +8,7 @@ import struct
 
 from rowcall.base.errors import FilterInvalid
 
-# Two numbers to go on behind, and of what list: a cursor among other filters would pass over rows without a word.
+# Two numbers that say where the next page begins, and a mark of the list: with other filters a cursor would skip rows.
 FORM = struct.Struct(">qq6s")
 
 
@@ -18,24 +18,24 @@ def written(scope: str, first: int, second: int) -> str:
 
 
 def read(scope: str, cursor: str) -> tuple[int, int]:
-    """The place; FilterInvalid for what is no cursor of this list."""
+    """The place; FilterInvalid for anything but a cursor of this list."""
     try:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         first, second, mark = FORM.unpack(packed)
     except (ValueError, struct.error):
-        raise _no_cursor() from None
-    # The decoder passes over what is not of its alphabet.
+        raise _not_a_cursor() from None
+    # The decoder skips characters outside its alphabet.
     if _text(packed) != cursor:
-        raise _no_cursor()
+        raise _not_a_cursor()
     if mark != _mark(scope):
         raise FilterInvalid(
-            {"cursor": "belongs to a list with other filters: send it with those, or leave it out to begin anew"}
+            {"cursor": "belongs to a list with other filters: send it with those, or leave it out to start again"}
         )
     return first, second
 
 
-def _no_cursor() -> FilterInvalid:
-    return FilterInvalid({"cursor": "is no cursor: send what `next` of the page before said, as it is"})
+def _not_a_cursor() -> FilterInvalid:
+    return FilterInvalid({"cursor": "is not a cursor: send the `next` of the previous page unchanged"})
 
 
 def _text(packed: bytes) -> str:

@@ -1,6 +1,6 @@
 """Explain: why a run has not run, or what became of it, in plain words and with the command that would change it.
 
-Each condition of the claim is evaluated on the row as it stands, with the claim's own guards.
+Each condition of the claim is evaluated on the current row, with the claim's own guards.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import Event, Status, sources_of
 
-# The row by its id, its queue's rule, and who runs under that queue's limit.
-STANDING = f"""
+# The run by its id, its queue's settings, and the runs that hold that queue's limit.
+RUN_AND_QUEUE = f"""
 SELECT run.*, now() AS at, run.run_at <= now() AS due, run.attempts < run.max_attempts AS attempts_left,
     run.locked_until < now() AS lease_is_over, queues.paused_at AS queue_paused_at,
     least(queues.max_running, (%(declared)s::jsonb ->> run.queue)::integer) AS max_running,
@@ -32,10 +32,10 @@ FROM rowcall.job_runs AS run LEFT JOIN rowcall.queues ON queues.name = run.queue
 WHERE run.id = %(run_id)s
 """
 
-# Counting stops here: that it waits behind a thousand tells enough.
+# Counting stops here, so that it costs the same for any backlog.
 COUNTED_MOST = 1000
 
-# What the claim meets in this queue before it, in the order of job_runs_live.
+# The due runs of this queue that the claim takes first, in the order of job_runs_live.
 BEFORE_IT = f"""
 SELECT count(*) FROM (
     SELECT FROM rowcall.job_runs
@@ -46,7 +46,7 @@ SELECT count(*) FROM (
 ) AS first
 """
 
-# Workers that were heard of lately and take its type in its queue.
+# Live workers that take its type from its queue.
 SERVING = """
 SELECT id FROM rowcall.workers
 WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
@@ -54,27 +54,27 @@ WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s 
 ORDER BY id
 """
 
-# As the claim would take it; what another transaction holds is passed over.
-IN_REACH = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
+# As the claim would lock it; a row that another transaction has locked is skipped.
+IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition of the claim: whether it holds, in words, and the command that would change it."""
+    """One condition of the claim: whether it holds, a sentence, and the command that would change it."""
 
     name: str
     holds: bool
-    told: str
+    message: str
     command: str | None = None
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Why a run stands where it stands; `conditions` is empty where no claim is waited for."""
+    """Why a run has its status; `conditions` is empty where it does not wait for a claim."""
 
     run_id: int
     status: Status
-    told: str
+    message: str
     commands: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
 
@@ -84,24 +84,26 @@ def explain(
 ) -> Explained:
     """Why this run has not run yet, or what it does, or how it ended.
 
-    `declared` are the catalogue's limits, as the claim has them; who was silent for `silence` seconds is no worker.
+    `declared` are the catalogue's limits, as in ClaimRequest; a live worker sent a heartbeat in `silence` seconds.
     """
-    known = 0 < run_id <= LARGEST_ID
-    row = fetch_one(connection, STANDING, {"run_id": run_id, "declared": json.dumps(dict(declared))}) if known else None
+    parameters = {"run_id": run_id, "declared": json.dumps(dict(declared))}
+    row = fetch_one(connection, RUN_AND_QUEUE, parameters) if 0 < run_id <= LARGEST_ID else None
     if row is None:
         raise RunNotFound(run_id)
     status = Status(row["status"])
     if status is Status.RUNNING:
         return Explained(run_id, status, *_running(row))
     if row["finished_at"] is not None:
-        told, commands = _ended(row, status)
+        message, commands = _ended(row, status)
         if row["pruned_at"] is not None:
-            told, commands = f"{told}; its payload was pruned {_time(row['pruned_at'])}", ()
-        return Explained(run_id, status, told, commands)
+            message, commands = f"{message}; payload pruned {_time(row['pruned_at'])}", ()
+        return Explained(run_id, status, message, commands)
     conditions = tuple(_conditions(connection, row, silence))
     failing = [condition for condition in conditions if not condition.holds]
-    told = "; ".join(condition.told for condition in failing) or _next_in_line(connection, row)
-    return Explained(run_id, status, told, tuple(one.command for one in failing if one.command is not None), conditions)
+    message = "; ".join(condition.message for condition in failing) or _next_in_line(connection, row)
+    return Explained(
+        run_id, status, message, tuple(one.command for one in failing if one.command is not None), conditions
+    )
 
 
 def _conditions(connection: Connection, row: Row, silence: float) -> Iterator[Condition]:
@@ -110,90 +112,91 @@ def _conditions(connection: Connection, row: Row, silence: float) -> Iterator[Co
     if row["attempts_left"]:
         yield Condition("attempts", True, used)
     else:
-        yield Condition("attempts", False, f"{used}: no worker takes it any more", f"rowcall runs cancel {row['id']}")
+        yield Condition("attempts", False, f"{used}: no worker claims it again", f"rowcall runs cancel {row['id']}")
     queue = row["queue"]
     if row["queue_paused_at"] is None:
         yield Condition("queue", True, f"queue {queue} is open")
     else:
         since = _time(row["queue_paused_at"])
-        yield Condition("queue", False, f"queue {queue} is paused since {since}", f"rowcall queues resume {queue}")
+        yield Condition(
+            "queue", False, f"queue {queue} has been paused since {since}", f"rowcall queues resume {queue}"
+        )
     if row["max_running"] is not None:
         yield _limit(row)
     yield _served(connection, row, silence)
-    reached: bool = fetch_value(connection, IN_REACH, row)
-    told = "no transaction holds its row" if reached else "another transaction holds its row at this moment: look again"
-    yield Condition("row", reached, told)
+    unlocked: bool = fetch_value(connection, IS_UNLOCKED, row)
+    message = "its row is not locked" if unlocked else "another transaction has locked its row: try again"
+    yield Condition("row", unlocked, message)
 
 
 def _due(row: Row) -> Condition:
     if row["due"]:
-        return Condition("due", True, f"it is due since {_time(row['run_at'])}")
+        return Condition("due", True, f"due since {_time(row['run_at'])}")
     wait = duration_words(timedelta(seconds=ceil((row["run_at"] - row["at"]).total_seconds())))
-    told = f"it is not due until {_time(row['run_at'])}, in {wait}"
+    message = f"not due until {_time(row['run_at'])}, in {wait}"
     if row["status"] == Status.FAILED:
-        told += f": it waits for its retry, after attempt {row['attempts']} of {row['max_attempts']} failed with"
-        told += f" {row['error_type']}"
-    return Condition("due", False, told, f"rowcall runs run-now {row['id']}")
+        message += f": waiting for its retry, after attempt {row['attempts']} of {row['max_attempts']} failed with"
+        message += f" {row['error_type']}"
+    return Condition("due", False, message, f"rowcall runs run-now {row['id']}")
 
 
 def _limit(row: Row) -> Condition:
     queue, most, holders = row["queue"], row["max_running"], row["holders"]
     running = ", ".join(map(str, holders[:20])) + (", ..." if len(holders) > 20 else "")
-    told = f"of queue {queue} {most} may run at a time, and {len(holders)} do" + (f": {running}" if holders else "")
+    message = f"queue {queue} allows {most} at a time; {len(holders)} {'is' if len(holders) == 1 else 'are'} running"
+    message += f": {running}" if holders else ""
     if len(holders) < most:
-        return Condition("limit", True, told)
+        return Condition("limit", True, message)
     declared = row["declared_most"]
     if declared is not None and declared <= len(holders):
-        # What the queue may is not what binds.
-        return Condition("limit", False, f"{told}; that is the max_running of its job type, in the code")
-    return Condition("limit", False, told, f"rowcall queues limit {queue} {len(holders) + 1}")
+        # The queue's own limit is not the one that counts.
+        return Condition("limit", False, f"{message}; the limit is max_running of its job type, in the code")
+    return Condition("limit", False, message, f"rowcall queues limit {queue} {len(holders) + 1}")
 
 
 def _served(connection: Connection, row: Row, silence: float) -> Condition:
     serving = [one["id"] for one in fetch_all(connection, SERVING, {**row, "silence": silence})]
-    kind, queue = row["job_type"], row["queue"]
+    job_type, queue = row["job_type"], row["queue"]
     if serving:
         named = ", ".join(serving[:5]) + (f" and {len(serving) - 5} more" if len(serving) > 5 else "")
-        return Condition("worker", True, f"live workers take {kind} from queue {queue}: {named}")
+        return Condition("worker", True, f"live workers take {job_type} from queue {queue}: {named}")
     return Condition(
         "worker",
         False,
-        f"no live worker takes {kind} from queue {queue}: none was heard of for {silence:g} seconds",
-        f"rowcall worker run --types {kind} --queues {queue}",
+        f"no live worker takes {job_type} from queue {queue}: none sent a heartbeat for {silence:g} seconds",
+        f"rowcall worker run --types {job_type} --queues {queue}",
     )
 
 
 def _next_in_line(connection: Connection, row: Row) -> str:
     before: int = fetch_value(connection, BY_INDEX + BEFORE_IT, row)
     if not before:
-        return f"nothing stands in its way: it is the first of queue {row['queue']}, and the next claim takes it"
+        return f"nothing blocks it: it is first in queue {row['queue']}, and the next claim takes it"
     many = f"{COUNTED_MOST} or more" if before >= COUNTED_MOST else str(before)
-    return f"nothing but its turn: {many} due runs of queue {row['queue']} come before it"
+    return f"waiting for its turn: {many} due runs of queue {row['queue']} come first"
 
 
 def _running(row: Row) -> tuple[str, tuple[str, ...]]:
-    """What is told of a run that a worker has, and the commands."""
+    """A sentence about a run that a worker has, and the commands."""
     since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
-    told = f"{row['locked_by']} has it{since}, attempt {row['attempts']}"
+    message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
-        return f"{told}, and its lease ran out {_time(row['locked_until'])}: the next claim ends that attempt", ()
-    asked = f", and was asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
+        return f"{message}; its lease expired {_time(row['locked_until'])}: the next claim ends the attempt", ()
+    asked = f"; asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
     force = " --force" if row["cancel_requested_at"] else ""
-    return f"{told}, under a lease until {_time(row['locked_until'])}{asked}", (
-        f"rowcall runs cancel {row['id']}{force}",
-    )
+    return f"{message}; lease until {_time(row['locked_until'])}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
 
 
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
-    """How it ended, and the commands that give it another life."""
-    when, again = _time(row["finished_at"]), f"rowcall runs clone {row['id']}"
+    """How it finished, and the commands that run it again."""
+    when, clone = _time(row["finished_at"]), f"rowcall runs clone {row['id']}"
     if status is Status.SUCCEEDED:
-        return f"it succeeded {when}, on attempt {row['attempts']}", (again,)
+        return f"succeeded {when}, on attempt {row['attempts']}", (clone,)
     retry = f"rowcall runs retry {row['id']}"
     why = f"{row['error_type']}: {row['last_error']}" if row["last_error"] else row["error_type"]
     if status is Status.CANCELLED:
-        return f"it was cancelled {when}", (retry, again)
-    return f"it was given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
+        return f"cancelled {when}", (retry, clone)
+    return f"given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
 
 
 def _time(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Look: one run, and its attempts."""
+"""One run, and its attempts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definitio
 FROM rowcall.job_runs AS run WHERE run.id = %(run_id)s
 """
 
-# For who means to change it: waits for whoever is changing it now, and shows what that became.
+# For a change: waits for the transaction that is changing the run now, and returns the result.
 LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 
 # job_attempts' primary key, in its order.
@@ -23,7 +23,7 @@ SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no > %(af
 ORDER BY lease_no LIMIT %(limit)s
 """
 
-# What steering depends on.  Not what a heartbeat or a word of progress changes.
+# The columns that an operator's decision depends on; not those that a heartbeat or progress changes.
 VERSION = ("status", "lease_no", "attempts", "run_at", "cancel_requested_at", "finished_at")
 
 
@@ -33,7 +33,7 @@ def get_run(connection: Connection, run_id: int) -> Row:
 
 
 def lock_run(connection: Connection, run_id: int) -> Row:
-    """The same, and nobody else can change it before the caller's transaction ends."""
+    """The same, locked until the caller's transaction ends."""
     return _found(connection, LOCK_RUN, run_id)
 
 
@@ -45,9 +45,9 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
 
 
 def version_of(run: Row) -> str:
-    """A short text that is another one after every event that matters to who steers."""
-    seen = json.dumps([run[name] for name in VERSION], default=_instant)
-    return hashlib.sha256(seen.encode()).hexdigest()[:16]
+    """A short text that changes with every event that matters to an operator."""
+    state = json.dumps([run[name] for name in VERSION], default=_instant)
+    return hashlib.sha256(state.encode()).hexdigest()[:16]
 
 
 def _instant(moment: datetime) -> str:

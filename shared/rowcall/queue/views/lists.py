@@ -1,8 +1,8 @@
 """Lists: the newest runs that match a filter, a page at a time, and how many there are.
 
-No index fits every filter, and job_runs shall have no more of them.  So a page walks an index from the newest run on,
-past what does not match, and no further than SCANNED_MOST entries.  When it has to end there, `next` goes on behind
-the last one it looked at, though the page be short or empty: who follows `next` to its end has seen everything.
+No index fits every filter, and each more on job_runs would cost every enqueue.  So a page scans an index from the
+newest run on, skips what does not match, and stops after SCANNED_MOST entries.  Then `next` continues behind the last
+entry it scanned, even if the page is short or empty: a client that follows `next` to the end gets every match.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rowcall.status import Status
 
 SCANNED_MOST = 20_000
 
-# Where even so many rows are slow to come by.
+# A page that takes longer is stopped.
 SECONDS = 5
 
-# Walked in the order of an index, and not collected and sorted first, whatever the statistics say.
+# Read in the order of an index, and not collected and sorted first, whatever the statistics say.
 IN_ORDER = f"""{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = %(milliseconds)s;"""
 
@@ -32,7 +32,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 class IndexScan(NamedTuple):
-    """An index that runs are walked by, the newest first."""
+    """How runs are read from an index, the newest first."""
 
     name: str
     entries: str
@@ -41,15 +41,15 @@ class IndexScan(NamedTuple):
 
 BEHIND = "(created_at, id) < (%(at)s::timestamptz, %(id)s) AND created_at >= %(from)s::timestamptz"
 
-# job_runs_created, which knows all runs.
+# job_runs_created, which has all runs.
 CREATED = IndexScan("created", BEHIND)
 
-# job_runs_failed: whoever has an error has failed_at, and so has what is failed or dead.
+# job_runs_failed: a run with an error has failed_at, and so has every failed or dead run.
 FAILED = IndexScan("failed", f"failed_at IS NOT NULL AND {BEHIND}")
 HAVE_FAILED = {Status.FAILED, Status.DEAD}
 
-# job_runs_definition.  As rows, and not with an equals sign: then no other index has the order that is asked for, and
-# job_runs_created is not walked instead though the statistics say that the definition has most of the runs.
+# job_runs_definition.  Compared as rows, not with an equals sign: then no other index has the order, and the planner
+# does not read job_runs_created instead when the statistics say that the definition has most of the runs.
 ITS_ID = "(SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)"
 DEFINITION = IndexScan(
     "definition",
@@ -59,26 +59,26 @@ DEFINITION = IndexScan(
     "definition_id DESC, created_at DESC, id DESC",
 )
 
-# job_runs_idempotency_key: one run at the most, which needs no order.
+# job_runs_idempotency_key: at most one run, which needs no order.
 KEY = IndexScan("key", f"idempotency_key = %(key)s AND {BEHIND}", "idempotency_key")
 
 SCANS = (CREATED, FAILED, DEFINITION, KEY)
 
 # What a page shows of a run.
-WHOLE = "page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition"
+SHOWN = "page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition"
 
 
-def page_sql(scan: IndexScan, shown: str = WHOLE, besides: str = "true") -> str:
-    """A page with one row more, which tells that there is another; only a short page asks where the walk had to end.
+def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = "true") -> str:
+    """A page and one row more, which shows that there is another page; a short page also finds where its scan ended.
 
-    One statement, so that both see the same rows.  The inner LIMIT keeps the filter out of the walk; rows stream
-    through both, so that a full page ends the walk.
+    One statement, so that both see the same rows.  The inner LIMIT keeps the filter out of the scan; rows stream
+    through both, so that a full page ends the scan.
     """
     return f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
-    SELECT walked.* FROM (
+    SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
-    ) AS walked
+    ) AS scanned
     WHERE {MATCHES} AND {besides}
     ORDER BY {scan.order} LIMIT %(limit)s + 1
 ), bound AS (
@@ -97,7 +97,7 @@ def count_sql(scan: IndexScan) -> str:
     return f"""{IN_ORDER}
 SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
-) AS walked
+) AS scanned
 """
 
 
@@ -110,72 +110,72 @@ COUNTS = {scan.name: count_sql(scan) for scan in SCANS}
 
 @dataclass(frozen=True)
 class Page:
-    """Some of the runs that were asked for, and the cursor behind them; None where there are no more."""
+    """Some of the runs that match, and the cursor of the next page; None where there are no more."""
 
     runs: list[Row]
     next: str | None
 
 
 def list_runs(
-    connection: Connection, wanted: Filter, limit: int = 50, cursor: str | None = None, most: int = SCANNED_MOST
+    connection: Connection, criteria: Filter, limit: int = 50, cursor: str | None = None, most: int = SCANNED_MOST
 ) -> Page:
     """The newest runs that match, with the name of their definition."""
-    return page_of(connection, PAGES[scan_for(wanted).name], wanted, limit, cursor, most)
+    return page_of(connection, PAGES[scan_for(criteria).name], criteria, limit, cursor, most)
 
 
-def page_of(connection: Connection, sql: str, wanted: Filter, limit: int, cursor: str | None, most: int) -> Page:
+def page_of(connection: Connection, sql: str, criteria: Filter, limit: int, cursor: str | None, most: int) -> Page:
     """The page that this page_sql shows."""
-    rows = searched(connection, sql, parameters(wanted, limit, cursor, most))
+    rows = searched(connection, sql, parameters(criteria, limit, cursor, most))
     bound = {name: rows[0][name] for name in ("bound_at", "bound_id")}
     runs = [{name: row[name] for name in row if name not in bound} for row in rows if row["id"] is not None]
     if len(runs) > limit:
-        return Page(runs[:limit], _behind(wanted, runs[limit - 1]["created_at"], runs[limit - 1]["id"]))
-    return Page(runs, None if bound["bound_id"] is None else _behind(wanted, bound["bound_at"], bound["bound_id"]))
+        return Page(runs[:limit], _behind(criteria, runs[limit - 1]["created_at"], runs[limit - 1]["id"]))
+    return Page(runs, None if bound["bound_id"] is None else _behind(criteria, bound["bound_at"], bound["bound_id"]))
 
 
-def count_runs(connection: Connection, wanted: Filter, most: int = SCANNED_MOST) -> Row:
-    """How many match (`value`) of those that a page would look at; `capped` where there may be more behind them."""
-    [row] = searched(connection, COUNTS[scan_for(wanted).name], parameters(wanted, 0, None, most))
+def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST) -> Row:
+    """How many match (`value`) of those that one page scans; `capped` where there may be more."""
+    [row] = searched(connection, COUNTS[scan_for(criteria).name], parameters(criteria, 0, None, most))
     return row
 
 
-def searched(connection: Connection, sql: str, known: dict[str, Any]) -> list[Row]:
-    """Run a statement of IN_ORDER, or one after it; the rest of the transaction keeps the limit of time."""
+def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[Row]:
+    """Run a statement of IN_ORDER, or one after it; the time limit stays for the rest of the transaction."""
     try:
         with in_time():
-            return fetch_all(connection, sql, {**known, "milliseconds": round(SECONDS * 1000)})
+            return fetch_all(connection, sql, {**values, "milliseconds": round(SECONDS * 1000)})
     except TimeoutError:
         raise SearchTooSlow(SECONDS) from None
 
 
-def scan_for(wanted: Filter) -> IndexScan:
-    """The index that knows least besides what is wanted."""
-    if wanted.key is not None:
+def scan_for(criteria: Filter) -> IndexScan:
+    """The index with the fewest entries besides the matching runs."""
+    if criteria.key is not None:
         return KEY
-    if wanted.definition is not None:
+    if criteria.definition is not None:
         return DEFINITION
-    if wanted.error_type is not None or (wanted.status and {*wanted.status} <= HAVE_FAILED):
+    if criteria.error_type is not None or (criteria.status and {*criteria.status} <= HAVE_FAILED):
         return FAILED
     return CREATED
 
 
-def parameters(wanted: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST) -> dict[str, Any]:
-    """As page_sql takes it: the filter, and the stretch of the index from `at` and `id` back to `from`."""
-    at, run_id = _place(wanted, cursor)
-    stretch = {"at": at, "id": run_id, "from": wanted.created_after or "-infinity"}
-    return {**wanted.parameters(), **stretch, "limit": limit, "most": most}
+def parameters(criteria: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST) -> dict[str, Any]:
+    """As page_sql takes it: the filter, and the range of the index from `at` and `id` back to `from`."""
+    at, run_id = _place(criteria, cursor)
+    bounds = {"at": at, "id": run_id, "from": criteria.created_after or "-infinity"}
+    return {**criteria.parameters(), **bounds, "limit": limit, "most": most}
 
 
-def _place(wanted: Filter, cursor: str | None) -> tuple[datetime | str, int]:
-    """What the walk begins behind."""
+def _place(criteria: Filter, cursor: str | None) -> tuple[datetime | str, int]:
+    """The place behind which the scan begins."""
     if cursor is None:
-        return (wanted.created_before, 0) if wanted.created_before else ("infinity", 0)
-    microseconds, run_id = cursors.read(wanted.text, cursor)
+        return (criteria.created_before, 0) if criteria.created_before else ("infinity", 0)
+    microseconds, run_id = cursors.read(criteria.text, cursor)
     try:
         return EPOCH + microseconds * MICROSECOND, run_id
     except OverflowError:
         raise FilterInvalid({"cursor": "names a time that does not exist"}) from None
 
 
-def _behind(wanted: Filter, at: datetime, run_id: int) -> str:
-    return cursors.written(wanted.text, (at - EPOCH) // MICROSECOND, run_id)
+def _behind(criteria: Filter, at: datetime, run_id: int) -> str:
+    return cursors.written(criteria.text, (at - EPOCH) // MICROSECOND, run_id)

@@ -1,6 +1,6 @@
 """Stats: what waits, runs and fails, in figures that cost the same on any day.
 
-Each is counted along an index and no further than COUNTED_MOST: that it is a thousand or more tells enough.
+Each is counted along an index, and no further than COUNTED_MOST.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
-# What runs was claimed from the head of its lane, and is looked for there: among so many.
-LOOKED_AT_MOST = 2 * COUNTED_MOST
+# Running runs were claimed from the head of their lane, and are counted among so many there.
+SCANNED_MOST = 2 * COUNTED_MOST
 
 LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
 
-# Three walks along each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
-# A queue of which nothing is live has a row too, where it has a rule or a job type.
+# Three scans of each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
+# A queue without live runs has a row too if it has settings or a job type.
 QUEUES = f"""
 WITH RECURSIVE {LANES}, found AS (
     SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
@@ -28,7 +28,7 @@ WITH RECURSIVE {LANES}, found AS (
          ORDER BY run_at, id LIMIT {COUNTED_MOST})
         UNION ALL
         (SELECT status, NULL FROM (
-            SELECT status {LANE} AND run_at <= now() ORDER BY run_at, id LIMIT {LOOKED_AT_MOST}
+            SELECT status {LANE} AND run_at <= now() ORDER BY run_at, id LIMIT {SCANNED_MOST}
          ) AS head WHERE status = '{Status.RUNNING}')
         UNION ALL
         (SELECT status, NULL {LANE} AND run_at > now() ORDER BY run_at, id LIMIT {COUNTED_MOST})
@@ -77,8 +77,8 @@ def figures(
 ) -> Row:
     """What waits, runs and fails now.
 
-    `known` are queues to tell of though they are empty, `declared` is what Wanted has.  A worker that was not heard of
-    for `silence` seconds is none.
+    `known` are queues to list even if they are empty, `declared` is as in ClaimRequest.  Workers without a heartbeat
+    for `silence` seconds are not counted.
     """
     rules = {"known": list(known), "declared": json.dumps(dict(declared))}
     around = fetch_one(connection, BY_INDEX + AROUND, {"silence": silence})
