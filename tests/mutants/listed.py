@@ -25,31 +25,38 @@ def at(file: str, place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
     return [Mutant(name, QUEUE + file, place, stands, instead) for name, stands, instead in changes]
 
 
+# What the claims of queues with and without a limit say alike.
+BOTH_CLAIMS = (("claim.py", "claim_sql", ""), ("claim_limited.py", "CLAIM_LIMITED", "under a limit "))
+
 CLAIM = [
+    *(
+        mutant
+        for file, place, where in BOTH_CLAIMS
+        for mutant in at(
+            file,
+            place,
+            (f"{where}queues that were not named are served", "lanes.queue = ANY(%(queues)s::text[])", "true"),
+            (f"{where}a paused queue is served", " AND queues.paused_at IS NULL", ""),
+            (f"{where}a queue that goes on is left alone", "queues.paused_at IS NULL", "queues.name IS NULL"),
+            (f"{where}another queue's row counts", "ON queues.name = lanes.queue", "ON true"),
+            (f"{where}a lane due at this very moment waits", "lanes.run_at <= now()", "lanes.run_at < now()"),
+            (f"{where}a type's own limit does not count", "(%(declared)s::jsonb ->> lanes.queue)::integer", "NULL"),
+            (f"{where}a queue's own limit does not count", "least(queues.max_running, ", "least(NULL, "),
+            (f"{where}what is ended is claimed as well", " WHERE status IN {sources_of(Event.CLAIM)}))", "))"),
+            (f"{where}a lease ended by a claim is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
+            (f"{where}a lease that ran out is another's too", "ON seen.id = expired.id", "ON true"),
+            (
+                f"{where}a worker begins with the less urgent",
+                "FROM expired\n    ORDER BY priority, run_at, id",
+                "FROM expired\n    ORDER BY id",
+            ),
+        )
+    ),
     *at(
         "claim.py",
-        "DUE_LANES",
+        "claim_sql",
         ("the urgent wait behind the longest due", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.run_at"),
         ("a queue may starve another", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.priority"),
-        ("queues that were not named are served", "lanes.queue = ANY(%(queues)s::text[])", "true"),
-        ("a paused queue is served", " AND queues.paused_at IS NULL", ""),
-        ("a queue that goes on is left alone", "queues.paused_at IS NULL", "queues.name IS NULL"),
-        ("another queue's pause counts", "ON queues.name = lanes.queue", "ON true"),
-        ("a lane due at this very moment waits", "lanes.run_at <= now()", "lanes.run_at < now()"),
-        ("a type's own limit does not count", "(%(declared)s::jsonb ->> lanes.queue)::integer", "NULL"),
-        ("a queue's own limit does not count", "least(queues.max_running, ", "least(NULL, "),
-    ),
-    *at(
-        "claim.py",
-        "CLAIMABLE",
-        ("running runs take others' places", "status IN {sources_of(Event.CLAIM)} AND attempts", "attempts"),
-        ("runs without attempts left are claimed", "AND attempts < max_attempts", ""),
-        ("unknown types are claimed", "AND job_type = ANY(%(job_types)s::text[])", ""),
-    ),
-    *at("claim.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
-    *at(
-        "claim.py",
-        "MET",
         (
             "runs not due are claimed",
             "priority = due_lanes.priority AND run_at <= now()",
@@ -61,23 +68,6 @@ CLAIM = [
         ("claims lock nothing", "FOR UPDATE SKIP LOCKED", ""),
         ("each queue fills a batch of its own", "LIMIT %(limit)s\n)", ")"),
         ("an ordinary claim takes no notice of limits", "WHERE due_lanes.max_running IS NULL", ""),
-    ),
-    *at(
-        "claim.py",
-        "TAKEN",
-        ("what is ended is claimed as well", " WHERE status IN {sources_of(Event.CLAIM)}))", "))"),
-        ("a claim does not count the attempt", "run.attempts + 1", "run.attempts"),
-        ("a claim opens the old lease again", "run.lease_no + 1", "run.lease_no"),
-        ("every type has the lease of one", "->> run.job_type)", "->> 'noop')"),
-        ("an attempt does not say when it began", "started_at = now(), ", ""),
-        ("an attempt begins with the last one's progress", " - '{{share,note}}'::text[]", ""),
-        ("what the last attempt saved is lost", "nullif(run.progress - '{{share,note}}'::text[], '{{}}')", "NULL"),
-        ("a lease ended by a claim is not remembered", '({EXPIRED_HISTORY.format(seen="met")}', "(SELECT 1"),
-        ("a worker begins with the less urgent", "ORDER BY priority, run_at, id", "ORDER BY id"),
-    ),
-    *at(
-        "claim.py",
-        "LIMITED",
         (
             "what is most urgent and limited is not told first",
             "SELECT max_running IS NOT NULL FROM",
@@ -87,13 +77,27 @@ CLAIM = [
     ),
     *at(
         "claim.py",
-        "FINISH_AND_CLAIM",
-        ("results sent with a claim are lost", "({SUCCEED})", "(SELECT 0 AS id WHERE false)"),
+        "CLAIMABLE",
+        ("running runs take others' places", "status IN {sources_of(Event.CLAIM)} AND attempts", "attempts"),
+        ("runs without attempts left are claimed", "AND attempts < max_attempts", ""),
+        ("unknown types are claimed", "AND job_type = ANY(%(job_types)s::text[])", ""),
+    ),
+    *at("claim.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
+    *at(
+        "claim.py",
+        "CLAIMED",
+        ("a claim does not count the attempt", "run.attempts + 1", "run.attempts"),
+        ("a claim opens the old lease again", "run.lease_no + 1", "run.lease_no"),
+        ("every type has the lease of one", "->> run.job_type)", "->> 'noop')"),
+        ("an attempt does not say when it began", "started_at = now(), ", ""),
+        ("an attempt begins with the last one's progress", " - '{{share,note}}'::text[]", ""),
+        ("what the last attempt saved is lost", "nullif(run.progress - '{{share,note}}'::text[], '{{}}')", "NULL"),
     ),
     *at(
         "claim.py",
-        "MET_BESIDE",
-        ("a claim ends the lease of what is just finished", " AND id <> ALL(%(run_ids)s::bigint[])", ""),
+        "FINISH_AND_CLAIM",
+        ("results sent with a claim are lost", "({SUCCEED})", "(SELECT 0 AS id WHERE false)"),
+        ("a claim ends the lease of what is just finished", "AND id <> ALL(%(run_ids)s::bigint[])", ""),
     ),
 ]
 
@@ -102,11 +106,11 @@ LIMITED = at(
     "CLAIM_LIMITED",
     ("two claims use one queue's places at once", "FOR UPDATE OF queues SKIP LOCKED", ""),
     ("limited claims wait for each other", "FOR UPDATE OF queues SKIP LOCKED", "FOR UPDATE OF queues"),
-    ("who has ended still holds a place", " AND run.status = '{Status.RUNNING}'", ""),
-    ("leases that ran out hold their places", "AND {LEASE_IS_OVER}", "AND false"),
+    ("a run that has ended keeps its place", " AND run.status = '{Status.RUNNING}'", ""),
+    ("leases that ran out keep their places", "AND {LEASE_IS_OVER}", "AND false"),
     ("leases still running are ended for their places", "AND {LEASE_IS_OVER}", ""),
-    ("who runs does not count", "(SELECT count(*) FROM held WHERE held.name = due_lanes.queue)", "0"),
-    ("who runs counts in every queue", " WHERE held.name = due_lanes.queue)", ")"),
+    ("what runs does not count", "(SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue)", "0"),
+    ("what runs counts in every queue", " WHERE holders.name = due_lanes.queue)", ")"),
     ("under a limit runs not due are claimed", "AND run_at <= now() AND {CLAIMABLE}", "AND {CLAIMABLE}"),
     ("under a limit anything is claimed", "AND {CLAIMABLE}", "AND status <> 'running'"),
     ("under a limit the last due goes first", "ORDER BY run_at, id\n", "ORDER BY run_at DESC, id DESC\n"),
@@ -117,11 +121,15 @@ LIMITED = at(
         "PARTITION BY queue ORDER BY id",
     ),
     ("under a limit more is claimed than was asked for", "ORDER BY priority, run_at, id LIMIT %(limit)s", ""),
-    ("who still runs is forgotten", "WHERE held.name = queues.name AND held.id NOT IN", "WHERE held.id NOT IN"),
     (
-        "who begins is forgotten",
-        "SELECT met.id FROM met WHERE met.queue = queues.name AND",
-        "SELECT met.id FROM met WHERE false AND",
+        "a run that still runs is forgotten",
+        "WHERE holders.name = queues.name AND holders.id NOT",
+        "WHERE holders.id NOT",
+    ),
+    (
+        "a run that begins is forgotten",
+        "SELECT seen.id FROM seen WHERE seen.queue = queues.name AND",
+        "SELECT seen.id FROM seen WHERE false AND",
     ),
     ("nobody says that another claim was in the way", "max_running > 0 AND queue NOT IN", "false AND queue NOT IN"),
 )
@@ -131,7 +139,7 @@ LEASE = [
         "lease.py",
         "HEARTBEAT",
         ("a heartbeat shortens a lease", "run.locked_until, now()", "now()"),
-        ("a heartbeat keeps a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("a heartbeat keeps a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
         ("a heartbeat keeps another worker's lease", " AND run.locked_by = %(worker)s", ""),
         ("a heartbeat does not tell of cancelling", "run.cancel_requested_at IS NOT NULL AS", "false AS"),
     ),
@@ -145,7 +153,7 @@ LEASE = [
     ),
     *at(
         "lease.py",
-        "EXPIRED_SET",
+        "EXPIRED",
         (
             "a run that was to stop goes on",
             "run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'",
@@ -156,14 +164,15 @@ LEASE = [
             "run.attempts >= run.max_attempts THEN '{Status.DEAD}'",
             "false THEN ''",
         ),
-        ("a lease that ran out is still held", "locked_by = NULL, locked_until = NULL, ", ""),
+        ("a lease that ran out stays in the row", "locked_by = NULL, locked_until = NULL, ", ""),
         ("a run whose lease ran out goes first again", "ELSE now() END", "ELSE run.run_at END"),
         ("a lease that ran out is no error of its own", "error_type = 'LeaseExpired', ", ""),
     ),
     *at(
         "lease.py",
-        "EXPIRED_HISTORY",
-        ("a lease that ran out is another's too", "ON expired.id = {{seen}}.id", "ON true"),
+        "EXPIRED_ATTEMPT",
+        ("a lease that ran out is remembered as another's", "seen.worker", "'somebody' AS worker"),
+        ("a lease that ran out is remembered without a reason", "expired.last_error AS error", "NULL AS error"),
     ),
     *at(
         "lease.py",
@@ -172,61 +181,68 @@ LEASE = [
         ("the sweep ends a later lease", "lease_no = %(lease_no)s AND ", ""),
         ("the sweep ends living leases", " AND locked_until < now()", ""),
         ("the sweep does not wait for a heartbeat", "FOR UPDATE", ""),
-        ("a lease ended by the sweep is not remembered", '({EXPIRED_HISTORY.format(seen="seen")})', "(SELECT 1)"),
+        ("a lease ended by the sweep is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
     ),
 ]
 
+HISTORY = at(
+    "fragments.py",
+    "HISTORY",
+    (
+        "attempts are remembered without their stack",
+        "error_type, error, stack, permanent, forensics\n",
+        "error_type, error, NULL, permanent, forensics\n",
+    ),
+    (
+        "attempts are remembered without their beginning",
+        "outcome, worker, started_at, error_type, error, stack, permanent, forensics\n",
+        "outcome, worker, now(), error_type, error, stack, permanent, forensics\n",
+    ),
+)
+
 ENDINGS = (Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED)
-FENCE = {
-    "on other runs": "run.id = %(run_id)s",
-    "under a lease that is over": "run.lease_no = %(lease_no)s",
-    "by another worker": "run.locked_by = %(worker)s",
-}
 
 FINISH = [
     *(
         mutant
         for event in ENDINGS
-        for broken, guard in FENCE.items()
-        for mutant in at("finish.py", "_ending", (f"{event} {broken}", guard, f"({guard} OR '{{event}}' = '{event}')"))
-    ),
-    *(
-        mutant
-        for event in ENDINGS
         for mutant in at(
             "finish.py",
-            "_ending",
-            (f"{event} is not remembered", "FROM ended\n)", f"FROM ended WHERE '{{event}}' <> '{event}'\n)"),
+            event.name,
+            (f"{event} on other runs", "run.id = %(run_id)s AND ", ""),
+            (f"{event} under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
+            (f"{event} by another worker", " AND run.locked_by = %(worker)s", ""),
+            (f"{event} leaves the lease in the row", "locked_by = NULL, locked_until = NULL, ", ""),
+            (f"{event} is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
         )
     ),
-    *at("finish.py", "_ending", ("a lease that ended is still held", "locked_by = NULL, locked_until = NULL, ", "")),
     *at(
         "finish.py",
         "SUCCEED",
-        ("succeed under a lease that is over", "%(done)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("succeed under a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
         ("succeed by another worker", " AND run.locked_by = %(worker)s", ""),
         ("succeed without an end", "finished_at = now(),", "finished_at = NULL,"),
-        ("succeed without a result", "result = nullif(%(done)s::jsonb -> {LEASE_KEY}, 'null'), ", ""),
+        ("succeed without a result", "result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'), ", ""),
     ),
     *at(
         "finish.py",
         "UNCLAIM",
-        ("hand back under a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
-        ("hand back by another worker", " AND run.locked_by = %(worker)s", ""),
-        ("hand back keeps the attempt", "attempts = run.attempts - 1, ", ""),
+        ("unclaim under a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("unclaim by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("unclaim keeps the attempt", "attempts = run.attempts - 1, ", ""),
     ),
     *at(
         "finish.py",
         "FAIL",
-        ("fail without an attempt left", "run.attempts < run.max_attempts", "true"),
+        ("fail without an attempt left", " AND run.attempts < run.max_attempts", ""),
         ("fail without waiting", "now() + %(delay)s * interval '1 second'", "now()"),
-        ("fail keeps no error", ", {_ERROR}", ""),
+        ("fail keeps no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
         "GIVE_UP",
         ("give up without an end", "finished_at = now()", "finished_at = NULL"),
-        ("give up keeps no error", ", {_ERROR}", ""),
+        ("give up keeps no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
@@ -237,18 +253,19 @@ FINISH = [
             "CASE WHEN true THEN '{Status.QUEUED}'",
         ),
         ("release without an end", "ELSE now() END", "ELSE NULL END"),
-        ("release keeps no error", ", {_ERROR}", ""),
+        ("release keeps no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
         "SNOOZE",
         ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
         ("snooze without waiting", "run_at = %(until)s", "run_at = now()"),
+        ("snooze is remembered as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),
     ),
     *at(
         "finish.py",
         "CANCELLED",
-        ("cancelled without having been asked", "run.cancel_requested_at IS NOT NULL", "true"),
+        ("cancelled without having been asked", " AND run.cancel_requested_at IS NOT NULL", ""),
         ("cancelled without an end", "finished_at = now()", "finished_at = NULL"),
     ),
 ]
@@ -282,8 +299,8 @@ OPERATOR = [
         ("force cancel forgets when it was asked", "coalesce(run.cancel_requested_at, now())", "now()"),
         (
             "force cancel is not remembered",
-            "FROM ended JOIN seen ON ended.id = seen.id",
-            "FROM ended JOIN seen ON false",
+            "FROM forced JOIN seen ON forced.id = seen.id",
+            "FROM forced JOIN seen ON false",
         ),
     ),
     *at(
@@ -568,4 +585,4 @@ DOOR = at(
     ("times of any year are taken", "if moment.year not in YEARS:", "if False:"),
 )
 
-MUTANTS = (*CLAIM, *LIMITED, *LEASE, *FINISH, *OPERATOR, *ENQUEUE, *TICK, *PRUNE, *BULK, *DOOR)
+MUTANTS = (*CLAIM, *LIMITED, *LEASE, *HISTORY, *FINISH, *OPERATOR, *ENQUEUE, *TICK, *PRUNE, *BULK, *DOOR)
