@@ -56,7 +56,7 @@ def test_asking_for_mutants_that_there_are_not_tells_where_there_are_some() -> N
     refused = CliRunner().invoke(main, ["--only", "lanes.py"])
     assert refused.exit_code == 2
     assert (
-        "no mutant has 'lanes.py' in its name, file or place; there are some in: claim.py DUE_LANES" in refused.output
+        "no mutant has 'lanes.py' in its name, file or place; there are some in: claim.py claim_sql" in refused.output
     )
 
 
@@ -72,7 +72,7 @@ def test_every_statement_that_changes_a_run_has_mutants() -> None:
 def test_every_part_of_every_owners_fence_has_a_mutant() -> None:
     places = by_place()
     fenced = {place: text for place, text in statements().items() if f"run.{OWNER}" in text}
-    assert len(fenced) == 5, "SUCCEED, HAND_BACK, HEARTBEAT, PROGRESS and _ending"
+    assert len(fenced) == 9, "HEARTBEAT, PROGRESS, SUCCEED, UNCLAIM and the five ends that are no success"
     for place, text in fenced.items():
         taken = [on_one_line(mutant.stands) for mutant in places[place]]
         parts = [part for part in ("run.id = %(run_id)s", *LEASE, OWNER) if part in text]

@@ -21,6 +21,7 @@ from tests.mutants.listed.claim_limited import LIMITED
 from tests.mutants.listed.clone import CLONE
 from tests.mutants.listed.enqueue import ENQUEUE
 from tests.mutants.listed.finish import FINISH
+from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
 from tests.mutants.listed.prune import PRUNE
@@ -31,6 +32,7 @@ MUTANTS = (
     *CLAIM,
     *LIMITED,
     *LEASE,
+    *HISTORY,
     *FINISH,
     *CANCEL,
     *OPERATE,

@@ -33,8 +33,8 @@ CANCEL = [
         ("force cancel forgets when it was asked", "coalesce(run.cancel_requested_at, now())", "now()"),
         (
             "force cancel is not remembered",
-            "FROM ended JOIN seen ON ended.id = seen.id",
-            "FROM ended JOIN seen ON false",
+            "FROM forced JOIN held ON forced.id = held.id",
+            "FROM forced JOIN held ON false",
         ),
     ),
 ]

@@ -6,56 +6,48 @@ from rowcall.status import Event
 from tests.mutants.mutant import at
 
 ENDINGS = (Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED)
-FENCE = {
-    "on other runs": "run.id = %(run_id)s",
-    "under a lease that is over": "run.lease_no = %(lease_no)s",
-    "by another worker": "run.locked_by = %(worker)s",
-}
 
 FINISH = [
     *(
         mutant
         for event in ENDINGS
-        for broken, guard in FENCE.items()
-        for mutant in at("finish.py", "_ending", (f"{event} {broken}", guard, f"({guard} OR '{{event}}' = '{event}')"))
-    ),
-    *(
-        mutant
-        for event in ENDINGS
         for mutant in at(
             "finish.py",
-            "_ending",
-            (f"{event} is not remembered", "FROM ended )", f"FROM ended WHERE '{{event}}' <> '{event}' )"),
+            event.name,
+            (f"{event} on other runs", "run.id = %(run_id)s AND ", ""),
+            (f"{event} under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
+            (f"{event} by another worker", " AND run.locked_by = %(worker)s", ""),
+            (f"{event} leaves the lease in the row", "locked_by = NULL, locked_until = NULL, ", ""),
+            (f"{event} is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
         )
     ),
-    *at("finish.py", "_ending", ("a lease that ended is still held", "locked_by = NULL, locked_until = NULL, ", "")),
     *at(
         "finish.py",
         "SUCCEED",
-        ("succeed under a lease that is over", "%(done)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("succeed under a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
         ("succeed by another worker", " AND run.locked_by = %(worker)s", ""),
         ("succeed without an end", "finished_at = now(),", "finished_at = NULL,"),
-        ("succeed without a result", "result = nullif(%(done)s::jsonb -> {LEASE_KEY}, 'null'), ", ""),
+        ("succeed without a result", "result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'), ", ""),
     ),
     *at(
         "finish.py",
         "UNCLAIM",
-        ("hand back under a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
-        ("hand back by another worker", " AND run.locked_by = %(worker)s", ""),
-        ("hand back keeps the attempt", "attempts = run.attempts - 1, ", ""),
+        ("unclaim under a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("unclaim by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("unclaim keeps the attempt", "attempts = run.attempts - 1, ", ""),
     ),
     *at(
         "finish.py",
         "FAIL",
-        ("fail without an attempt left", "run.attempts < run.max_attempts", "true"),
+        ("fail without an attempt left", " AND run.attempts < run.max_attempts", ""),
         ("fail without waiting", "now() + %(delay)s * interval '1 second'", "now()"),
-        ("fail keeps no error", ", {_ERROR}", ""),
+        ("fail keeps no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
         "GIVE_UP",
         ("give up without an end", "finished_at = now()", "finished_at = NULL"),
-        ("give up keeps no error", ", {_ERROR}", ""),
+        ("give up keeps no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
@@ -66,18 +58,19 @@ FINISH = [
             "CASE WHEN true THEN '{Status.QUEUED}'",
         ),
         ("release without an end", "ELSE now() END", "ELSE NULL END"),
-        ("release keeps no error", ", {_ERROR}", ""),
+        ("release keeps no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
         "SNOOZE",
         ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
         ("snooze without waiting", "run_at = %(until)s", "run_at = now()"),
+        ("snooze is remembered as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),
     ),
     *at(
         "finish.py",
         "CANCELLED",
-        ("cancelled without having been asked", "run.cancel_requested_at IS NOT NULL", "true"),
+        ("cancelled without having been asked", " AND run.cancel_requested_at IS NOT NULL", ""),
         ("cancelled without an end", "finished_at = now()", "finished_at = NULL"),
     ),
 ]

@@ -9,7 +9,7 @@ LEASE = [
         "lease.py",
         "HEARTBEAT",
         ("a heartbeat shortens a lease", "run.locked_until, now()", "now()"),
-        ("a heartbeat keeps a lease that is over", "%(held)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("a heartbeat keeps a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
         ("a heartbeat keeps another worker's lease", " AND run.locked_by = %(worker)s", ""),
         ("a heartbeat does not tell of cancelling", "run.cancel_requested_at IS NOT NULL AS", "false AS"),
     ),
@@ -23,7 +23,7 @@ LEASE = [
     ),
     *at(
         "lease.py",
-        "EXPIRED_SET",
+        "EXPIRED",
         (
             "a run that was to stop goes on",
             "run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'",
@@ -34,14 +34,15 @@ LEASE = [
             "run.attempts >= run.max_attempts THEN '{Status.DEAD}'",
             "false THEN ''",
         ),
-        ("a lease that ran out is still held", "locked_by = NULL, locked_until = NULL, ", ""),
+        ("a lease that ran out stays in the row", "locked_by = NULL, locked_until = NULL, ", ""),
         ("a run whose lease ran out goes first again", "ELSE now() END", "ELSE run.run_at END"),
         ("a lease that ran out is no error of its own", "error_type = 'LeaseExpired', ", ""),
     ),
     *at(
         "lease.py",
-        "EXPIRED_HISTORY",
-        ("a lease that ran out is another's too", "ON expired.id = {{seen}}.id", "ON true"),
+        "EXPIRED_ATTEMPT",
+        ("a lease that ran out is remembered as another's", "seen.worker", "'somebody' AS worker"),
+        ("a lease that ran out is remembered without a reason", "expired.last_error AS error", "NULL AS error"),
     ),
     *at(
         "lease.py",
@@ -50,6 +51,6 @@ LEASE = [
         ("the sweep ends a later lease", "lease_no = %(lease_no)s AND ", ""),
         ("the sweep ends living leases", " AND locked_until < now()", ""),
         ("the sweep does not wait for a heartbeat", "FOR UPDATE", ""),
-        ("a lease ended by the sweep is not remembered", '({EXPIRED_HISTORY.format(seen="seen")})', "(SELECT 1)"),
+        ("a lease ended by the sweep is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
     ),
 ]

@@ -1,0 +1,20 @@
+"""Mutants of queue/fragments.py."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+HISTORY = at(
+    "fragments.py",
+    "HISTORY",
+    (
+        "attempts are remembered without their stack",
+        "error_type, error, stack, permanent, forensics\n",
+        "error_type, error, NULL, permanent, forensics\n",
+    ),
+    (
+        "attempts are remembered without their beginning",
+        "outcome, worker, started_at, error_type, error, stack, permanent, forensics\n",
+        "outcome, worker, now(), error_type, error, stack, permanent, forensics\n",
+    ),
+)
