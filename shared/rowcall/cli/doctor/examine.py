@@ -177,7 +177,7 @@ def schedules(connection: PgConnection) -> Finding:
 def pooler(url: str) -> Finding:
     """Whether something stands between: a pooler invents the process id that it tells its clients."""
     told = "connections reach PostgreSQL directly"
-    connections = [database.connect(url, "rowcall doctor") for _ in range(2)]
+    connections = [database.connect_internal(url, "rowcall doctor") for _ in range(2)]
     try:
         seen = [_backend(connection) for connection in connections]
         if any(real != claimed for real, claimed in seen):
