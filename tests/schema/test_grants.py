@@ -132,11 +132,12 @@ def test_a_worker_works_ticks_performs_effects_and_prunes(worker: Role, environm
     assert asked(worker.owners_url, "SELECT outcome FROM rowcall.schedule_occurrences") == [{"outcome": "enqueued"}]
     asked(
         worker.owners_url,
-        "UPDATE rowcall.job_runs SET finished_at = now() - interval '9 years' WHERE finished_at < now()",
+        "UPDATE rowcall.job_runs SET created_at = created_at - interval '9 years',"
+        " finished_at = finished_at - interval '9 years' WHERE finished_at IS NOT NULL",
     )
     pruned = rowcall(ours, "prune", "--json")
     assert pruned.returncode == 0, pruned.stderr
-    assert json.loads(pruned.stdout)["deleted"] > 0
+    assert json.loads(pruned.stdout)["deleted"] > 0, pruned.stdout
 
 
 def test_a_worker_reads_no_api_keys(worker: Role) -> None:

@@ -108,8 +108,8 @@ def test_a_worker_claims_finishes_beats_sweeps_and_ticks(
 
 
 def test_effects_are_performed_and_recorded(ours: dict[str, str], hostile_url: str, tmp_path: Path) -> None:
-    example = {**ours, "ROWCALL_APP": "rowcall_example", "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "1"}
-    payload = {"url": "http://127.0.0.1:9/nobody", "event_id": "1", "content": {}}
+    example = {**ours, "ROWCALL_APP": "rowcall_example", "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on"}
+    payload = {"url": "http://127.0.0.1:9/nobody", "event_id": "1", "body": {}}
     asked_for = rowcall(example, "enqueue", "deliver_webhook", json.dumps(payload))
     assert asked_for.returncode == 0, asked_for.stderr
     worked = rowcall(example, "worker", "once")

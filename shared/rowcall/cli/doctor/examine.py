@@ -174,7 +174,7 @@ def schedules(connection: PgConnection) -> Finding:
 def pooler(url: str) -> Finding:
     """Whether there is a pooler in between: it invents the process id that it reports to its clients."""
     message = "connections reach PostgreSQL directly"
-    connections = [database.connect(url, "rowcall doctor") for _ in range(2)]
+    connections = [database.connect_internal(url, "rowcall doctor") for _ in range(2)]
     try:
         backends = [_backend(connection) for connection in connections]
         if any(real != claimed for real, claimed in backends):
