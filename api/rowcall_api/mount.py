@@ -54,9 +54,10 @@ def _check_paths(module: ModuleType, app: flask.Flask) -> None:
     for rule in theirs:
         below = [path for path in reserved if rule.rule == path or rule.rule.startswith(f"{path}/")]
         met = [path for path in examples if _leads_to(rule, path, app.url_map)]
-        for path in (*below, *met):
+        if below or met:
+            clash = (below or met)[0]
             raise DeclarationError(
-                f"{module.__name__}: the path {rule.rule} of {rule.endpoint} clashes with Rowcall's own {path};"
+                f"{module.__name__}: the path {rule.rule} of {rule.endpoint} clashes with Rowcall's own {clash};"
                 " choose another"
             )
 

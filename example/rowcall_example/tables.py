@@ -12,20 +12,18 @@ from rowcall_example.sql import Connection, fetch_all, fetch_value
 # others are unlikely to use: "example" on a telephone's keys.
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(3926753)"
 
-# By this comment on `example.users` the app knows its own tables again.
+# By this comment on `example.users` the app knows its own tables again.  All are made in one transaction.
 MARK = "made by rowcall_example"
 
-# A schema `example` that holds something, and not the app's own tables.
-SOMEBODY_ELSES = """
-SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace('example'))
-    AND obj_description(to_regclass('example.users'), 'pg_class') IS DISTINCT FROM %(mark)s
-"""
+TABLES_ARE_THERE = "SELECT obj_description(to_regclass('example.users'), 'pg_class') = %(mark)s"
 
-# Not IF NOT EXISTS: that asks for the right to create schemas also where there is nothing to create.
+SCHEMA_HOLDS_SOMETHING = "SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace('example'))"
+
+# Not IF NOT EXISTS: that asks for the right to create schemas also where a DBA has created this one.
 SCHEMA_IS_MISSING = "SELECT to_regnamespace('example') IS NULL"
 
 TABLES = f"""
-CREATE TABLE IF NOT EXISTS example.users (
+CREATE TABLE example.users (
     id bigint GENERATED ALWAYS AS IDENTITY,
     email text NOT NULL,
     name text NOT NULL,
@@ -34,7 +32,7 @@ CREATE TABLE IF NOT EXISTS example.users (
     CONSTRAINT users_pkey PRIMARY KEY (id),
     CONSTRAINT users_email_key UNIQUE (email)
 );
-CREATE TABLE IF NOT EXISTS example.orders (
+CREATE TABLE example.orders (
     id bigint GENERATED ALWAYS AS IDENTITY,
     user_id bigint NOT NULL,
     amount_minor bigint NOT NULL,
@@ -44,9 +42,9 @@ CREATE TABLE IF NOT EXISTS example.orders (
     CONSTRAINT orders_amount_not_negative CHECK (amount_minor >= 0),
     CONSTRAINT orders_user_id_fkey FOREIGN KEY (user_id) REFERENCES example.users (id)
 );
-CREATE INDEX IF NOT EXISTS orders_day ON example.orders (ordered_at);
-CREATE INDEX IF NOT EXISTS orders_user ON example.orders (user_id, ordered_at);
-CREATE TABLE IF NOT EXISTS example.invoices (
+CREATE INDEX orders_day ON example.orders (ordered_at);
+CREATE INDEX orders_user ON example.orders (user_id, ordered_at);
+CREATE TABLE example.invoices (
     id bigint GENERATED ALWAYS AS IDENTITY,
     user_id bigint NOT NULL,
     number text NOT NULL,
@@ -63,8 +61,8 @@ CREATE TABLE IF NOT EXISTS example.invoices (
     CONSTRAINT invoices_user_id_fkey FOREIGN KEY (user_id) REFERENCES example.users (id),
     CONSTRAINT invoices_number_key UNIQUE (number)
 );
-CREATE INDEX IF NOT EXISTS invoices_due ON example.invoices (due_on) WHERE status = 'open';
-CREATE TABLE IF NOT EXISTS example.sessions (
+CREATE INDEX invoices_due ON example.invoices (due_on) WHERE status = 'open';
+CREATE TABLE example.sessions (
     id bigint GENERATED ALWAYS AS IDENTITY,
     user_id bigint NOT NULL,
     started_at timestamptz DEFAULT now() NOT NULL,
@@ -72,24 +70,26 @@ CREATE TABLE IF NOT EXISTS example.sessions (
     CONSTRAINT sessions_pkey PRIMARY KEY (id),
     CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES example.users (id) ON DELETE CASCADE
 );
-CREATE INDEX IF NOT EXISTS sessions_expiry ON example.sessions (expires_at);
-CREATE INDEX IF NOT EXISTS sessions_user ON example.sessions (user_id, started_at);
-CREATE TABLE IF NOT EXISTS example.cache_entries (
+CREATE INDEX sessions_expiry ON example.sessions (expires_at);
+CREATE INDEX sessions_user ON example.sessions (user_id, started_at);
+CREATE TABLE example.cache_entries (
     name text NOT NULL,
     value jsonb NOT NULL,
     refreshed_at timestamptz DEFAULT now() NOT NULL,
     expires_at timestamptz NOT NULL,
     CONSTRAINT cache_entries_pkey PRIMARY KEY (name)
 );
-CREATE INDEX IF NOT EXISTS cache_entries_expiry ON example.cache_entries (expires_at);
+CREATE INDEX cache_entries_expiry ON example.cache_entries (expires_at);
 COMMENT ON TABLE example.users IS '{MARK}';
 """
 
 
 def create_tables(connection: Connection) -> None:
-    """Create the tables that are missing; refused in a schema `example` that is somebody else's."""
+    """Create the tables unless they are there; refused in a schema `example` that is somebody else's."""
     fetch_all(connection, ONE_AT_A_TIME)
-    if fetch_value(connection, SOMEBODY_ELSES, {"mark": MARK}):
+    if fetch_value(connection, TABLES_ARE_THERE, {"mark": MARK}):
+        return
+    if fetch_value(connection, SCHEMA_HOLDS_SOMETHING):
         raise DemoRefused(
             "this database has a schema `example` with other tables than the demo's, and nothing was added to it: set"
             " DATABASE_URL to a database without that schema"
