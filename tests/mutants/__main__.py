@@ -12,7 +12,7 @@ import click
 
 from rowcall.local_postgres import open_server
 from tests.conftest import SOURCE, UNSAFE_AND_FAST
-from tests.mutants.copies import NONSENSE, AttemptError, Copies
+from tests.mutants.copies import NONSENSE, Copies, Trial
 from tests.mutants.listed import MUTANTS, QUEUE
 from tests.mutants.mutant import Mutant
 
@@ -50,9 +50,9 @@ def main(model_only: bool, only: str, jobs: int) -> None:
         sound = copies.try_out(None, tests_for(None, model_only))
         if sound.test:
             raise click.ClickException(f"{sound.test} fails without any mutant: {sound.reason}")
-        with ThreadPoolExecutor(max_workers=jobs) as trials:
-            verdicts = trials.map(lambda mutant: copies.try_out(mutant, tests_for(mutant, model_only)), chosen)
-            caught = sum([shown(mutant, verdict) for mutant, verdict in zip(chosen, verdicts, strict=True)])
+        with ThreadPoolExecutor(max_workers=jobs) as threads:
+            results = threads.map(lambda mutant: copies.try_out(mutant, tests_for(mutant, model_only)), chosen)
+            caught = sum([shown(mutant, result) for mutant, result in zip(chosen, results, strict=True)])
     click.echo(f"{caught} of {len(chosen)} mutants were caught, in {time.monotonic() - began:.0f} s")
     sys.exit(caught < len(chosen))
 
@@ -65,17 +65,17 @@ def tests_for(mutant: Mutant | None, model_only: bool) -> tuple[str, ...]:
     return (*sorted(SENTENCES, key=lambda name: Path(name).stem != f"test_{own}"), MODEL)
 
 
-def shown(mutant: Mutant, verdict: AttemptError) -> bool:
+def shown(mutant: Mutant, result: Trial) -> bool:
     """Print one line; whether the mutant was caught, and was worth catching."""
-    if verdict.test is None:
+    if result.test is None:
         who = "SURVIVED"
-    elif NONSENSE.search(verdict.reason):
-        who = f"NONSENSE: {verdict.reason}"
+    elif NONSENSE.search(result.reason):
+        who = f"NONSENSE: {result.reason}"
     else:
-        who = verdict.test.removeprefix(FOLDER)
+        who = result.test.removeprefix(FOLDER)
     file = mutant.file.removeprefix(QUEUE).removeprefix("shared/rowcall/")
-    click.echo(f"{file:11} {mutant.name:58} {verdict.seconds:5.1f} s  {who}")
-    return verdict.test is not None and not NONSENSE.search(verdict.reason)
+    click.echo(f"{file:11} {mutant.name:58} {result.seconds:5.1f} s  {who}")
+    return result.test is not None and not NONSENSE.search(result.reason)
 
 
 if __name__ == "__main__":

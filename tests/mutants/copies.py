@@ -33,7 +33,7 @@ LIMIT_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class AttemptError:
+class Trial:
     """The test that failed, with the first words of its reason, or None where all passed; and how long that took."""
 
     test: str | None
@@ -56,16 +56,16 @@ class Copies:
             compileall.compile_dir(copy, quiet=2)
             self._free.put(copy)
 
-    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> AttemptError:
+    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> Trial:
         """Run the tests, up to the first that fails, with this mutant in place."""
         copy = self._free.get()
         try:
             with in_place(mutant, copy) if mutant else contextlib.nullcontext():
-                return self._verdict(copy, tests)
+                return self._trial(copy, tests)
         finally:
             self._free.put(copy)
 
-    def _verdict(self, copy: Path, tests: Sequence[str]) -> AttemptError:
+    def _trial(self, copy: Path, tests: Sequence[str]) -> Trial:
         began = time.monotonic()
         ended = subprocess.run(
             [sys.executable, *PYTEST, f"--home={self._server}", *tests],
@@ -81,7 +81,7 @@ class Copies:
         if ended.returncode not in {0, 1} or (ended.returncode == 1 and failed is None):
             raise RuntimeError(f"pytest ended with {ended.returncode}:\n{ended.stdout}\n{ended.stderr}")
         test, reason = failed.groups(default="") if failed else (None, "")
-        return AttemptError(test, reason, time.monotonic() - began)
+        return Trial(test, reason, time.monotonic() - began)
 
 
 @contextlib.contextmanager
