@@ -75,7 +75,7 @@ class Bench:
         return rate
 
     def bare_pickup(self) -> float:
-        """Milliseconds from commit to claim of the bare listener; the median."""
+        """Milliseconds from commit to claim by the bare loop that listens; the median."""
         taken: dict[int, float] = {}
         stopped = threading.Event()
         self._fill(0)
@@ -83,7 +83,7 @@ class Bench:
         thread = threading.Thread(target=bare.listen, args=(listening, taken.__setitem__, stopped.is_set))
         thread.start()
         asked = self._ask_slowly()
-        wait_until(lambda: len(taken) == len(asked), "the bare listener took every run")
+        wait_until(lambda: len(taken) == len(asked), "the bare loop took every run")
         stopped.set()
         thread.join()
         listening.close()

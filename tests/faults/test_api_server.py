@@ -61,9 +61,9 @@ def asking() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def held(module_url: str) -> Iterator[Gate]:
-    with gate(module_url) as held:
-        yield held
+def barred(module_url: str) -> Iterator[Gate]:
+    with gate(module_url) as barred:
+        yield barred
 
 
 def enqueue(key: str, idempotency_key: str, *headers: str) -> bytes:
@@ -71,16 +71,16 @@ def enqueue(key: str, idempotency_key: str, *headers: str) -> bytes:
 
 
 def test_a_request_under_way_is_answered_when_the_server_is_told_to_stop_and_nobody_else_is_let_in(
-    key: str, held: Gate, asking: ThreadPoolExecutor, module_url: str, environment: dict[str, str], tmp_path: Path
+    key: str, barred: Gate, asking: ThreadPoolExecutor, module_url: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
     with served(environment, tmp_path) as server:
-        held.hold_commit("job_runs")
+        barred.hold_commit("job_runs")
         under_way = asking.submit(server.ask, enqueue(key, "stopped"))
-        held.wait()
+        barred.wait()
         server.process.send_signal(signal.SIGTERM)
         wait_until(server.refuses, "nobody is let in any more")
         assert (server.process.poll(), under_way.done()) == (None, False)
-        held.open()
+        barred.open()
         assert under_way.result().status == 202
         assert server.process.wait() == 0
     assert runs_on(module_url, "stopped") == 1
@@ -100,15 +100,15 @@ def test_a_client_that_is_cut_off_in_the_middle_of_a_request_can_repeat_it(
 
 
 def test_a_client_that_is_cut_off_before_it_hears_the_answer_can_repeat_the_request(
-    server: Server, key: str, held: Gate, module_url: str
+    server: Server, key: str, barred: Gate, module_url: str
 ) -> None:
-    held.hold_commit("job_runs")
+    barred.hold_commit("job_runs")
     with server.connect() as connection:
         send(connection, enqueue(key, "unheard"))
-        held.wait()
+        barred.wait()
         # So that the server meets a connection that is gone, and not one that only has an end.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    held.open()
+    barred.open()
     wait_until(lambda: runs_on(module_url, "unheard") == 1, "what was asked for is done")
     repeated = server.ask(enqueue(key, "unheard"))
     assert (repeated.status, repeated.headers["Idempotent-Replayed"]) == (200, "true")
@@ -134,10 +134,10 @@ def test_a_database_that_goes_in_the_middle_of_a_request_is_told_and_the_request
         migrate(postgres.url, lock_timeout=3)
         app = create_app(postgres.url)
         client = Client(app, key_on(postgres.url))
-        with gate(postgres.url) as held:
-            held.hold_commit("job_runs")
+        with gate(postgres.url) as barred:
+            barred.hold_commit("job_runs")
             under_way = asking.submit(client.enqueue)
-            held.wait()
+            barred.wait()
             postgres.restart(signal.SIGQUIT)
         lost = under_way.result()
         assert lost == (503, "urn:rowcall:problem:database-unreachable", True)

@@ -69,7 +69,7 @@ def processes(shop: Shop) -> dict[int, str]:
     return living_with(f"ROWCALL_HOME={shop.environment['ROWCALL_HOME']}")
 
 
-def nursery_of(shop: Shop, child: int) -> int:
+def fork_server_of(shop: Shop, child: int) -> int:
     """The process that made the child."""
     [fork_server] = [
         pid
@@ -165,7 +165,7 @@ def test_what_a_child_says_of_its_progress_can_be_seen_while_it_works(shop: Shop
         queue.ask_to_cancel(connection, run_id, Operator("a test"))
 
 
-def test_an_admin_who_asks_to_cancel_is_obeyed_inside_the_child(shop: Shop) -> None:
+def test_an_operator_who_asks_to_cancel_is_obeyed_inside_the_child(shop: Shop) -> None:
     run_id = shop.ask("shop_isolated", ends="work")
     child = child_of(shop, run_id)
     with database.transaction(shop.url) as connection:
@@ -225,7 +225,7 @@ def test_show_tells_how_the_child_of_each_attempt_ended(shop: Shop) -> None:
 def test_a_signal_to_all_processes_ends_no_child_before_the_worker_does(shop: Shop) -> None:
     run_id = shop.ask("shop_isolated", ends="work")
     child = child_of(shop, run_id)
-    for pid in {nursery_of(shop, child), child}:
+    for pid in {fork_server_of(shop, child), child}:
         os.kill(pid, signal.SIGINT)
         os.kill(pid, signal.SIGTERM)
     with database.transaction(shop.url) as connection:
@@ -234,10 +234,10 @@ def test_a_signal_to_all_processes_ends_no_child_before_the_worker_does(shop: Sh
     assert gone(child)
 
 
-def test_when_the_nursery_dies_its_attempts_fail_and_the_next_ones_have_another(shop: Shop) -> None:
+def test_when_the_fork_server_dies_its_attempts_fail_and_the_next_ones_have_another(shop: Shop) -> None:
     run_id = shop.ask("shop_isolated", ends="hang")
     child = child_of(shop, run_id)
-    os.kill(nursery_of(shop, child), signal.SIGKILL)
+    os.kill(fork_server_of(shop, child), signal.SIGKILL)
     assert shop.wait(run_id, "succeeded")["attempts"] == 2
     assert attempts(shop, run_id)[0]["error_type"] == "NoChild"
     assert gone(child)

@@ -28,7 +28,7 @@ def barred(shop: Shop) -> Iterator[Gate]:
 
 @dataclass(frozen=True)
 class Moment:
-    """A write of a worker that can be held in the server: the run that leads to it, and the change that it makes.
+    """A write of a worker that can be stopped in the server: the run that leads to it, and the change that it makes.
 
     No change means the commit of what the handler itself has written.
     """

@@ -127,7 +127,7 @@ def test_a_lease_is_kept_for_as_long_as_the_handler_works(shop: Shop, worker: su
     )
 
 
-def test_an_admin_who_asks_to_cancel_is_obeyed_at_the_handlers_next_check(
+def test_an_operator_who_asks_to_cancel_is_obeyed_at_the_handlers_next_check(
     shop: Shop, worker: subprocess.Popen[str]
 ) -> None:
     run_id = shop.ask("shop_slow")

@@ -1,4 +1,4 @@
-"""Schedulers that are killed, held up, doubled and edited under way: each nominal time is decided, and once.
+"""Schedulers that are killed, delayed, doubled and edited under way: each nominal time is decided, and once.
 
 The year behind us holds both clock changes of a zone, so workers that wake today and must decide all of it go through
 both, and a test can say beforehand which times they must find.

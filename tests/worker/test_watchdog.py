@@ -23,7 +23,7 @@ HEARTBEATS_WAITING = (
 
 
 class Stuck:
-    """A handler that works until it is let go; what was begun, in order."""
+    """A handler that works until it is set free; what was begun, in order."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []

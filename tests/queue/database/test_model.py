@@ -98,7 +98,7 @@ class Queue(RuleBasedStateMachine):
         assert self.world.runs == before.runs
 
     @rule(moves=drawn.steerings())
-    def admins_steer(self, moves: list[Steering | Cloning]) -> None:
+    def operators_steer(self, moves: list[Steering | Cloning]) -> None:
         self.make(*moves)
 
     @precondition(somebody_works)
@@ -121,8 +121,8 @@ class Queue(RuleBasedStateMachine):
     def two_want_the_same_run(self, pair: tuple[Move, Move], commits: bool) -> None:
         self.make_at_once(*pair, commits)
 
-    @rule(pair=drawn.an_admin_behind_another(), commits=st.booleans())
-    def an_admin_steers_a_run_that_is_changing(self, pair: tuple[Move, Move], commits: bool) -> None:
+    @rule(pair=drawn.an_operator_behind_another(), commits=st.booleans())
+    def an_operator_steers_a_run_that_is_changing(self, pair: tuple[Move, Move], commits: bool) -> None:
         self.make_at_once(*pair, commits)
 
     @precondition(somebody_works)
@@ -205,7 +205,7 @@ class Queue(RuleBasedStateMachine):
         assert self.connections.attempts() == kept
 
     @invariant()
-    def every_change_by_an_admin_is_audited_and_nothing_else(self) -> None:
+    def every_change_by_an_operator_is_audited_and_nothing_else(self) -> None:
         assert self.connections.audit() == self.world.audit
 
 

@@ -288,7 +288,7 @@ def test_success_leaves_no_history_behind(connection: PgConnection) -> None:
 
 
 @pytest.mark.parametrize("event", [transition.event for transition in TRANSITIONS if transition.who is Who.OPERATOR])
-def test_what_an_admin_does_is_audited_with_before_and_after(connection: PgConnection, event: Event) -> None:
+def test_what_an_operator_does_is_audited_with_before_and_after(connection: PgConnection, event: Event) -> None:
     run = run_in(connection, BY_EVENT[event].sources[0])
     assert attempt(connection, event, run)
     audited = fetch_all(
@@ -307,7 +307,7 @@ def test_live_and_final_are_all_statuses_and_nothing_leaves_a_final_one_but_a_re
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_refused_admin_is_told_the_status_and_what_it_allows(connection: PgConnection, status: Status) -> None:
+def test_a_refused_operator_is_told_the_status_and_what_it_allows(connection: PgConnection, status: Status) -> None:
     run = run_in(connection, status)
     refused = next(t.event for t in TRANSITIONS if t.who is Who.OPERATOR and status not in t.sources)
     with pytest.raises(TransitionRefused) as refusal:

@@ -15,7 +15,7 @@ from rowcall.status import Event, Status
 from tests.queue.model.run import Run
 from tests.queue.model.world import World
 
-OPERATOR = "admin"
+OPERATOR = "operator"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ BEAT_SECONDS = (600, 3600)
 DELAY_SECONDS = (0, 3600)
 
 ENDING = [t.event for t in TRANSITIONS if t.who is Who.OWNER and Status.RUNNING not in t.targets]
-ADMINS_EVENTS = [transition.event for transition in TRANSITIONS if transition.who is Who.OPERATOR]
+OPERATORS_EVENTS = [transition.event for transition in TRANSITIONS if transition.who is Who.OPERATOR]
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def seconds(draw: st.DrawFn, event: Event) -> int:
 def steerings(draw: st.DrawFn) -> list[Steering | Cloning]:
     """Some of an operator's events in any order, each mostly where it is allowed, and a clone."""
     moves: list[Steering | Cloning] = [Cloning(a_run(draw).id)] if draw(st.booleans()) else []
-    for event in draw(st.permutations(ADMINS_EVENTS))[: draw(st.integers(1, 4))]:
+    for event in draw(st.permutations(OPERATORS_EVENTS))[: draw(st.integers(1, 4))]:
         chosen = a_run(draw, functools.partial(allows, event))
         moves.append(Steering(event, chosen.id, chosen.lease_no - draw(st.sampled_from([0, 0, 1]))))
     return moves
@@ -220,7 +220,7 @@ def allows(event: Event, run: Run) -> bool:
 
 def steer(draw: st.DrawFn, run: Run) -> Steering:
     """An operator's event, mostly one that this run allows; now and then from a look at an earlier lease."""
-    event = draw(st.sampled_from([*4 * allowed(run.status, Who.OPERATOR), *ADMINS_EVENTS]))
+    event = draw(st.sampled_from([*4 * allowed(run.status, Who.OPERATOR), *OPERATORS_EVENTS]))
     return Steering(event, run.id, run.lease_no - draw(st.sampled_from([0, 0, 1])))
 
 
@@ -257,7 +257,7 @@ def two_about_one_run(draw: st.DrawFn) -> tuple[Move, Move]:
 
 
 @st.composite
-def an_admin_behind_another(draw: st.DrawFn) -> tuple[Move, Move]:
+def an_operator_behind_another(draw: st.DrawFn) -> tuple[Move, Move]:
     """Whatever is done to a run, and what an operator does to it who had not seen that."""
     chosen = a_run(draw)
     first: Move

@@ -40,8 +40,8 @@ class World:
     def admits(self, event: Event, run_id: int, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:
         """The run, if its status and this guard let the event happen to it.
 
-        A statement looks for its row in what was committed when it began, waits for whoever has the row locked, and
-        looks again at what became of it.  So the guard must hold for what was seen, and for what there is.
+        A statement looks for its row in what was committed when it began, waits for the transaction that has locked the
+        row, and looks again at what became of it.  So the guard must hold for what was seen, and for what there is.
         """
         for world in (self.seen or self, self):
             run = world.runs.get(run_id)

@@ -34,7 +34,7 @@ def most_at_a_time(shop: Shop, queue: str) -> int:
     for worker in workers:
         said, _ = worker.communicate()
         assert worker.returncode == 0, said
-    # A `once` that found every place taken has gone; whoever held a place went on until nothing was left.
+    # A `once` that found every place taken has ended; one that had a place went on until nothing was left.
     assert shop.sql(LIVE) == [{"count": 0}]
     return most
 

@@ -1,4 +1,4 @@
-"""Verdicts: what an error means for its run, what is kept of it, and that it crosses from a child process unchanged."""
+"""Results: what an error means for its run, what is kept of it, and that it crosses from a child process unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import pytest
 
 from rowcall.base.errors import CancelRequested, LeaseLost, Permanent, Retry, Snooze
 from rowcall.status import Event
-from rowcall_worker.attempt.result import ERROR_CHARACTERS, STACK_CHARACTERS, AttemptError, error_of, failure_of
+from rowcall_worker.attempt.result import (
+    ERROR_CHARACTERS,
+    STACK_CHARACTERS,
+    AttemptError,
+    AttemptResult,
+    error_of,
+    failure_of,
+)
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 KEY = "sk_live_0123456789abcdef"
@@ -35,11 +42,24 @@ class NoSuchOrder(Permanent):
 def test_an_error_means_one_event_also_on_the_other_side_of_a_channel(
     error: BaseException, event: Event | None, after: float | None, until: datetime | None
 ) -> None:
-    verdict = error_of(error)
-    assert (verdict.event, verdict.after, verdict.until) == (event, after, until)
-    assert (verdict.failure.error, verdict.failure.error_type) == (str(error), type(error).__name__)
-    assert verdict.failure.permanent == isinstance(error, Permanent)
-    assert AttemptError.unpacked(json.loads(json.dumps(verdict.packed()))) == verdict
+    meant = error_of(error)
+    assert (meant.event, meant.after, meant.until) == (event, after, until)
+    assert (meant.failure.error, meant.failure.error_type) == (str(error), type(error).__name__)
+    assert meant.failure.permanent == isinstance(error, Permanent)
+    assert AttemptError.unpacked(json.loads(json.dumps(meant.packed()))) == meant
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        AttemptResult(),
+        AttemptResult('{"sum": 7}'),
+        AttemptResult(finished=True),
+        AttemptResult(error=error_of(ValueError("it broke"))),
+    ],
+)
+def test_a_result_crosses_from_a_child_process_unchanged(result: AttemptResult) -> None:
+    assert AttemptResult.unpacked(json.loads(json.dumps(result.packed()))) == result
 
 
 def test_an_error_without_words_is_told_by_its_type() -> None:
