@@ -1,0 +1,15 @@
+"""The wheel that these tests install."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.installed import build_wheel
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))

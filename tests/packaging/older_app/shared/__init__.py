@@ -1,0 +1,1 @@
+"""What the team's web and worker code share."""

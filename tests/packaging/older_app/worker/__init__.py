@@ -1,0 +1,1 @@
+"""The team's jobs; ROWCALL_APP names this package."""

@@ -1,0 +1,19 @@
+"""What it does."""
+
+import os
+
+import psycopg2
+from worker.job_types import SHIP
+
+from rowcall_worker.handlers import handles
+
+
+@handles(SHIP.name)
+def ship(run):
+    """Ship the order, with a connection of the team's own."""
+    connection = psycopg2.connect(os.environ["DATABASE_URL"])
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute("UPDATE job_runs SET state = 'shipped' WHERE id = %(order_id)s", run.payload)
+    finally:
+        connection.close()

