@@ -199,7 +199,7 @@ WITH new AS (
         key, fingerprint, :'created_by', 'queued'
     FROM new WHERE outcome = 'enqueued' ORDER BY nominal_at
     ON CONFLICT DO NOTHING
-    RETURNING id, scheduled_for, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END
+    RETURNING id, scheduled_for, CASE WHEN run_at <= now() THEN pg_catalog.pg_notify('rowcall_due', '') END
 )
 INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, reason, revision, run_id)
 SELECT :'definition_id', new.nominal_at,
@@ -271,7 +271,7 @@ FOR SHARE;
 ROLLBACK;
 
 -- rowcall.effects.ledger: HOLDER_LIVES
--- Whether the attempt that began an effect may still be at it: another run's, under a lease that was not ended.
+-- Whether the attempt that began an effect may still perform it: another run's, under a lease that was not ended.
 \set run_id '1'
 \set lease_no '1'
 BEGIN;
@@ -816,7 +816,8 @@ ROLLBACK;
 \set lease_no '1'
 BEGIN;
 UPDATE rowcall.sent_emails
-SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now(), message_id = :'message_id'
+SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
+    updated_at = pg_catalog.now(), message_id = :'message_id'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
 RETURNING *;
 ROLLBACK;
@@ -877,7 +878,8 @@ ROLLBACK;
 \set lease_no '1'
 BEGIN;
 UPDATE rowcall.sent_reports
-SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now()
+SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
+    updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
 RETURNING *;
 ROLLBACK;
@@ -939,7 +941,8 @@ ROLLBACK;
 \set lease_no '1'
 BEGIN;
 UPDATE rowcall.payments
-SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now()
+SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
+    updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
 RETURNING *;
 ROLLBACK;
@@ -1000,7 +1003,8 @@ ROLLBACK;
 \set lease_no '1'
 BEGIN;
 UPDATE rowcall.delivered_webhooks
-SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now(), response_status = :'response_status'
+SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
+    updated_at = pg_catalog.now(), response_status = :'response_status'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
 RETURNING *;
 ROLLBACK;
@@ -1066,7 +1070,8 @@ ROLLBACK;
 \set lease_no '1'
 BEGIN;
 UPDATE rowcall.generated_files
-SET state = 'applied', provider_reference = :'reference', applied_at = now(), updated_at = now(), path = :'path', sha256 = :'sha256', size_bytes = :'size_bytes'
+SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
+    updated_at = pg_catalog.now(), path = :'path', sha256 = :'sha256', size_bytes = :'size_bytes'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
 RETURNING *;
 ROLLBACK;
@@ -1688,34 +1693,26 @@ BEGIN;
 WITH held AS (
     SELECT id, locked_by AS worker FROM rowcall.job_runs
     WHERE id = :'run_id' AND lease_no = :'lease_no' AND status IN ('running')
-), ended AS (
+), forced AS (
     UPDATE rowcall.job_runs AS run
     SET status = 'cancelled', finished_at = now(), updated_at = now(),
         cancel_requested_at = coalesce(run.cancel_requested_at, now()), locked_by = NULL, locked_until = NULL
     FROM held WHERE run.id = held.id
     RETURNING run.*
+), ended AS (
+    SELECT forced.id AS run_id, lease_no, attempts AS attempt, 'force cancel' AS outcome, worker, started_at,
+        'Cancelled' AS error_type, 'cancelled by force' AS error, NULL AS stack, false AS permanent,
+        NULL::jsonb AS forensics
+    FROM forced JOIN held ON forced.id = held.id
 ), history AS (
-    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
-    SELECT ended.id, lease_no, attempts, 'force cancel', worker, started_at, 'Cancelled', 'cancelled by force'
-    FROM ended JOIN held ON ended.id = held.id
-)
-SELECT * FROM ended;
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
+SELECT * FROM forced;
 ROLLBACK;
 
 -- rowcall.queue.claim: CLAIM
--- Reads as: find the lanes, meet the due rows, end the leases that ran out, claim the rest.
---
--- lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
---            never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
--- due_lanes  Those that have something due, are wanted and not paused, urgent ones first (a lower priority number is
---            more urgent), then the lane that has waited longest, so that no queue starves another.
--- met        Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
---            A running row is met only when its lease has run out: that is the whole sweep.  Lanes of queues with a
---            limit are left to `claim_limited`, so that who has no limits pays nothing for them.
--- expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
--- claimed    By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
--- What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
--- Whether queues with a limit have something due, and whether that comes before everything this claim could take.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set job_types '{"noop"}'
@@ -1723,9 +1720,7 @@ ROLLBACK;
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE 
-lanes AS (
+WITH RECURSIVE  lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -1734,27 +1729,24 @@ lanes AS (
         WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
-), 
-due_lanes AS MATERIALIZED (
+), due_lanes AS MATERIALIZED (
     SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
     ORDER BY lanes.priority, lanes.run_at
-), 
-met AS MATERIALIZED (
+), seen AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() )
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
-), 
-expired AS (
+), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
@@ -1765,19 +1757,23 @@ expired AS (
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('running')))
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
 ), history AS (
-    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
-    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
-    FROM expired JOIN met ON expired.id = met.id
-), claimed AS (
-    UPDATE rowcall.job_runs AS run
-    SET status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
-        locked_by = :'worker',
-        locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
-        started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('queued', 'failed')))
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
         run.status, run.priority, run.run_at
 ), answer AS (
@@ -1785,33 +1781,19 @@ expired AS (
     UNION ALL
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
-) 
+)
 SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 
-CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-     WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
 -- rowcall.queue.claim: FINISH_AND_CLAIM
--- Many at once: the primary key finds each row, and the fence decides.  The happy path writes no history.
--- Reads as: find the lanes, meet the due rows, end the leases that ran out, claim the rest.
---
--- lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts,
---            never the number of rows in them.  A worker of a small queue never walks through a large one's rows.
--- due_lanes  Those that have something due, are wanted and not paused, urgent ones first (a lower priority number is
---            more urgent), then the lane that has waited longest, so that no queue starves another.
--- met        Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others hold locked are skipped.
---            A running row is met only when its lease has run out: that is the whole sweep.  Lanes of queues with a
---            limit are left to `claim_limited`, so that who has no limits pays nothing for them.
--- expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
--- claimed    By ctid, from rows locked just above: a heap-only update, because no index knows a column it changes.
--- What becomes of a run whose lease ran out, as SET clauses; the claim does the same to those it meets on its way.
--- What a busy worker sends: the results it has, and the claim of what it has room for, in one round trip and commit.
--- Both halves see the table as it was before, and one statement changes a row only once.  So the claim must leave the
--- runs alone that are named as finished: where a lease has run out and nobody has taken the run, its success counts.
--- Whether queues with a limit have something due, and whether that comes before everything this claim could take.
-\set done '{"1/1": {"greeted": 1}}'
+-- What a busy worker sends: its results and the claim for the room it has, in one round trip and commit.  Both see the
+-- table as it was before, and one statement changes a row only once.  So the claim must spare the runs that are named as
+-- finished: where a lease has run out and nobody has taken the run, its success counts.
+\set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
 \set declared '{"mail": 2}'
@@ -1820,16 +1802,14 @@ ROLLBACK;
 \set limit '50'
 \set leases '{"noop": 120}'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH RECURSIVE finished AS (
 UPDATE rowcall.job_runs AS run
-SET status = 'succeeded', result = nullif(:'done'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
+SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
     updated_at = now(), locked_by = NULL, locked_until = NULL
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'done'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
-), 
-lanes AS (
+), lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -1838,15 +1818,13 @@ lanes AS (
         WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
-), 
-due_lanes AS MATERIALIZED (
+), due_lanes AS MATERIALIZED (
     SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
     ORDER BY lanes.priority, lanes.run_at
-), 
-met AS MATERIALIZED (
+), seen AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
@@ -1857,8 +1835,7 @@ met AS MATERIALIZED (
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
-), 
-expired AS (
+), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
@@ -1869,19 +1846,23 @@ expired AS (
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('running')))
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
 ), history AS (
-    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
-    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
-    FROM expired JOIN met ON expired.id = met.id
-), claimed AS (
-    UPDATE rowcall.job_runs AS run
-    SET status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
-        locked_by = :'worker',
-        locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
-        started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('queued', 'failed')))
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
         run.status, run.priority, run.run_at
 ), answer AS (
@@ -1889,25 +1870,28 @@ expired AS (
     UNION ALL
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
-) 
+)
 SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), 
-CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-     WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished),
+    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
 -- rowcall.queue.claim_limited: CLAIM_LIMITED
--- Reads as: take the limited queues for this moment, count who runs in them, meet as many due rows as there is room.
+-- Reads as: lock the limited queues, count what runs in them, lock as many due rows as there is room, take them.
 --
--- mine     The queue's row, locked, so that two claims cannot both fill the last place.  A row that another claim holds
---          is skipped; one that changed since this statement began is not believed either (`seen` is how it was then),
---          because the runs just claimed under it cannot be seen yet.  Both count as contended: look again at once.
--- held     queues.holders names every run that was claimed from the queue and may still run.  Who really does is read
---          from the runs themselves, by primary key: however a run ended, its place is free, so none can leak.
--- over     Of those, the leases that ran out.  They are ended here, and give their place to the next claim.
--- ranked   All priorities of a queue share its room, so the rows are counted over its lanes before they are taken.
--- noted    The holders are those who still run and those who begin.
+-- lanes, due_lanes  As in CLAIM.
+-- open_queues       The queue's row, locked, so that two claims cannot both fill the last place.  A row that another
+--                   claim has locked is skipped; one that changed since this statement began is not believed either
+--                   (`before` is how it was then), because the runs just claimed under it cannot be seen yet.  Both
+--                   count as contended: look again at once.
+-- holders           queues.holders names every run that was claimed from the queue and may still run.  Which of them do
+--                   is read from the runs themselves, by primary key: however a run ended, its place is free, so no
+--                   place can leak.
+-- over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
+-- ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
+-- noted             The holders are the runs that still run and those that begin.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set job_types '{"noop"}'
@@ -1916,8 +1900,7 @@ ROLLBACK;
 \set leases '{"noop": 120}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE 
-lanes AS (
+WITH RECURSIVE lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -1926,28 +1909,26 @@ lanes AS (
         WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
-), 
-due_lanes AS MATERIALIZED (
+), due_lanes AS MATERIALIZED (
     SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
-    ORDER BY lanes.priority, lanes.run_at
-), mine AS MATERIALIZED (
-    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS seen USING (name, holders)
+), open_queues AS MATERIALIZED (
+    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS before USING (name, holders)
     WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
     FOR UPDATE OF queues SKIP LOCKED
-), held AS MATERIALIZED (
-    SELECT mine.name, run.id FROM mine CROSS JOIN LATERAL unnest(mine.holders) AS holder(run_id)
+), holders AS MATERIALIZED (
+    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
     JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = 'running'
 ), over AS MATERIALIZED (
     SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(SELECT id FROM held)) AND status IN ('running') AND locked_until < now()
+    WHERE id = ANY(ARRAY(SELECT id FROM holders)) AND status IN ('running') AND locked_until < now()
     FOR UPDATE SKIP LOCKED
 ), lanes_with_room AS (
     SELECT due_lanes.queue, due_lanes.priority,
-        due_lanes.max_running - (SELECT count(*) FROM held WHERE held.name = due_lanes.queue) AS room
-    FROM due_lanes JOIN mine ON mine.name = due_lanes.queue
+        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue) AS room
+    FROM due_lanes JOIN open_queues ON open_queues.name = due_lanes.queue
 ), due AS MATERIALIZED (
     SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
         SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
@@ -1959,13 +1940,12 @@ due_lanes AS MATERIALIZED (
     ) AS found
 ), ranked AS (
     SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position FROM due
-), met AS MATERIALIZED (
+), seen AS MATERIALIZED (
     SELECT place, id, queue, status, worker FROM over
     UNION ALL
     (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
      ORDER BY priority, run_at, id LIMIT :'limit')
-), 
-expired AS (
+), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
@@ -1976,38 +1956,42 @@ expired AS (
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('running')))
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
 ), history AS (
-    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
-    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
-    FROM expired JOIN met ON expired.id = met.id
-), claimed AS (
-    UPDATE rowcall.job_runs AS run
-    SET status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1,
-        locked_by = :'worker',
-        locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
-        started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM met WHERE status IN ('queued', 'failed')))
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
         run.status, run.priority, run.run_at
+), noted AS (
+    UPDATE rowcall.queues SET holders = ARRAY(
+        SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
+        UNION ALL
+        SELECT seen.id FROM seen WHERE seen.queue = queues.name AND seen.id NOT IN (SELECT id FROM over)
+    )
+    FROM open_queues WHERE queues.name = open_queues.name
 ), answer AS (
     SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
     UNION ALL
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
-), noted AS (
-    UPDATE rowcall.queues SET holders = ARRAY(
-        SELECT held.id FROM held WHERE held.name = queues.name AND held.id NOT IN (SELECT id FROM over)
-        UNION ALL
-        SELECT met.id FROM met WHERE met.queue = queues.name AND met.id NOT IN (SELECT id FROM over)
-    )
-    FROM mine WHERE queues.name = mine.name
 )
-
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL AS contended FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM mine))::text;
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues));
 ROLLBACK;
 
 -- rowcall.queue.clone: CLONE
@@ -2031,7 +2015,7 @@ SELECT job_type, coalesce(:'payload'::jsonb, payload), coalesce(:'queue', queue)
 FROM rowcall.job_runs WHERE id = :'run_id' AND pruned_at IS NULL
 
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END AS woken;
+RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_ONE
@@ -2049,18 +2033,21 @@ BEGIN;
 INSERT INTO rowcall.job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
 
-VALUES (:'job_type', :'payload'::jsonb, :'queue', :'priority', coalesce(:'run_at'::timestamptz, now()),
+VALUES (:'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
         :'max_attempts', :'key', :'fingerprint', :'created_by', 'queued')
 
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END AS woken;
+RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
 -- job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
--- has by then waited for the winner's commit.  The commit also wakes idle workers.
+-- has by then waited for the winner's commit.  The commit also wakes idle workers.  Functions, operators and types are
+-- written out: these statements run in callers' transactions, whose search_path may hold others.
 -- Part of the statement that makes a run due.  PostgreSQL sends equal notifications of one transaction once.  Only for
--- runs that are due now: workers wake by the clock for later ones.
+-- runs that are due now: workers wake by the clock for later ones.  Written out, because callers enqueue under
+-- search_paths of their own.
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
@@ -2074,39 +2061,48 @@ BEGIN;
 INSERT INTO rowcall.job_runs
     (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
 
-SELECT :'job_type', request.payload, :'queue', :'priority', coalesce(:'run_at'::timestamptz, now()),
+SELECT :'job_type', request.payload, :'queue', :'priority',
+       coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
        :'max_attempts', request.key, request.fingerprint, :'created_by', 'queued'
-FROM unnest(:'payloads'::jsonb[], :'keys'::text[], :'fingerprints'::text[])
-    WITH ORDINALITY AS request(payload, key, fingerprint, position)
+FROM ROWS FROM (
+    pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
+    pg_catalog.unnest(:'fingerprints'::pg_catalog.text[])
+) WITH ORDINALITY AS request(payload, key, fingerprint, position)
 ORDER BY request.position
 
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at <= now() THEN pg_notify('rowcall_due', '') END AS woken;
+RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: FIND_BY_KEY
 -- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
 \set keys '{"welcome:1"}'
 BEGIN;
-SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs WHERE idempotency_key = ANY(:'keys'::text[]);
+SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs
+WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
 ROLLBACK;
 
 -- rowcall.queue.finish: SUCCEED
--- Many at once: the primary key finds each row, and the fence decides.  The happy path writes no history.
-\set done '{"1/1": {"greeted": 1}}'
+-- Many at once: the primary key finds each row, and the fence decides.  A success writes no history.
+\set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
 BEGIN;
+SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
-SET status = 'succeeded', result = nullif(:'done'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
+SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
     updated_at = now(), locked_by = NULL, locked_until = NULL
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'done'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
 ROLLBACK;
 
 -- rowcall.queue.finish: FAIL
+-- What the run's row shows of the latest attempt that failed.
+-- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
+-- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
+-- attempts that it ends `ended`, with these columns.
 \set delay '30'
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
@@ -2114,53 +2110,57 @@ ROLLBACK;
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
-\set attempt '1'
 \set permanent 'false'
 \set forensics '{"signal": "SIGKILL"}'
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'failed', run_at = now() + :'delay' * interval '1 second', last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
+    SET status = 'failed', run_at = now() + :'delay' * interval '1 second', last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+        locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.attempts < run.max_attempts
-    RETURNING run.id, run.started_at, run.status
+    RETURNING run.status, run.attempts AS attempt, 'fail' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT id, :'lease_no', :'attempt', 'fail', :'worker', started_at,
-        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
-)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
 SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: GIVE_UP
+-- What the run's row shows of the latest attempt that failed.
+-- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
+-- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
+-- attempts that it ends `ended`, with these columns.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
-\set attempt '1'
 \set permanent 'false'
 \set forensics '{"signal": "SIGKILL"}'
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'dead', finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
+    SET status = 'dead', finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+        locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
-        AND run.status IN ('running') AND true
-    RETURNING run.id, run.started_at, run.status
+        AND run.status IN ('running')
+    RETURNING run.status, run.attempts AS attempt, 'give up' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT id, :'lease_no', :'attempt', 'give up', :'worker', started_at,
-        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
-)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
 SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: RELEASE
--- A draining worker gives the run back.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
+-- A stopping worker returns the run.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
 -- because nobody knows what the handler had already done; one that was not is no attempt.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
@@ -2168,107 +2168,110 @@ ROLLBACK;
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
-\set attempt '1'
 \set permanent 'false'
 \set forensics '{"signal": "SIGKILL"}'
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
-        finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
+        finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+        locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
-        AND run.status IN ('running') AND true
-    RETURNING run.id, run.started_at, run.status
+        AND run.status IN ('running')
+    RETURNING run.status, run.attempts AS attempt, 'release' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT id, :'lease_no', :'attempt', 'release', :'worker', started_at,
-        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
-)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
+SELECT status FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.finish: SNOOZE
+-- The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.
+\set until '2027-01-05T12:00:00+00:00'
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+\set error_type 'GatewayError'
+\set error 'the mail server is away'
+\set stack 'Traceback (most recent call last): ...'
+\set permanent 'false'
+\set forensics '{"signal": "SIGKILL"}'
+BEGIN;
+WITH ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'queued', run_at = :'until', attempts = run.attempts - 1,
+        locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+        AND run.status IN ('running')
+    RETURNING run.status, run.attempts + 1 AS attempt, 'snooze' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
+SELECT status FROM ended;
+ROLLBACK;
+
+-- rowcall.queue.finish: CANCELLED
+-- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
+-- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
+-- attempts that it ends `ended`, with these columns.
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+\set error_type 'GatewayError'
+\set error 'the mail server is away'
+\set stack 'Traceback (most recent call last): ...'
+\set permanent 'false'
+\set forensics '{"signal": "SIGKILL"}'
+BEGIN;
+WITH ended AS (
+    UPDATE rowcall.job_runs AS run
+    SET status = 'cancelled', finished_at = now(),
+        locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
+        AND run.status IN ('running') AND run.cancel_requested_at IS NOT NULL
+    RETURNING run.status, run.attempts AS attempt, 'cancelled' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
 SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: UNCLAIM
 -- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.
 \set run_ids '{"1"}'
-\set held '{"1/1": 120}'
+\set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
 SET status = 'queued', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'held'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
 ROLLBACK;
 
--- rowcall.queue.finish: SNOOZE
--- The handler itself asked to wait, so the attempt is given back; lease_no never is.
-\set until '2027-01-05T12:00:00+00:00'
-\set run_id '1'
-\set lease_no '1'
-\set worker 'worker-1'
-\set attempt '1'
-\set error_type 'GatewayError'
-\set error 'the mail server is away'
-\set stack 'Traceback (most recent call last): ...'
-\set permanent 'false'
-\set forensics '{"signal": "SIGKILL"}'
-BEGIN;
-WITH ended AS (
-    UPDATE rowcall.job_runs AS run
-    SET status = 'queued', run_at = :'until', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
-        AND run.status IN ('running') AND true
-    RETURNING run.id, run.started_at, run.status
-), history AS (
-    INSERT INTO rowcall.job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT id, :'lease_no', :'attempt', 'snooze', :'worker', started_at,
-        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
-)
-SELECT status FROM ended;
-ROLLBACK;
-
--- rowcall.queue.finish: CANCELLED
-\set run_id '1'
-\set lease_no '1'
-\set worker 'worker-1'
-\set attempt '1'
-\set error_type 'GatewayError'
-\set error 'the mail server is away'
-\set stack 'Traceback (most recent call last): ...'
-\set permanent 'false'
-\set forensics '{"signal": "SIGKILL"}'
-BEGIN;
-WITH ended AS (
-    UPDATE rowcall.job_runs AS run
-    SET status = 'cancelled', finished_at = now(), locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
-        AND run.status IN ('running') AND run.cancel_requested_at IS NOT NULL
-    RETURNING run.id, run.started_at, run.status
-), history AS (
-    INSERT INTO rowcall.job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT id, :'lease_no', :'attempt', 'cancelled', :'worker', started_at,
-        :'error_type', :'error', :'stack', :'permanent', :'forensics'::jsonb FROM ended
-)
-SELECT status FROM ended;
-ROLLBACK;
-
 -- rowcall.queue.lease: HEARTBEAT
--- One statement for all leases of a process.  greatest(): a heartbeat that was held up must not shorten a lease.
+-- One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
 -- Primary key; locked_until is in no index, so this is a heap-only update.
-\set held '{"1/1": 120}'
+\set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
 SET locked_until = greatest(
-        run.locked_until, now() + (:'held'::jsonb ->> (run.id || '/' || run.lease_no))::float8 * interval '1 second'),
+        run.locked_until, now() + (:'lease_keys'::jsonb ->> (run.id || '/' || run.lease_no))::float8 * interval '1 second'),
     updated_at = now()
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'held'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested;
 ROLLBACK;
@@ -2281,7 +2284,8 @@ ROLLBACK;
 \set lease_no '1'
 \set worker 'worker-1'
 BEGIN;
-UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{}') || :'progress'::jsonb, updated_at = now()
+UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{}') || :'progress'::jsonb,
+    updated_at = pg_catalog.now()
 WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
@@ -2294,7 +2298,7 @@ SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.lease: EXPIRE
--- The same for one run by id: what an operator or a test asks for.  lease_no as seen.
+-- The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.
 \set run_id '1'
 \set lease_no '1'
 BEGIN;
@@ -2315,10 +2319,16 @@ WITH seen AS (
     locked_by = NULL, locked_until = NULL, updated_at = now()
     FROM seen WHERE run.id = seen.id
     RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
 ), history AS (
-    INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error)
-    SELECT expired.id, lease_no, attempts, 'expire', worker, started_at, error_type, last_error
-    FROM expired JOIN seen ON expired.id = seen.id)
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
 SELECT id FROM expired;
 ROLLBACK;
 
@@ -3063,7 +3073,7 @@ ROLLBACK;
 -- rowcall.queue.wake: WAKE_WORKERS
 -- The same as a statement of its own, behind one that made something due.
 BEGIN;
-SELECT pg_notify('rowcall_due', '');
+SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
 
 -- rowcall.queue.workers: REGISTER
@@ -3093,7 +3103,7 @@ UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() WHERE id = :
 ROLLBACK;
 
 -- rowcall.queue.workers: FORGET
--- A row for each start would grow for ever under a cron that wakes `once` each minute; a day is enough to look back.
+-- A row for each start would grow for ever under a cron that starts `once` each minute; a day is enough to look back.
 BEGIN;
 DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day';
 ROLLBACK;

@@ -19,7 +19,7 @@ HEAD = """\
 \\set ON_ERROR_STOP on
 """
 
-PARAMETER = re.compile(r"%\((\w+)\)s(::\w+\[\])?")
+PARAMETER = re.compile(r"%\((\w+)\)s(::[\w.]+\[\])?")
 
 
 def page() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -68,20 +68,20 @@ class Source:
         """Where a name that is used here is defined."""
         return (self.name if name in self.constants else self.imported.get(name, ""), name)
 
-    def sent(self) -> Iterator[tuple[Origin, Origin | None]]:
-        """Constants that functions use whole, each with what is sent before it in the same round trip."""
+    def sent(self) -> Iterator[tuple[Origin, tuple[Origin, ...]]]:
+        """Constants that functions use whole, each with those that are sent before it in the same round trip."""
         for function in ast.walk(self.tree):
             if isinstance(function, ast.FunctionDef):
                 yield from self._used(function)
 
-    def _used(self, node: ast.AST, before: Origin | None = None) -> Iterator[tuple[Origin, Origin | None]]:
-        if isinstance(node, ast.Name):
-            yield self.origin(node.id), before
-        elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name):
-            yield from self._used(node.right, self.origin(node.left.id))
+    def _used(self, node: ast.AST) -> Iterator[tuple[Origin, tuple[Origin, ...]]]:
+        terms = list(_operands(node))
+        if all(isinstance(term, ast.Name) for term in terms):
+            *before, last = (self.origin(term.id) for term in terms if isinstance(term, ast.Name))
+            yield last, tuple(before)
         elif not isinstance(node, ast.JoinedStr) and not _is_format(node):
             for child in ast.iter_child_nodes(node):
-                yield from self._used(child, before)
+                yield from self._used(child)
 
     def parts(self, name: str) -> list[Origin]:
         """The constants that this one is made of."""
@@ -119,10 +119,10 @@ def sources() -> dict[str, Source]:
 def statements() -> list[Statement]:
     """Every statement, module by module, in the order of the source."""
     known = sources()
-    sent: dict[Origin, Origin | None] = {}
+    sent: dict[Origin, tuple[Origin, ...]] = {}
     for source in known.values():
         for origin, before in source.sent():
-            sent[origin] = sent.get(origin) or before
+            sent[origin] = max(sent.get(origin, ()), before, key=len)
     return [
         Statement(source.name, place, _explanation(known, source, name), f"{_before(sent[source.name, name])}{text}")
         for source in known.values()
@@ -155,8 +155,8 @@ def _explanation(known: Mapping[str, Source], source: Source, name: str) -> tupl
     return tuple(line for module, part in parts for line in _explanation(known, module, part))
 
 
-def _before(origin: Origin | None) -> str:
-    return f"{_value(origin)}\n" if origin else ""
+def _before(origins: Sequence[Origin]) -> str:
+    return "".join(f"{_value(origin)}\n" for origin in origins)
 
 
 def _value(origin: Origin) -> object:
