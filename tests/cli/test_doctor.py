@@ -20,9 +20,9 @@ from rowcall.schema import REVISION
 from rowcall.status import Status
 from rowcall_migrations.migrate import migrate
 from tests.definitions.keeping import asleep_since, kept
-from tests.support.making import run_in
 from tests.support.pooler import pgbouncer
 from tests.support.processes import rowcall, start, wait_until
+from tests.support.rows import run_in
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
 from rowcall.effects import KINDS, Decision, Effect, Lease, Policy
 from rowcall.status import Status
 from rowcall_worker.attempt.effects import Ledger
-from tests.support.making import WORKER, run_in
+from tests.support.rows import WORKER, run_in
 
 MAIL, PAYMENT, WEBHOOK = KINDS["sent_emails"], KINDS["payments"], KINDS["delivered_webhooks"]
 KEYS = {

@@ -13,7 +13,7 @@ from rowcall.status import Status
 from rowcall_worker.attempt.result import error_of
 from rowcall_worker.runtime.completer import finish_unsuccessful
 from rowcall_worker.runtime.in_flight import InFlightRun
-from tests.support.making import WORKER, row_of, run_in
+from tests.support.rows import WORKER, row_of, run_in
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def test_every_test_that_the_page_names_is_there() -> None:
 
 
 def test_every_test_of_a_gap_is_on_the_page() -> None:
-    gaps = (ROOT / "tests" / "effects" / "test_gaps.py").read_text()
+    gaps = (ROOT / "tests" / "example" / "test_gaps.py").read_text()
     of_operators = re.compile("test_an_operator_")
     written = [name for name in re.findall(r"def (test_[a-z_]+)\(", gaps) if not of_operators.match(name)]
     assert set(written) <= {name for _, name in NAMED}
