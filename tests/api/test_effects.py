@@ -14,7 +14,7 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_one
 from rowcall.effects import KINDS, STATES
 from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 KEYS = {
     "sent_emails": "idempotency_key",

@@ -17,7 +17,7 @@ from rowcall.job_types import catalogue
 from rowcall.queue import pause_queue
 from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from rowcall.cli.doctor.examine import clock, postgres
 from rowcall.schema import REVISION
 from rowcall.status import Status
 from tests.definitions.keeping import asleep_since, kept
-from tests.support.making import run_in
 from tests.support.pooler import pgbouncer
 from tests.support.processes import rowcall, start, wait_until
+from tests.support.rows import run_in
 
 
 @pytest.fixture

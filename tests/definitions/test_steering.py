@@ -23,7 +23,7 @@ from tests.definitions.making import (
     overdue,
     row_of,
 )
-from tests.support.making import row_of as run_of
+from tests.support.rows import row_of as run_of
 
 NIGHTLY: dict[str, Any] = {"job_type": "cleanup_nightly", "schedule": "17 3 * * *", "payload": {"day": "{date-1}"}}
 

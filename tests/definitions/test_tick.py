@@ -17,7 +17,7 @@ from rowcall.queue import enqueue
 from rowcall.schedule import Outcome
 from rowcall.status import LIVE, Status
 from tests.definitions.keeping import OPERATOR, asleep_since, kept, move, next_of, now_is, occurred, runs_of
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 HOUR = timedelta(hours=1)
 BOUND = 500

@@ -17,7 +17,7 @@ from rowcall.effects import KINDS, Decision, Effect, Policy
 from rowcall.queue import Lease
 from rowcall.status import Status
 from rowcall_worker.attempt.effects import perform_once
-from tests.support.making import WORKER, run_in
+from tests.support.rows import WORKER, run_in
 
 MAIL, PAYMENT, WEBHOOK = KINDS["sent_emails"], KINDS["payments"], KINDS["delivered_webhooks"]
 KEYS = {

@@ -11,7 +11,7 @@ from rowcall.base.errors import EffectInvalid
 from rowcall.effects import KINDS, Decision, Effect
 from rowcall.queue import Lease
 from rowcall.status import Status
-from tests.support.making import WORKER, run_in
+from tests.support.rows import WORKER, run_in
 
 OPERATOR = Operator("a test")
 MAIL = KINDS["sent_emails"]

@@ -10,8 +10,8 @@ from typing import Any
 from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import fetch_all, fetch_value
-from tests.support.making import row_of
 from tests.support.processes import ROOT, rowcall, wait_until
+from tests.support.rows import row_of
 from tests.support.servers.mail import MailServer, mail_server
 from tests.support.servers.provider import KEY, Provider
 from tests.support.servers.web import WebServer, serving

@@ -8,6 +8,7 @@ from rowcall.base.errors import RunInvalid
 from rowcall.job_types import load_catalogue
 from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall_example.queries.invoices import ReminderKind
+from rowcall_worker.handlers import load_handlers
 
 TYPES = load_catalogue("rowcall_example")
 
@@ -27,3 +28,7 @@ def test_the_kinds_of_reminder_that_can_be_asked_for_are_those_there_are() -> No
         assert mail.checked({"invoice_id": 1, "kind": name.value}) == {"invoice_id": 1, "kind": name.value}
     with pytest.raises(RunInvalid, match="kind: Must be one of: upcoming, due, overdue"):
         mail.checked({"invoice_id": 1, "kind": "final"})
+
+
+def test_the_catalogue_and_the_handlers_are_the_same_set() -> None:
+    assert set(load_handlers(TYPES, "rowcall_example")) == set(TYPES)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.local_postgres.lending import lend
 from tests.local_postgres.processes import ask, eventually, processes_in, script, user_of
+from tests.local_postgres.unprivileged import lend
 
 CLAIM = """
 import json, sys

@@ -11,7 +11,7 @@ from rowcall.base.database import Connection, PgConnection, Row, fetch_all
 from rowcall.job_types import load_catalogue
 from rowcall.queue.retention.walk import PruneOptions, expire_keys, prune_runs
 from rowcall.status import Status
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 TYPES = load_catalogue(None)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from rowcall import queue
 from rowcall.base import database
-from tests.support.making import row_of
 from tests.support.processes import APPS, ROOT, wait_until
+from tests.support.rows import row_of
 
 # What workers and their handlers have connected; the tests' own connections carry other names.
 WORKERS_BACKENDS = (

@@ -17,7 +17,7 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
-from tests.support.making import WORKER, row_of, run_in
+from tests.support.rows import WORKER, row_of, run_in
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.status import Status
 from tests.support.housekeeping import ended, left
-from tests.support.making import row_of
 from tests.support.processes import rowcall
+from tests.support.rows import row_of
 
 
 def test_a_worker_prunes_into_the_archive_and_expires(fresh_url: str, environment: dict[str, str]) -> None:

@@ -23,8 +23,8 @@ from rowcall.local_postgres import open_server
 from rowcall.status import Status
 from rowcall_migrations.migrate import migrate
 from tests.conftest import UNSAFE_AND_FAST
-from tests.support.making import row_of, run_in
 from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, living_with, wait_until
+from tests.support.rows import row_of, run_in
 
 FORMATS = ("crontab", "systemd", "k8s")
 

@@ -12,8 +12,8 @@ import pytest
 from rowcall import queue
 from rowcall.base import database
 from rowcall.status import Status
-from tests.support.making import row_of, run_in
 from tests.support.processes import APPS, ROOT, read_until, rowcall, start, wait_until
+from tests.support.rows import row_of, run_in
 
 PACK = "shop_pack"
 

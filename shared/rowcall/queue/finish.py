@@ -19,8 +19,8 @@ from rowcall.status import Event, Status, sources_of
 # Many at once: the primary key finds each row, and the fence decides.  A success writes no history.
 SUCCEED = f"""
 UPDATE rowcall.job_runs AS run
-SET status = '{Status.SUCCEEDED}', result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'), finished_at = now(),
-    updated_at = now(), locked_by = NULL, locked_until = NULL
+SET status = '{Status.SUCCEEDED}', result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'),
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.SUCCEED)}
 RETURNING run.id

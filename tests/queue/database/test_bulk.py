@@ -16,7 +16,7 @@ from rowcall.queue import Action, Bulk, Filter
 from rowcall.queue.bulk import changed_of
 from rowcall.queue.wake import CHANNEL
 from rowcall.status import Status
-from tests.support.making import at, row_of, run_in
+from tests.support.rows import at, row_of, run_in
 
 OPERATOR = Operator("a test", "request-1")
 ONE = {Action.RETRY: queue.retry, Action.CANCEL: queue.cancel_any}

@@ -10,7 +10,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue import ClaimRequest
 from rowcall.status import Status
-from tests.support.making import WORKER, row_of, run_in
+from tests.support.rows import WORKER, row_of, run_in
 
 NOOP = {"noop": 60.0}
 

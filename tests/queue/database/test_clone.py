@@ -12,7 +12,7 @@ from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
 from rowcall.base.errors import JobTypeUnknown, KeyConflict, RunChanged, RunInvalid, RunNotFound, RunPruned
 from rowcall.status import Status
-from tests.support.making import row_of, run_in
+from tests.support.rows import row_of, run_in
 
 OPERATOR = Operator("a test", "request-1")
 LATER = datetime(2030, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 
 from rowcall.base.database import Connection, fetch_all
 from rowcall.status import FINAL, Status
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 NOW = "now()"
 

@@ -8,7 +8,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue import ClaimRequest, ClaimResult, Done, Lease, Limited, exchange
 from rowcall.status import Status
-from tests.support.making import WORKER, row_of, run_in
+from tests.support.rows import WORKER, row_of, run_in
 
 OPERATOR = Operator("a test")
 

@@ -9,7 +9,7 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.queue import ClaimRequest, Lease, Limited
 from rowcall.queue.queues import make_queues
 from rowcall.status import Status
-from tests.support.making import row_of, run_in
+from tests.support.rows import row_of, run_in
 
 OPERATOR = Operator("a test")
 REQUEST = ClaimRequest({"noop": 60.0}, 10)

@@ -12,8 +12,8 @@ from rowcall.status import Status
 from tests.conftest import SOURCE
 from tests.queries.page import page
 from tests.queries.statements import sources, statements
-from tests.support.making import definition_of, run_in
 from tests.support.processes import ROOT
+from tests.support.rows import definition_of, run_in
 
 FILE = ROOT / "docs" / "queries.sql"
 

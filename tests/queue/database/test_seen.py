@@ -13,8 +13,8 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import RunChanged
 from rowcall.status import Status
 from tests.queue.database.test_transitions import OPERATOR
-from tests.support.making import row_of, run_in
 from tests.support.processes import wait_until
+from tests.support.rows import row_of, run_in
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 

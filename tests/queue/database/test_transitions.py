@@ -14,7 +14,7 @@ from rowcall.base.database import Connection, PgConnection, Row, fetch_all
 from rowcall.base.errors import RunPruned, TransitionRefused
 from rowcall.queue import ClaimRequest, Done, Failure, Lease
 from rowcall.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
-from tests.support.making import WORKER, row_of, run_in
+from tests.support.rows import WORKER, row_of, run_in
 
 OPERATOR = Operator("a test")
 FAILURE = Failure("it broke", "ValueError")

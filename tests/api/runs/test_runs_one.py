@@ -14,7 +14,7 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue import Failure, Lease
 from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.support.making import WORKER, definition_of, run_in
+from tests.support.rows import WORKER, definition_of, run_in
 
 OPERATOR = Operator("a test")
 FAILURE = Failure("it broke", "ValueError", "Traceback")

@@ -16,7 +16,7 @@ from rowcall.queue.retention.prune import BEGINNING, Retention, policy_of, prune
 from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall.status import FINAL, LIVE, Status
 from tests.support.housekeeping import TYPES, Rehearsal, ended, expire, left, prune
-from tests.support.making import row_of, run_in
+from tests.support.rows import row_of, run_in
 
 OPERATOR = Operator("a test")
 

@@ -17,7 +17,7 @@ from rowcall.queue import pause_queue
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from tests.api.conftest import MAKER, Call, let_nobody_in, told
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 PUBLIC = "ROWCALL_METRICS_PUBLIC"
 

@@ -12,7 +12,7 @@ from rowcall.queue.queues import limit_queue, pause_queue
 from rowcall.queue.views.stats import figures
 from rowcall.queue.workers import Registration, register, stopped
 from rowcall.status import FAILURES, Event, Status
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 OPERATOR = Operator("a test")
 LATER = "now() + interval '1 hour'"

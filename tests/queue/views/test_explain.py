@@ -12,7 +12,7 @@ from rowcall.queue import ClaimRequest, Condition, claim, claim_limited, explain
 from rowcall.queue.queues import make_queues
 from rowcall.queue.workers import Registration, register
 from rowcall.status import FINAL, Status
-from tests.support.making import WORKER, run_in
+from tests.support.rows import WORKER, run_in
 
 OPERATOR = Operator("somebody")
 SILENCE = 150.0

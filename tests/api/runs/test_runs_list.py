@@ -13,8 +13,8 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue.views import lists
 from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.support.making import run_in
 from tests.support.processes import rowcall
+from tests.support.rows import run_in
 
 
 @pytest.fixture

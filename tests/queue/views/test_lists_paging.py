@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue import Filter, list_runs
 from rowcall.status import Status
-from tests.support.making import at, definition_of, run_in
+from tests.support.rows import at, definition_of, run_in
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

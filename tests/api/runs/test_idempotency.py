@@ -17,8 +17,8 @@ from rowcall.status import Status
 from rowcall_api.app import create_app
 from tests.api.conftest import MAKER, Call, told
 from tests.api.serving import JSON, Heard, Server, heard, request, send, served
-from tests.support.making import run_in
 from tests.support.processes import wait_until
+from tests.support.rows import run_in
 
 pytestmark = pytest.mark.usefixtures("example_app")
 

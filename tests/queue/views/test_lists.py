@@ -14,7 +14,7 @@ from rowcall.base.errors import FilterInvalid, SearchTooSlow
 from rowcall.queue import Filter, count_runs, list_runs
 from rowcall.queue.views import cursors, lists
 from rowcall.status import Status
-from tests.support.making import at, definition_of, run_in
+from tests.support.rows import at, definition_of, run_in
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -19,7 +19,7 @@ from rowcall.queue import attempts_of
 from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall.status import Status
 from tests.support.housekeeping import TYPES, Rehearsal, ended, left
-from tests.support.making import row_of, run_in
+from tests.support.rows import row_of, run_in
 
 
 def archive(connection: PgConnection, files: Files, **policy: Any) -> dict[str, int]:

@@ -9,7 +9,7 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue.queues import pause_queue
 from rowcall.queue.workers import Registration, register, stopped, unserved
 from rowcall.status import Status
-from tests.support.making import run_in
+from tests.support.rows import run_in
 
 SILENCE = 30.0
 LONG_DUE = "now() - interval '1 minute'"

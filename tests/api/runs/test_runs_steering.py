@@ -13,8 +13,8 @@ from rowcall.base import database
 from rowcall.base.database import LARGEST_ID, fetch_all
 from rowcall.status import BY_EVENT, Event, Status, Who, allowed
 from tests.api.conftest import Call, told
-from tests.support.making import run_in
 from tests.support.processes import rowcall
+from tests.support.rows import run_in
 
 ACTIONS = {
     "retry": {Event.RETRY},

@@ -11,8 +11,8 @@ from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.support.making import run_in
 from tests.support.processes import rowcall
+from tests.support.rows import run_in
 
 
 @pytest.fixture
