@@ -50,7 +50,7 @@ def test_many_threads_at_once_make_the_same_documents() -> None:
 
 
 def test_another_process_in_another_place_and_time_zone_makes_the_same_documents() -> None:
-    source = "from tests.documents.test_sameness import digest; print(digest())"
+    source = "from tests.example.documents.test_sameness import digest; print(digest())"
     assert python(source, PYTHONHASHSEED="7", TZ="Asia/Tokyo", SOURCE_DATE_EPOCH="1", LC_ALL="C") == digest()
 
 
