@@ -1,4 +1,4 @@
-"""The outside that gateways are tested against: see tests/servers."""
+"""The outside that gateways are tested against: see tests/support/servers."""
 
 from __future__ import annotations
 
