@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
@@ -76,6 +78,20 @@ def test_the_place_of_a_dead_worker_is_free_when_its_lease_has_run_out(connectio
     assert taken(connection) == [second]
 
 
+def test_each_of_two_leases_that_ran_out_under_a_limit_is_kept_as_its_own_workers(connection: PgConnection) -> None:
+    lost = limited(connection, 2, waiting=2)
+    for run_id, worker in zip(lost, ("worker-1", "worker-3"), strict=True):
+        [claimed] = queue.claim_limited(connection, worker, replace(REQUEST, limit=1)).claimed
+        assert claimed.run_id == run_id
+    limited(connection, 2, waiting=1)
+    fetch_all(
+        connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'"
+    )
+    assert len(queue.claim_limited(connection, "worker-2", REQUEST).expired) == 2
+    kept = [[(one["outcome"], one["worker"]) for one in queue.attempts_of(connection, run_id)] for run_id in lost]
+    assert kept == [[("expire", "worker-1")], [("expire", "worker-3")]]
+
+
 def test_a_heartbeat_that_comes_late_keeps_the_place(connection: PgConnection) -> None:
     first, _ = limited(connection, 1, waiting=2)
     taken(connection)
@@ -114,6 +130,10 @@ def test_under_a_limit_too_what_is_not_due_waits(connection: PgConnection) -> No
     [due] = limited(connection, 5, waiting=1)
     limited(connection, 5, waiting=1, run_at="now() + interval '1 hour'")
     assert taken(connection) == [due]
+
+
+def test_under_a_limit_too_what_is_due_at_this_very_moment_is_taken(connection: PgConnection) -> None:
+    assert len(limited(connection, 5, waiting=1, run_at="now()")) == len(taken(connection)) == 1
 
 
 def test_queues_with_limits_share_the_room_of_one_claim(connection: PgConnection) -> None:
