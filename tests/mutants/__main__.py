@@ -17,15 +17,17 @@ from tests.mutants.listed import MUTANTS
 from tests.mutants.mutant import QUEUE, Mutant
 
 # What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
-FOLDER = "tests/queue/database/"
+FOLDER = "tests/queue/"
 SENTENCES = (
     *(
-        f"{FOLDER}test_{name}.py"
-        for name in ("transitions", "claim", "limits", "enqueue", "prune", "archive", "clone", "seen", "bulk")
+        f"{FOLDER}database/test_{name}.py"
+        for name in ("transitions", "claim", "limits", "enqueue", "clone", "seen", "bulk")
     ),
+    *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
     "tests/definitions/test_tick.py",
+    "tests/definitions/test_tick_runs.py",
 )
-MODEL = f"{FOLDER}test_model.py"
+MODEL = f"{FOLDER}database/test_model.py"
 
 # Where a file's tests have another name.
 OWN_TESTS = {"claim_limited": "limits"}
