@@ -2120,7 +2120,8 @@ WITH ended AS (
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.attempts < run.max_attempts
     RETURNING run.status, run.attempts AS attempt, 'fail' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
-        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent,
+        :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
@@ -2150,7 +2151,8 @@ WITH ended AS (
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts AS attempt, 'give up' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
-        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent,
+        :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
@@ -2179,7 +2181,8 @@ WITH ended AS (
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts AS attempt, 'release' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
-        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent,
+        :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
@@ -2207,7 +2210,8 @@ WITH ended AS (
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts + 1 AS attempt, 'snooze' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
-        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent,
+        :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
@@ -2236,7 +2240,8 @@ WITH ended AS (
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.cancel_requested_at IS NOT NULL
     RETURNING run.status, run.attempts AS attempt, 'cancelled' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
-        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent, :'forensics'::jsonb AS forensics
+        :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent,
+        :'forensics'::jsonb AS forensics
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)

@@ -19,10 +19,13 @@ from tests.mutants.mutant import QUEUE, Mutant
 # What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
 FOLDER = "tests/queue/"
 SENTENCES = (
-    *(f"{FOLDER}database/test_{name}.py" for name in ("transitions", "claim", "limits", "enqueue")),
-    *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "archive")),
-    *(f"{FOLDER}database/test_{name}.py" for name in ("clone", "seen", "bulk")),
+    *(
+        f"{FOLDER}database/test_{name}.py"
+        for name in ("transitions", "claim", "limits", "enqueue", "clone", "seen", "bulk")
+    ),
+    *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
     "tests/definitions/test_tick.py",
+    "tests/definitions/test_tick_runs.py",
 )
 MODEL = f"{FOLDER}model/test_model.py"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rowcall.base.database import Connection, PgConnection, Row, fetch_all
+from rowcall.base.database import Connection, PgConnection, Row, fetch_all, fetch_value
 from rowcall.job_types import load_catalogue
 from rowcall.queue.retention.walk import PruneOptions, expire_keys, prune_runs
 from rowcall.status import Status
@@ -58,3 +58,33 @@ def expire(connection: PgConnection, **policy: Any) -> int:
 def left(connection: Connection) -> list[int]:
     """The ids of all runs."""
     return [row["id"] for row in fetch_all(connection, "SELECT id FROM rowcall.job_runs ORDER BY id")]
+
+
+OLD_ONES = ("400 days", "399 days", "91 days", "90 days", "1 day")
+
+
+def occurrences(connection: PgConnection, *agos: str, name: str = "nightly") -> int:
+    """A definition with occurrences that were skipped so long ago."""
+    definition_id: int = fetch_value(
+        connection,
+        "INSERT INTO rowcall.job_definitions (name, job_type) VALUES (%(name)s, 'noop') RETURNING id",
+        {"name": name},
+    )
+    fetch_all(
+        connection,
+        "INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, revision)"
+        " SELECT %(id)s, now() - ago::interval, 'skipped', 1 FROM unnest(%(agos)s::text[]) AS ago",
+        {"id": definition_id, "agos": list(agos)},
+    )
+    return definition_id
+
+
+def occurrences_left(connection: PgConnection, definition_id: int) -> list[int]:
+    """How many days ago each of those was that are left."""
+    rows = fetch_all(
+        connection,
+        "SELECT extract(day FROM now() - nominal_at)::integer AS days FROM rowcall.schedule_occurrences"
+        " WHERE definition_id = %(id)s ORDER BY 1",
+        {"id": definition_id},
+    )
+    return [row["days"] for row in rows]

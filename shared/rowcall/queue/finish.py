@@ -31,7 +31,8 @@ ERROR = "last_error = %(error)s, error_type = %(error_type)s, last_stack = %(sta
 
 # What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 ATTEMPT = """run.id AS run_id, run.lease_no, %(worker)s AS worker, run.started_at, %(error_type)s AS error_type,
-        %(error)s AS error, %(stack)s AS stack, %(permanent)s::boolean AS permanent, %(forensics)s::jsonb AS forensics"""
+        %(error)s AS error, %(stack)s AS stack, %(permanent)s::boolean AS permanent,
+        %(forensics)s::jsonb AS forensics"""
 
 FAIL = f"""
 WITH ended AS (

@@ -12,7 +12,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import RunChanged
 from rowcall.status import Status
-from tests.queue.database.test_transitions import OPERATOR
+from tests.queue.database.acts import OPERATOR
 from tests.support.processes import wait_until
 from tests.support.rows import row_of, run_in
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from rowcall import effects, queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
-from rowcall.base.errors import KeyConflict, RunInvalid, RunNotFound
+from rowcall.base.errors import KeyConflict, RunNotFound
 from rowcall.job_types.housekeeping import KeptDays
-from rowcall.queue.retention.prune import BEGINNING, Retention, policy_of, prune_page, read_page
+from rowcall.queue.retention.prune import BEGINNING, Retention, prune_page, read_page
 from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall.status import FINAL, LIVE, Status
-from tests.support.housekeeping import TYPES, Rehearsal, ended, expire, left, prune
+from tests.support.housekeeping import (
+    OLD_ONES,
+    TYPES,
+    Rehearsal,
+    ended,
+    expire,
+    left,
+    occurrences,
+    prune,
+)
 from tests.support.rows import row_of, run_in
 
 OPERATOR = Operator("a test")
@@ -287,118 +294,3 @@ def test_a_dry_walk_counts_what_a_real_one_takes_and_changes_nothing(connection:
     assert fetch_all(connection, "SELECT * FROM rowcall.job_runs ORDER BY id") == rows
     assert counted == {"looked_at": 5, "deleted": 3, "made_bare": 2, "archived": 0, "occurrences": 3}
     assert prune(connection, batch=2) == counted
-
-
-# Occurrences.
-
-OLD_ONES = ("400 days", "399 days", "91 days", "90 days", "1 day")
-
-
-def occurrences(connection: PgConnection, *agos: str, name: str = "nightly") -> int:
-    """A definition with occurrences that were skipped so long ago."""
-    definition_id: int = fetch_value(
-        connection,
-        "INSERT INTO rowcall.job_definitions (name, job_type) VALUES (%(name)s, 'noop') RETURNING id",
-        {"name": name},
-    )
-    fetch_all(
-        connection,
-        "INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, revision)"
-        " SELECT %(id)s, now() - ago::interval, 'skipped', 1 FROM unnest(%(agos)s::text[]) AS ago",
-        {"id": definition_id, "agos": list(agos)},
-    )
-    return definition_id
-
-
-def occurrences_left(connection: PgConnection, definition_id: int) -> list[int]:
-    """How many days ago each of those was that are left."""
-    rows = fetch_all(
-        connection,
-        "SELECT extract(day FROM now() - nominal_at)::integer AS days FROM rowcall.schedule_occurrences"
-        " WHERE definition_id = %(id)s ORDER BY 1",
-        {"id": definition_id},
-    )
-    return [row["days"] for row in rows]
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 100])
-def test_old_occurrences_go_and_the_last_of_each_definition_stays(connection: PgConnection, batch: int) -> None:
-    nightly = occurrences(connection, *OLD_ONES)
-    yearly = occurrences(connection, "1000 days", "600 days", name="yearly")
-    assert prune(connection, batch=batch)["occurrences"] == 4
-    assert (occurrences_left(connection, nightly), occurrences_left(connection, yearly)) == ([1, 90], [600])
-
-
-def test_how_long_occurrences_are_kept_can_be_said(connection: PgConnection) -> None:
-    nightly = occurrences(connection, *OLD_ONES)
-    assert prune(connection, keep_occurrences_days=399)["occurrences"] == 1
-    assert occurrences_left(connection, nightly) == [1, 90, 91, 399]
-
-
-# Policies.
-
-
-def test_an_empty_policy_is_a_sensible_one() -> None:
-    assert TYPES["prune_runs"].checked({}) == {
-        "keep_days": {"succeeded": 14, "cancelled": 30, "dead": 90},
-        "types": {},
-        "archive": False,
-        "keep_occurrences_days": 90,
-        "batch": 1000,
-    }
-    assert TYPES["expire_keys"].checked({}) == {"keep_days": 365, "types": {}, "batch": 1000}
-
-
-def test_what_a_policy_does_not_say_is_as_it_was() -> None:
-    kept = TYPES["prune_runs"].checked({"keep_days": {"dead": 0.5}})["keep_days"]
-    assert kept == {"succeeded": 14, "cancelled": 30, "dead": 0.5}
-
-
-@pytest.mark.parametrize(
-    ("job_type", "policy", "complaint"),
-    [
-        ("prune_runs", {"keep_days": {"dead": 0}}, "keep_days: dead: Must be days: more than 0, and 3650 at most"),
-        ("prune_runs", {"keep_days": {"dead": 3651}}, "keep_days: dead: Must be days"),
-        ("prune_runs", {"keep_days": {"failed": 1}}, "keep_days: failed: Unknown field"),
-        ("prune_runs", {"keep_days": 7}, "keep_days: .*Invalid"),
-        ("prune_runs", {"types": {"noop": 7}}, "types: noop: value: Not a valid mapping"),
-        (
-            "prune_runs",
-            {"types": {"noop": {"queued": 7}}},
-            "types: noop: value: queued: key: Must be one of: succeeded",
-        ),
-        ("prune_runs", {"types": {"No Op": {"dead": 7}}}, "types: No Op: key: Must be a job type's name"),
-        ("prune_runs", {"keep_occurrences_days": -1}, "keep_occurrences_days: Must be days"),
-        ("prune_runs", {"batch": 10_001}, "batch: Must be greater than or equal to 1 and less than or equal to 10000"),
-        ("prune_runs", {"batch": 0}, "batch: Must be"),
-        ("prune_runs", {"keep": 7}, "keep: Unknown field"),
-        ("expire_keys", {"types": {"noop": {"dead": 7}}}, "types: noop: value: Not a valid number"),
-        ("expire_keys", {"keep_days": "for ever"}, "keep_days: Not a valid number"),
-        ("expire_keys", {"archive": True}, "archive: Unknown field"),
-    ],
-)
-def test_a_wrong_policy_is_refused_with_the_field(job_type: str, policy: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(RunInvalid, match=complaint):
-        TYPES[job_type].checked(policy)
-
-
-DEFINE = """
-INSERT INTO rowcall.job_definitions (name, job_type, payload, removed_at)
-VALUES (%(name)s, %(job_type)s, '{"batch": 7}', CASE WHEN %(removed)s THEN now() END)
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "job_type", "removed", "batch"),
-    [
-        ("prune_runs", "prune_runs", False, 7),
-        ("prune_runs", "noop", False, 1000),
-        ("my_pruning", "prune_runs", False, 1000),
-        ("prune_runs", "prune_runs", True, 1000),
-    ],
-)
-def test_the_policy_is_the_payload_of_the_definition_of_that_name(
-    connection: PgConnection, name: str, job_type: str, removed: bool, batch: int
-) -> None:
-    fetch_all(connection, DEFINE, {"name": name, "job_type": job_type, "removed": removed})
-    assert policy_of(connection, "prune_runs") == TYPES["prune_runs"].checked({"batch": batch})

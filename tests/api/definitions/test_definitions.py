@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import flask
@@ -11,42 +10,11 @@ import pytest
 from rowcall.base import database
 from rowcall.definitions.content import SENT
 from tests.api.conftest import Call, told
-from tests.definitions.making import overdue, row_of
+from tests.api.definitions.conftest import NIGHTLY, rows
 
 pytestmark = pytest.mark.usefixtures("example_app")
 
-NIGHTLY = {
-    "job_type": "cleanup_nightly",
-    "payload": {"day": "{date-1}"},
-    "schedule": "30 2 * * *",
-    "time_zone": "Europe/Berlin",
-    "max_lateness": "6h",
-}
 INVALID = "urn:rowcall:problem:definition-invalid"
-
-
-@pytest.fixture
-def name(request: pytest.FixtureRequest) -> str:
-    """A name of this test's own: they share the database."""
-    return "".join(sign if sign.isalnum() else "-" for sign in request.node.name.lower())[-90:].strip("-")
-
-
-@pytest.fixture
-def path(name: str) -> str:
-    """Where the definition of this name is."""
-    return f"/v1/definitions/{name}"
-
-
-@pytest.fixture
-def nightly(call: Call, path: str) -> dict[str, Any]:
-    """The definition of this name, just made."""
-    return told(call("PUT", path, json=NIGHTLY))
-
-
-def rows(answer: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = told(answer)["items"]
-    assert answer.status_code == 200
-    return found
 
 
 # Put, get, delete.
@@ -195,155 +163,6 @@ def test_reading_needs_read_and_everything_else_operate(call: Call, path: str, s
             answer = call(method, at, scope=scope, **body)
             assert (answer.status_code == 403) == (scope != needed), (method, at, answer.status_code)
             assert answer.status_code in (200, 201, 202, 204, 403, 404)
-
-
-# Steer.
-
-
-def test_a_pause_keeps_the_next_time_and_resume_ends_it(
-    nightly: dict[str, Any], call: Call, path: str, module_url: str, name: str
-) -> None:
-    paused = told(call("POST", f"{path}/pause", scope="operate"))
-    assert paused["paused_at"] is not None
-    assert call("GET", path).json == paused
-    resumed = told(call("POST", f"{path}/resume", scope="operate"))
-    assert (resumed["paused_at"], resumed["next_run_at"]) == (None, nightly["next_run_at"])
-    with database.transaction(module_url) as connection:
-        [*_, first, second] = database.fetch_all(
-            connection,
-            "SELECT * FROM rowcall.audit_log WHERE subject = 'definition' AND subject_id = %(id)s ORDER BY id",
-            row_of(connection, name),
-        )
-    assert (first["who"], first["action"], second["action"]) == ("api:test operate", "pause", "resume")
-    assert first["request_id"] is not None
-
-
-def test_a_run_by_hand_is_found_where_the_answer_says_and_a_replay_is_200(
-    nightly: dict[str, Any], call: Call, path: str, module_url: str, name: str
-) -> None:
-    assert nightly["revision"] == 1
-    first = call("POST", f"{path}/run-now", scope="operate")
-    again = call("POST", f"{path}/run-now", scope="operate")
-    assert (first.status_code, told(first)["replayed"]) == (202, False)
-    assert (again.status_code, told(again)) == (200, {"run_id": told(first)["run_id"], "replayed": True})
-    run = told(call("GET", first.headers["Location"]))
-    assert first.headers["Location"] == again.headers["Location"]
-    assert (run["id"], run["job_type"], run["created_by"]) == (
-        *(told(first)["run_id"], "cleanup_nightly", "api:test operate"),
-    )
-    with database.transaction(module_url) as connection:
-        assert run["definition_id"] == row_of(connection, name)["id"]
-
-
-def test_occurrences_come_with_what_became_of_them_the_latest_first(
-    call: Call, path: str, module_url: str, name: str
-) -> None:
-    call("PUT", path, json={"job_type": "noop", "schedule": "@yearly"})
-    assert rows(call("GET", f"{path}/occurrences")) == []
-    with database.transaction(module_url) as connection:
-        overdue(connection, name)
-    call("POST", f"{path}/pause")
-    occurred = rows(call("GET", f"{path}/occurrences"))
-    assert [one["outcome"] for one in occurred] == ["enqueued", "missed", "missed"]
-    assert [set(one) for one in occurred] == [
-        {"nominal_at", "outcome", "reason", "run_id", "revision", "created_at"}
-    ] * 3
-    assert told(call("GET", f"/v1/runs/{occurred[0]['run_id']}"))["scheduled_for"] == occurred[0]["nominal_at"]
-    pages, cursor = [], ""
-    while cursor is not None:
-        page = told(call("GET", f"{path}/occurrences?limit=1{cursor and f'&cursor={cursor}'}"))
-        pages += page["items"]
-        cursor = page["next"]
-    assert pages == occurred
-    for limit in ("0", "201", "x", "1e3", "NaN"):
-        assert call("GET", f"{path}/occurrences?limit={limit}").status_code == 422
-
-
-def test_a_request_to_run_now_can_be_repeated_under_its_key_and_only_for_the_same(call: Call, path: str) -> None:
-    call("PUT", path, json={"job_type": "noop", "payload": {"at": "{time}"}})
-    headers = {"Idempotency-Key": f"now of {path}"}
-    first, second = (call("POST", f"{path}/run-now", headers=headers) for _ in range(2))
-    assert (first.status_code, second.status_code) == (202, 200)
-    assert told(first)["run_id"] == told(second)["run_id"]
-    assert second.headers["Idempotent-Replayed"] == "true"
-    call("PUT", f"{path}-other", json={"job_type": "noop"})
-    refused = call("POST", f"{path}-other/run-now", headers=headers)
-    assert (refused.status_code, told(refused)["type"]) == (422, "urn:rowcall:problem:idempotency-key-reused")
-
-
-# Preview.
-
-
-@pytest.fixture
-def preview(nightly: dict[str, Any], call: Call, path: str) -> Callable[..., Any]:
-    """Ask for a preview of the nightly definition."""
-    return lambda **query: call("GET", f"{path}/preview", scope="read", query_string=query)
-
-
-def test_the_next_times_are_told_by_the_wall_of_the_zone(preview: Callable[..., Any], name: str) -> None:
-    assert len(rows(preview())) == 10
-    first, second = rows(preview(**{"from": "2026-03-28 12:00", "count": "2"}))
-    assert first == {
-        "name": name,
-        "nominal_at": "2026-03-29T01:00:00+00:00",
-        "wall": "Sun 2026-03-29 03:00 CEST",
-        "outcome": "enqueued",
-        "run_at": "2026-03-29T01:00:00+00:00",
-        "note": "02:30 does not exist on 2026-03-29 in Europe/Berlin: runs at 03:00",
-    }
-    assert (second["wall"], second["note"]) == ("Mon 2026-03-30 02:30 CEST", None)
-
-
-def test_a_preview_goes_up_to_a_moment_or_through_an_outage(preview: Callable[..., Any]) -> None:
-    until = rows(preview(**{"from": "2026-03-28T00:00:00+01:00", "until": "2026-03-30T00:00:00+02:00"}))
-    assert [(one["nominal_at"], one["outcome"]) for one in until] == [
-        ("2026-03-28T01:30:00+00:00", "enqueued"),
-        ("2026-03-29T01:00:00+00:00", "enqueued"),
-    ]
-    asleep = rows(preview(**{"from": "2026-03-28 00:00", "asleep": "2026-03-29 08:00"}))
-    assert [(one["nominal_at"], one["outcome"], one["run_at"]) for one in asleep] == [
-        ("2026-03-28T01:30:00+00:00", "missed", None),
-        ("2026-03-29T01:00:00+00:00", "enqueued", "2026-03-29T01:00:00+00:00"),
-    ]
-
-
-def test_a_preview_of_all_the_years_there_are_is_a_page_of_it(preview: Callable[..., Any]) -> None:
-    ages = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}
-    assert len(rows(preview(**ages))) == 1000
-    assert len(rows(preview(**{"from": ages["from"], "asleep": ages["until"]}))) == 1000
-    assert rows(preview(**{"from": "9999-01-02T00:00:00Z"})) == []
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"from": "NaN"}, "from"),
-        ({"from": ""}, "from"),
-        ({"from": "0000-01-01"}, "from"),
-        ({"from": "99999-01-01"}, "from"),
-        ({"from": "0001-01-01T00:00:00+14:00"}, "from"),
-        ({"from": "9999-12-31T23:59:59-12:00"}, "from"),
-        ({"from": "\0"}, "from"),
-        ({"from": "in 999999999999 weeks"}, "from"),
-        ({"until": "soon"}, "until"),
-        ({"until": "yesterday"}, "until"),
-        ({"from": "tomorrow", "asleep": "today"}, "asleep"),
-        ({"asleep": "x" * 5000}, "asleep"),
-        ({"until": "tomorrow", "asleep": "tomorrow"}, "asleep"),
-        ({"count": "0"}, "count"),
-        ({"count": "1001"}, "count"),
-        ({"count": "9" * 5000}, "count"),
-        ({"count": "NaN"}, "count"),
-        ({"count": ""}, "count"),
-    ],
-    ids=str,
-)
-def test_a_wrong_question_is_named(preview: Callable[..., Any], query: dict[str, str], field: str) -> None:
-    refused = preview(**query)
-    assert (refused.status_code, refused.mimetype) == (422, "application/problem+json")
-    errors = told(refused)["errors"]
-    assert list(errors) == [field]
-    assert len(refused.data) < 2000
 
 
 # What describes itself.

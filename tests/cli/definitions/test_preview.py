@@ -1,0 +1,136 @@
+"""`rowcall definitions preview`: the next times of a definition, or of an expression that is not saved."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.definitions.saying import Say, cells, well
+
+pytestmark = pytest.mark.usefixtures("example_app")
+
+
+# Preview.
+
+
+def test_the_next_times_of_a_definition_are_shown_with_what_is_special_about_them(applied: Say) -> None:
+    rules, more, empty, heading, *rows = well(
+        applied("preview", "nightly", "--at", "2026-03-28", "--count", "3")
+    ).split("\n")[:-1]
+    assert rules == "30 2 * * * in Europe/Berlin"
+    assert more == (
+        "catch_up latest, max_lateness 6 h, overlap skip, jitter 1 min 30 s, missing_time after, repeated_time once"
+    )
+    assert (empty, heading.split()) == ("", ["wall", "nominal_at", "run_at", "outcome", "note"])
+    assert [row.split("  ")[0] for row in rows] == [
+        "Sat 2026-03-28 02:30 CET",
+        "Sun 2026-03-29 03:00 CEST",
+        "Mon 2026-03-30 02:30 CEST",
+    ]
+    assert "02:30 does not exist on 2026-03-29 in Europe/Berlin: runs at 03:00" in rows[1]
+
+
+def test_programs_get_the_same(applied: Say) -> None:
+    [shown] = json.loads(well(applied("preview", "hourly", "--from", "2026-03-28 09:30", "--count", "1", "--json")))
+    assert shown == {
+        "name": "hourly",
+        "nominal_at": "2026-03-28T10:00:00+00:00",
+        "wall": "Sat 2026-03-28 10:00 UTC",
+        "outcome": "enqueued",
+        "run_at": "2026-03-28T10:00:00+00:00",
+        "note": None,
+    }
+
+
+def test_rules_can_be_tried_on_a_saved_definition_and_nothing_is_saved(applied: Say) -> None:
+    tried = applied("preview", "nightly", "--schedule", "0 9 * * MON", "--jitter", "0", "--at", "2026-03-28", "--json")
+    assert [one["wall"][:20] for one in json.loads(well(tried))][:2] == ["Mon 2026-03-30 09:00", "Mon 2026-04-06 09:00"]
+    assert json.loads(well(applied("show", "nightly", "--json")))["schedule"] == "30 2 * * *"
+
+
+def test_an_expression_can_be_tried_before_anything_is_saved(say: Say) -> None:
+    options = ("--schedule", "30 2 * * *", "--time-zone", "Europe/Berlin", "--repeated-time", "twice")
+    tried = json.loads(well(say("preview", *options, "--at", "2026-10-25", "--count", "3", "--json")))
+    assert [one["wall"] for one in tried] == [
+        "Sun 2026-10-25 02:30 CEST",
+        "Sun 2026-10-25 02:30 CET",
+        "Mon 2026-10-26 02:30 CET",
+    ]
+    assert well(say("preview", "--schedule", "@daily", "--count", "1")).startswith("@daily in UTC\n")
+
+
+def test_up_to_a_moment_the_times_of_all_definitions_are_shown_in_order(applied: Say) -> None:
+    heading, *rows = cells(applied("preview", "--at", "2026-03-29 00:00", "--until", "2026-03-29 02:00"))
+    assert heading[:2] == ["name", "wall"]
+    assert [row[:2] for row in rows] == [
+        ["hourly", "Sun 2026-03-29 01:00 UTC"],
+        ["nightly", "Sun 2026-03-29 03:00 CEST"],
+        ["hourly", "Sun 2026-03-29 02:00 UTC"],
+    ]
+    alone = cells(applied("preview", "hourly", "--at", "2026-03-29 00:00", "--until", "2026-03-29 02:00"))
+    assert [row[0] for row in alone[-2:]] == ["Sun 2026-03-29 01:00 UTC", "Sun 2026-03-29 02:00 UTC"]
+
+
+def test_what_an_outage_would_leave_is_shown(applied: Say) -> None:
+    outage = ("--at", "2026-03-29 23:00", "--asleep", "2026-03-30 04:10")
+    told = json.loads(well(applied("preview", *outage, "--json")))
+    assert [(one["name"], one["nominal_at"][11:16], one["outcome"]) for one in told] == [
+        ("hourly", "00:00", "missed"),
+        ("nightly", "00:30", "enqueued"),
+        ("hourly", "01:00", "missed"),
+        ("hourly", "02:00", "missed"),
+        ("hourly", "03:00", "missed"),
+        ("hourly", "04:00", "enqueued"),
+    ]
+    everything = json.loads(well(applied("preview", "hourly", "--catch-up", "all", *outage, "--json")))
+    assert {one["outcome"] for one in everything} == {"enqueued", "skipped"}
+    everything = json.loads(
+        well(applied("preview", "hourly", "--catch-up", "all", "--overlap", "allow", *outage, "--json"))
+    )
+    assert [one["note"] for one in everything][:1] == ["4 h 10 min late"]
+    assert {one["outcome"] for one in everything} == {"enqueued"}
+
+
+def test_what_has_no_schedule_has_no_times(applied: Say) -> None:
+    for arguments in ([], ["--until", "tomorrow"], ["--asleep", "tomorrow"]):
+        assert well(applied("preview", "hand", *arguments)) == (
+            "it has no schedule: nothing but `rowcall definitions run-now` runs it\n"
+        )
+
+
+def test_a_table_that_is_cut_says_so(say: Say) -> None:
+    shown = well(say("preview", "--schedule", "* * * * *", "--until", "in 3 days"))
+    assert shown.endswith("\nthese are the first 1000: go on with --at\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["preview"], "say NAME or --schedule; all definitions together need an end, with --until"),
+        (["preview", "--jitter", "5m"], "--jitter needs NAME or --schedule"),
+        (["preview", "hourly", "--until", "tomorrow", "--asleep", "tomorrow"], "say --until or --asleep, not both"),
+        (["preview", "hourly", "--until", "yesterday"], "is not after --at, "),
+        (["preview", "hourly", "--at", "tomorrow", "--asleep", "today"], "--asleep, "),
+        (["preview", "hourly", "--at", "soon"], "--at: 'soon' is no time that can be read: write 'now', "),
+        (["preview", "hourly", "--until", ""], "--until: '' is no time that can be read"),
+        (["preview", "hourly", "--at", "99999-01-01"], "--at: '99999-01-01' is no time that can be read"),
+        (["preview", "hourly", "--count", "0"], "0 is not in the range 1<=x<=1000"),
+        (["preview", "hourly", "--catch-up", "some"], "'some' is not one of 'skip', 'latest', 'all'"),
+        (
+            ["preview", "hourly", "--jitter", "x", "--time-zone", "Berlin"],
+            "--time-zone: there is no time zone 'Berlin'",
+        ),
+        (["preview", "hourly", "--jitter", "x", "--time-zone", "Berlin"], "--jitter: 'x' is no duration"),
+        (["preview", "--schedule", "0 25 * * *"], "--schedule: hour '25' is out of range"),
+        (["preview", "--schedule", ""], "--schedule: the schedule is empty"),
+        (["show"], "Missing argument 'NAME'"),
+    ],
+    ids=str,
+)
+def test_wrong_words_are_a_usage_error_that_names_the_option(
+    applied: Say, arguments: list[str], complaint: str
+) -> None:
+    refused = applied(*arguments)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert complaint in refused.stderr
