@@ -170,7 +170,7 @@ def test_reading_needs_read_and_everything_else_operate(call: Call, path: str, s
 
 def test_openapi_says_what_is_sent_and_what_is_answered(call: Call) -> None:
     described = told(call("GET", "/openapi.json"))["components"]["schemas"]
-    wanted, answered = described["WantedDefinition"], described["Definition"]
+    wanted, answered = described["SentDefinition"], described["Definition"]
     assert wanted["required"] == ["job_type"]
     assert wanted["properties"]["max_lateness"]["type"] == ["number", "string", "null"]
     assert wanted["properties"]["jitter"]["type"] == ["number", "string"]

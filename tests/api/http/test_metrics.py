@@ -55,7 +55,7 @@ def test_prometheus_reads_the_figures_of_each_queue(call: Call, rows: PgConnecti
         "rowcall_runs_failed": 1,
         "rowcall_queue_paused": 1,
     }
-    assert figures["rowcall_runs_due", "payments"] == 0
+    assert figures["rowcall_runs_due", "maintenance"] == 0
 
 
 def test_they_are_those_of_stats(call: Call, rows: PgConnection) -> None:
