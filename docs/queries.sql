@@ -1804,8 +1804,8 @@ ROLLBACK;
 BEGIN;
 WITH RECURSIVE finished AS (
 UPDATE rowcall.job_runs AS run
-SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
-    updated_at = now(), locked_by = NULL, locked_until = NULL
+SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
@@ -2091,8 +2091,8 @@ BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
-SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'), finished_at = now(),
-    updated_at = now(), locked_by = NULL, locked_until = NULL
+SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;

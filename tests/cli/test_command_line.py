@@ -68,7 +68,7 @@ def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> Non
 def test_the_same_key_says_that_nothing_was_added(environment: dict[str, str]) -> None:
     run_id = made(environment, "{}", "--key", "once")
     again = rowcall(environment, "enqueue", "noop", "{}", "--key", "once")
-    assert again.stdout == f"run {run_id} was asked for before: nothing added\n"
+    assert again.stdout == f"run {run_id} exists already: nothing added\n"
 
 
 def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
@@ -86,10 +86,10 @@ def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
         (["runs", "show", "999999"], 1, "there is no run 999999; `rowcall runs list` shows those that are"),
         (["enqueue", "nop"], 1, "there is no job type 'nop'; known here: "),
         (["enqueue", "noop", "[1]"], 2, "the payload must be a JSON object"),
-        (["enqueue", "noop", "{"], 2, "the payload is no JSON"),
-        (["enqueue", "noop", "{}", "--run-at", "2030-01-01"], 2, "is no time with an offset"),
+        (["enqueue", "noop", "{"], 2, "the payload is not JSON"),
+        (["enqueue", "noop", "{}", "--run-at", "2030-01-01"], 2, "is not a time with an offset"),
         (["enqueue", "noop", "{}", "--queue", "No Such"], 1, "queue: must be lower-case words"),
-        (["keys", "revoke", "999"], 1, "there is no key 999"),
+        (["keys", "revoke", "999"], 1, "no key has the id 999"),
         (["nothing"], 2, "No such command 'nothing'"),
     ],
 )

@@ -61,7 +61,7 @@ def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str
         database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour'")
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert not found["schedules"]["good"]
-    assert "nobody has ticked since" in found["schedules"]["message"]
+    assert "no worker has ticked since" in found["schedules"]["message"]
     assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert found["schedules"]["good"]

@@ -8,13 +8,13 @@ from tests.support.processes import rowcall
 
 
 def test_an_empty_ledger_says_so(environment: dict[str, str]) -> None:
-    assert rowcall(environment, "effects", "list").stdout == "there are no such effects\n"
+    assert rowcall(environment, "effects", "list").stdout == "no effects match\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["resolve", "sent_emails", "1"], 2, "say --happened or --did-not-happen"),
+        (["resolve", "sent_emails", "1"], 2, "give --happened or --did-not-happen"),
         (
             ["resolve", "sent_emails", "1", "--did-not-happen", "--reference", "x"],
             2,

@@ -115,9 +115,9 @@ def test_a_key_that_has_ended_is_not_rotated(connection: PgConnection, columns: 
 
 @pytest.mark.parametrize("key_id", [0, -1, 999_999, 2**63])
 def test_a_key_that_is_not_there_is_told_by_its_id(connection: PgConnection, key_id: int) -> None:
-    with pytest.raises(RowcallError, match=f"there is no key {key_id}; `rowcall keys list` shows them"):
+    with pytest.raises(RowcallError, match=f"no key has the id {key_id}; `rowcall keys list` shows all"):
         api_keys.revoke_key(connection, key_id, OPERATOR)
-    with pytest.raises(RowcallError, match=f"there is no key {key_id}; `rowcall keys list` shows them"):
+    with pytest.raises(RowcallError, match=f"no key has the id {key_id}; `rowcall keys list` shows all"):
         api_keys.rotate_key(connection, key_id, timedelta(0), OPERATOR)
 
 
@@ -186,4 +186,4 @@ def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_u
     assert KEY.fullmatch(told["key"] + "\n")
     assert told["old_ends_at"]
     refused = rowcall(environment, "keys", "rotate", str(key_id), "--grace", "24")
-    assert (refused.returncode, "no length of time: write 24h" in refused.stderr) == (2, True)
+    assert (refused.returncode, "is not a duration: write 24h" in refused.stderr) == (2, True)

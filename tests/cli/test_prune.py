@@ -140,7 +140,7 @@ def test_ctrl_c_ends_it_between_two_batches_and_it_tells_what_is_done(environmen
         said, _ = process.communicate(timeout=60)
     told = json.loads(said.splitlines()[0])
     assert (process.returncode, told["stopped"], told["deleted"], told["made_bare"]) == (1, True, 1, 0)
-    assert said.splitlines()[1:] == ["stopped before the end; what is left goes the next time"]
+    assert said.splitlines()[1:] == ["stopped before the end; the next prune continues"]
     assert left(environment) == [runs[0], *runs[2:]]
     assert pruned(environment)["made_bare"] == 1
 

@@ -30,15 +30,15 @@ def test_a_queue_is_limited_and_set_free_again(environment: dict[str, str]) -> N
 
 def test_a_queue_that_no_type_uses_is_pointed_out(environment: dict[str, str]) -> None:
     paused = rowcall(environment, "queues", "pause", "mial")
-    assert "no job type has mial as its queue (those have: default" in paused.stderr
+    assert "no job type has the queue mial; queues in use: default" in paused.stderr
 
 
 def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:
     for arguments, code, complaint in (
-        (["limit", "mail"], 2, "say how many runs may run at a time, or --none"),
-        (["limit", "mail", "3", "--none"], 2, "say how many runs may run at a time, or --none"),
+        (["limit", "mail"], 2, "give MAX_RUNNING or --none"),
+        (["limit", "mail", "3", "--none"], 2, "give MAX_RUNNING or --none"),
         (["limit", "mail", "-1"], 2, ""),
-        (["pause", "E-Mail"], 1, "'E-Mail' is no queue's name"),
+        (["pause", "E-Mail"], 1, "'E-Mail' cannot name a queue"),
     ):
         refused = rowcall(environment, "queues", *arguments)
         assert (refused.returncode, refused.stdout) == (code, "")
@@ -46,4 +46,4 @@ def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:
 
 
 def test_an_empty_list_says_so(environment: dict[str, str], fresh_url: str) -> None:
-    assert "nothing is live in any queue" in said({**environment, "DATABASE_URL": fresh_url}, "list")
+    assert "no queue has live runs" in said({**environment, "DATABASE_URL": fresh_url}, "list")

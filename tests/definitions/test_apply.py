@@ -120,7 +120,7 @@ def test_what_stands_in_the_file_no_more_is_told_and_removed_only_when_that_is_a
     left = apply(NIGHTLY)
     assert kinds(left) == {"nightly": "unchanged", "yearly": "extra"}
     assert lines(list(left.values())) == [
-        "? yearly: the file has it no more; `rowcall definitions apply` with --prune removes it",
+        "? yearly: no longer in the file; `rowcall definitions apply` with --prune removes it",
         "definitions: 1 unchanged",
     ]
     assert get_definition(connection, "yearly")["next_run_at"] is not None
@@ -154,7 +154,7 @@ def test_an_empty_table_of_definitions_prunes_them_all(connection: PgConnection,
 def test_a_file_takes_over_what_is_as_it_says_without_a_new_revision(connection: PgConnection, apply: Apply) -> None:
     before = kept(connection, "yearly", managed_by="api")
     done = apply(YEARLY_TOML)
-    assert lines(list(done.values())) == ["= yearly: as it was, and managed by the file from now on"]
+    assert lines(list(done.values())) == ["= yearly: unchanged, now managed by the file"]
     assert row_of(connection) == {**before, "managed_by": "file"}
     audit = last_audit(connection)
     assert (audit["action"], audit["before"]["managed_by"], audit["after"]["managed_by"]) == ("adopted", "api", "file")
@@ -173,7 +173,7 @@ def test_the_code_leaves_alone_what_others_have_taken_over(connection: PgConnect
     apply_code(connection, declared, OPERATOR)
     before = kept(connection, "yearly", managed_by, priority=7)
     done = apply_code(connection, declared, OPERATOR, prune=True)
-    assert lines(done) == [f"! yearly: is managed by the {managed_by} now, and stays as it is"]
+    assert lines(done) == [f"! yearly: left alone: managed by the {managed_by}"]
     assert row_of(connection) == before
     assert apply_code(connection, code(), OPERATOR, prune=True) == []
     assert row_of(connection) == before

@@ -58,25 +58,25 @@ def test_only_toml_and_yaml_are_read(folder: Path) -> None:
 
 def test_a_file_must_be_text_of_a_sane_size(folder: Path) -> None:
     for name in ("a.toml", "a.yaml"):
-        assert refusal(written(folder, name, b"a: \xff")) == ": is no UTF-8 text: invalid start byte at byte 3"
+        assert refusal(written(folder, name, b"a: \xff")) == ": is not UTF-8 text: invalid start byte at byte 3"
         assert "is larger than 1048576 bytes" in refusal(written(folder, name, b"#" * (FILE_BYTES + 1)))
         assert len(refusal(written(folder, name, os.urandom(4096)))) < 200
 
 
-# What is no TOML, or no YAML: with the line, where it is known.
+# What is not TOML, or no YAML: with the line, where it is known.
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[definitions\n", ": is no TOML: Expected ']' at the end of a table declaration (at line 1, column 13)"),
-        ("[definitions.a]\njob_type = noop\n", ": is no TOML: Invalid value (at line 2, column 12)"),
-        ('[definitions.a]\nschedule = "\0"\n', ": is no TOML: Illegal character '\\x00' (at line 2, column 13)"),
+        ("[definitions\n", ": is not TOML: Expected ']' at the end of a table declaration (at line 1, column 13)"),
+        ("[definitions.a]\njob_type = noop\n", ": is not TOML: Invalid value (at line 2, column 12)"),
+        ('[definitions.a]\nschedule = "\0"\n', ": is not TOML: Illegal character '\\x00' (at line 2, column 13)"),
         ("[definitions.a]\n[definitions.a]\n", "Cannot declare ('definitions', 'a') twice (at line 2, column 15)"),
         ("[definitions.a]\npriority = 1\npriority = 2\n", "Cannot overwrite a value (at line 3, column 13)"),
         ("[definitions.a]\npayload = { day = 2026-02-30 }\n", "Invalid date or datetime (at line 2, column 19)"),
-        (f"a = {'9' * 5000}", ": is no TOML: Exceeds the limit (4300 digits)"),
-        (f"a = {'[' * 1000}", ": is no TOML: it nests too deep"),
+        (f"a = {'9' * 5000}", ": is not TOML: Exceeds the limit (4300 digits)"),
+        (f"a = {'[' * 1000}", ": is not TOML: it nests too deeply"),
     ],
     ids=str,
 )
@@ -84,27 +84,30 @@ def test_what_is_no_toml_is_told_with_its_line(folder: Path, text: str, sentence
     assert sentence in refusal(written(folder, "a.toml", text))
 
 
-STAR_HINT = "a schedule that begins with [*] or @ must stand in quotes"
+STAR_HINT = "a schedule that begins with [*] or @ must be quoted"
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("definitions:\n  a:\n    schedule: * * * * *\n", f", line 3: is no YAML: .*; {STAR_HINT}"),
-        ("definitions:\n  a:\n    schedule: */5 * * * *\n", f", line 3: is no YAML: .*; {STAR_HINT}"),
-        ("definitions:\n  a:\n    schedule: @daily\n", f", line 3: is no YAML: .*; {STAR_HINT}"),
-        ("definitions:\n  a: {\n", ", line 3: is no YAML: "),
-        ("definitions:\n\ta: 1\n", ", line 2: is no YAML: found character '\\\\t' that cannot start any token$"),
-        ("definitions:\n  a: 'x\n", ", line 3: is no YAML: found unexpected end of stream$"),
-        ("definitions:\n  a: {}\n  a: {}\n", ", line 3: is no YAML: found duplicate key"),
-        ("definitions: {}\n---\ndefinitions: {}\n", ", line 2: is no YAML: but found another document"),
-        ("definitions:\n  a: !!bool perhaps\n", ", line 2: is no YAML: tags \\(!\\) are not read: write the value"),
-        ("definitions:\n  a: !!python/object:os.system {}\n", ", line 2: is no YAML: tags"),
-        ("definitions:\n  a: !!int ''\n", ", line 2: is no YAML: tags"),
-        ("definitions:\n  a:\n    payload: {day: 2026-02-30}\n", ": is no YAML: day is out of range for month"),
-        ("definitions:\n  a: \0\n", ": is no YAML: .*special characters are not allowed"),
-        (f"a: {'9' * 5000}", ": is no YAML: Exceeds the limit"),
-        ("[" * 500, ": is no YAML: it nests too deep"),
+        ("definitions:\n  a:\n    schedule: * * * * *\n", f", line 3: is not YAML: .*; {STAR_HINT}"),
+        ("definitions:\n  a:\n    schedule: */5 * * * *\n", f", line 3: is not YAML: .*; {STAR_HINT}"),
+        ("definitions:\n  a:\n    schedule: @daily\n", f", line 3: is not YAML: .*; {STAR_HINT}"),
+        ("definitions:\n  a: {\n", ", line 3: is not YAML: "),
+        ("definitions:\n\ta: 1\n", ", line 2: is not YAML: found character '\\\\t' that cannot start any token$"),
+        ("definitions:\n  a: 'x\n", ", line 3: is not YAML: found unexpected end of stream$"),
+        ("definitions:\n  a: {}\n  a: {}\n", ", line 3: is not YAML: found duplicate key"),
+        ("definitions: {}\n---\ndefinitions: {}\n", ", line 2: is not YAML: but found another document"),
+        (
+            "definitions:\n  a: !!bool perhaps\n",
+            ", line 2: is not YAML: tags \\(!\\) are not supported: write the value",
+        ),
+        ("definitions:\n  a: !!python/object:os.system {}\n", ", line 2: is not YAML: tags"),
+        ("definitions:\n  a: !!int ''\n", ", line 2: is not YAML: tags"),
+        ("definitions:\n  a:\n    payload: {day: 2026-02-30}\n", ": is not YAML: day is out of range for month"),
+        ("definitions:\n  a: \0\n", ": is not YAML: .*special characters are not allowed"),
+        (f"a: {'9' * 5000}", ": is not YAML: Exceeds the limit"),
+        ("[" * 500, ": is not YAML: it nests too deeply"),
     ],
     ids=str,
 )
@@ -117,7 +120,7 @@ def test_a_few_lines_cannot_become_gigabytes(folder: Path) -> None:
     levels = (f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n" for before, one in itertools.pairwise("abcdefghi"))
     bomb = "a: &a [x, x]\n" + "".join(levels)
     for text in (bomb, "a: &a [*a]\n", "a: &a {b: 1}\nc: {<<: *a}\n"):
-        assert ", line 1: is no YAML: anchors (&) and aliases (*) are not read" in refusal(
+        assert ", line 1: is not YAML: anchors (&) and aliases (*) are not supported" in refusal(
             written(folder, "a.yaml", text)
         )
 

@@ -22,10 +22,10 @@ from tests.definitions.files import CATALOGUE, TOML, refusal, written
     [
         ("a.toml", "", ""),
         ("a.toml", "# nothing\n", ""),
-        ("a.toml", '[nightly]\njob_type = "noop"\n', "; it holds nightly"),
-        ("a.toml", "[definition.nightly]\n", "; it holds definition"),
+        ("a.toml", '[nightly]\njob_type = "noop"\n', "; it also holds nightly"),
+        ("a.toml", "[definition.nightly]\n", "; it also holds definition"),
         ("a.toml", "definitions = []\n", ""),
-        ("a.toml", "version = 1\n[definitions]\n", "; it holds version"),
+        ("a.toml", "version = 1\n[definitions]\n", "; it also holds version"),
         ("a.toml", "[[definitions]]\n", ""),
         ("a.yaml", "", ""),
         ("a.yaml", "---\n", ""),
@@ -33,14 +33,14 @@ from tests.definitions.files import CATALOGUE, TOML, refusal, written
         ("a.yaml", "nightly\n", ""),
         ("a.yaml", "definitions:\n", ""),
         ("a.yaml", "definitions:\n- nightly\n", ""),
-        ("a.yaml", "1: {}\ndefinitions: {}\n", "; it holds 1"),
-        ("a.yaml", "? [a]\n: b\n", "; it holds ('a',)"),
+        ("a.yaml", "1: {}\ndefinitions: {}\n", "; it also holds 1"),
+        ("a.yaml", "? [a]\n: b\n", "; it also holds ('a',)"),
     ],
 )
 def test_a_file_holds_one_table_of_definitions(folder: Path, name: str, text: str, beside: str) -> None:
     example = IN_TOML if name == "a.toml" else IN_YAML
     assert refusal(written(folder, name, text)) == (
-        f": must hold one table `definitions` and nothing beside it{beside}. For example:\n{example}"
+        f": must hold one table `definitions` and nothing else{beside}. For example:\n{example}"
     )
 
 

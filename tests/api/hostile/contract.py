@@ -13,7 +13,13 @@ REFUSED_BY_THE_SCHEMA = "urn:rowcall:problem:unprocessable-entity"
 UNTOLD = {"cursor", "reference", "date_range"}
 
 # Nor of any value: which characters a text has, whether it is JSON, and that 1.0 was not written as an integer.
-NO_VALUE = ("cannot be stored", "which is no character", "is no JSON", "Not a valid integer")
+NO_VALUE = (
+    "cannot be stored",
+    "which is not a character",
+    "is not JSON",
+    "must be a JSON object",
+    "Not a valid integer",
+)
 
 
 @schemathesis.check

@@ -100,7 +100,7 @@ def test_what_another_transaction_holds_is_waited_for_only_so_long_and_can_be_as
         queue.enqueue(holder, "noop", {}, key="held")
         waited = call("POST", "/v1/runs", **asked)
     assert (waited.status_code, told(waited)["type"]) == (503, "urn:rowcall:problem:database-unreachable")
-    assert "another transaction has held what this needs for 0.1 seconds" in told(waited)["detail"]
+    assert "another transaction has held a needed lock for 0.1 seconds" in told(waited)["detail"]
     assert waited.headers["Retry-After"]
     assert call("POST", "/v1/runs", **asked).status_code == 200
 

@@ -21,7 +21,7 @@ def test_api_and_command_say_the_same(call: Call, environment: dict[str, str]) -
     # Only how long it still is may differ.
     assert json.loads(asked.stdout)["commands"] == explained["commands"]
     shown = rowcall(environment, "runs", "explain", str(run_id)).stdout
-    assert f"run {run_id} is queued: it is not due until 2100-01-01 00:00:00+00:00" in shown
+    assert f"run {run_id} is queued: not due until 2100-01-01 00:00:00+00:00" in shown
     assert f"try: rowcall runs run-now {run_id}" in shown
 
 

@@ -134,10 +134,10 @@ def test_the_command_retries_all_that_match_beyond_what_one_call_changes(
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["retry"], 2, "name runs by their ids, say what they are like, such as --status dead, or --all"),
+        (["retry"], 2, "give ids, filters such as --status dead, or --all"),
         (["retry", "1", "--status", "dead"], 2, "not both"),
-        (["cancel", "--all", "--force"], 2, "one by one"),
-        (["retry", "--status", "succeeded"], 1, "no succeeded run admits retry; those that do: dead, cancelled"),
+        (["cancel", "--all", "--force"], 2, "needs ids and takes no filter"),
+        (["retry", "--status", "succeeded"], 1, "a succeeded run does not allow retry; these do: dead, cancelled"),
     ],
 )
 def test_what_the_command_cannot_do_is_refused(

@@ -78,7 +78,7 @@ def test_programs_get_the_content_as_it_can_be_sent_again_and_the_state(applied:
 def test_people_read_durations_in_words_and_what_became_of_the_latest_times(applied: Say, fresh_url: str) -> None:
     fields = dict(line.split(maxsplit=1) for line in well(applied("show", "nightly")).splitlines()[:-2])
     assert (fields["max_lateness"], fields["jitter"], fields["payload"]) == ("6 h", "1 min 30 s", '{"day": "{date-1}"}')
-    assert well(applied("show", "nightly")).endswith("\n\nnone of its nominal times has come yet\n")
+    assert well(applied("show", "nightly")).endswith("\n\nno nominal time has come yet\n")
     assert well(applied("show", "hand")).endswith("\n\nit has no schedule: `rowcall definitions run-now` runs it\n")
     with database.transaction(fresh_url) as connection:
         database.fetch_all(
@@ -176,7 +176,7 @@ def test_a_file_with_mistakes_tells_each_on_a_line_and_changes_nothing(applied: 
 
 
 def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
-    assert well(applied("pause", "nightly")).startswith("definition nightly is paused since 20")
+    assert well(applied("pause", "nightly")).startswith("definition nightly has been paused since 20")
     assert cells(applied("list"))[3][5].startswith("20")
     resumed = well(applied("resume", "nightly"))
     assert resumed.startswith("definition nightly is open, due next 20")

@@ -95,21 +95,21 @@ def test_what_an_outage_would_leave_is_shown(applied: Say) -> None:
 def test_what_has_no_schedule_has_no_times(applied: Say) -> None:
     for arguments in ([], ["--until", "tomorrow"], ["--asleep", "tomorrow"]):
         assert well(applied("preview", "hand", *arguments)) == (
-            "it has no schedule: nothing but `rowcall definitions run-now` runs it\n"
+            "it has no schedule: only `rowcall definitions run-now` runs it\n"
         )
 
 
 def test_a_table_that_is_cut_says_so(say: Say) -> None:
     shown = well(say("preview", "--schedule", "* * * * *", "--until", "in 3 days"))
-    assert shown.endswith("\nthese are the first 1000: go on with --at\n")
+    assert shown.endswith("\nthese are the first 1000: continue with --at\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["preview"], "say NAME or --schedule; all definitions together need an end, with --until"),
+        (["preview"], "give NAME or --schedule, or --until for all definitions"),
         (["preview", "--jitter", "5m"], "--jitter needs NAME or --schedule"),
-        (["preview", "hourly", "--until", "tomorrow", "--asleep", "tomorrow"], "say --until or --asleep, not both"),
+        (["preview", "hourly", "--until", "tomorrow", "--asleep", "tomorrow"], "give --until or --asleep, not both"),
         (["preview", "hourly", "--until", "yesterday"], "is not after --at, "),
         (["preview", "hourly", "--at", "tomorrow", "--asleep", "today"], "--asleep, "),
         (["preview", "hourly", "--at", "soon"], "--at: 'soon' is no time that can be read: write 'now', "),

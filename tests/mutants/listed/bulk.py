@@ -14,13 +14,13 @@ BULK = [
         ("changing many waits for who holds one", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
         (
             "changing many is not audited",
-            "FROM changed JOIN met ON met.id = changed.id",
-            "FROM changed JOIN met ON false",
+            "FROM changed JOIN matching ON matching.id = changed.id",
+            "FROM changed JOIN matching ON false",
         ),
         (
             "many are audited as each other",
-            "FROM changed JOIN met ON met.id = changed.id",
-            "FROM changed JOIN met ON true",
+            "FROM changed JOIN matching ON matching.id = changed.id",
+            "FROM changed JOIN matching ON true",
         ),
     ),
     *at(
@@ -37,7 +37,7 @@ BULK = [
     *at(
         "bulk.py",
         "_narrowed",
-        ("all are changed though nobody said so", "wanted.leaves_all_open and not everything", "False"),
+        ("all are changed though nobody said so", "criteria.leaves_all_open and not everything", "False"),
     ),
     *at("bulk.py", "Action", ("who was asked is asked again", " AND cancel_requested_at IS NULL", "")),
 ]

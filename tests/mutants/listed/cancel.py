@@ -9,14 +9,14 @@ CANCEL = [
         "cancel.py",
         "CANCEL",
         ("cancel hits other runs", "id = %(run_id)s AND ", ""),
-        ("cancel in any status", " AND {WAITS}", ""),
+        ("cancel in any status", " AND {IS_WAITING}", ""),
     ),
     *at("cancel.py", "CANCELLED_AT_ONCE", ("cancel without an end", "finished_at = now()", "finished_at = NULL")),
     *at(
         "cancel.py",
         "ASK_TO_CANCEL",
         ("ask to cancel hits other runs", "id = %(run_id)s AND ", ""),
-        ("ask to cancel in any status", " AND {RUNS}", ""),
+        ("ask to cancel in any status", " AND {IS_RUNNING}", ""),
     ),
     *at(
         "cancel.py",

@@ -18,7 +18,7 @@ CLONE = [
         "clone.py",
         "clone",
         ("a clone is not audited", 'record(connection, operator.who, "clone"', '(connection, operator.who, "clone"'),
-        ("a clone is made of what was not seen", "check_seen(lock_run(connection, run_id), seen)", "pass"),
+        ("a clone is made of what was not seen", "check_version(lock_run(connection, run_id), expected)", "pass"),
         ("a clone that is refused is kept", "with all_or_nothing(connection):", "if True:"),
         ("a clone of another run is the same content", 'f"clone of {run_id}"', '"clone"'),
     ),

@@ -9,12 +9,12 @@ HISTORY = at(
     "HISTORY",
     (
         "attempts are remembered without their stack",
-        "error_type, error, stack, permanent, forensics\n",
-        "error_type, error, NULL, permanent, forensics\n",
+        "error_type, error, stack, permanent, forensics\n    FROM ended",
+        "error_type, error, NULL, permanent, forensics\n    FROM ended",
     ),
     (
         "attempts are remembered without their beginning",
-        "outcome, worker, started_at, error_type, error, stack, permanent, forensics\n",
-        "outcome, worker, now(), error_type, error, stack, permanent, forensics\n",
+        "outcome, worker, started_at, error_type, error, stack, permanent, forensics\n    FROM ended",
+        "outcome, worker, now(), error_type, error, stack, permanent, forensics\n    FROM ended",
     ),
 )

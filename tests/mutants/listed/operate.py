@@ -42,7 +42,7 @@ OPERATE = [
             "record(connection, operator.who, event",
             "(connection, operator.who, event",
         ),
-        ("what was not seen is changed", "check_seen(before, seen)", "pass"),
+        ("what was not seen is changed", "check_version(before, expected)", "pass"),
         ("an operator's change wakes nobody", "fetch_all(connection, WAKE_WORKERS)", "pass"),
     ),
 ]

@@ -7,7 +7,7 @@ from tests.mutants.mutant import at
 PRUNE = [
     *at(
         "retention/prune.py",
-        "SEEN",
+        "VERSION",
         ("what changed since it was seen is taken", "extract(epoch FROM run.updated_at)", "''"),
     ),
     *at(
@@ -30,22 +30,22 @@ PRUNE = [
     ),
     *at(
         "retention/prune.py",
-        "AS_SEEN",
+        "IS_UNCHANGED",
         (
             "runs beside those that are due go",
-            "run.id = ANY(%(due)s::bigint[]) AND {SEEN} = ANY(%(seen)s::text[])",
+            "run.id = ANY(%(due)s::bigint[]) AND {VERSION} = ANY(%(versions)s::text[])",
             "true",
         ),
-        ("it does not matter how a run was seen", " AND {SEEN} = ANY(%(seen)s::text[])", ""),
+        ("it does not matter how a run was seen", " AND {VERSION} = ANY(%(versions)s::text[])", ""),
     ),
     *at(
         "retention/prune.py",
-        "TAKE",
+        "PRUNE",
         ("live runs are taken", " AND run.finished_at IS NOT NULL", ""),
         ("pruning waits for who holds a run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
         ("keys go with their runs", "idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes", "true AS goes"),
         ("bare rows never go", " OR pruned_at IS NOT NULL AS goes", " AS goes"),
-        ("all that is taken is deleted", "FROM taken WHERE goes)", "FROM taken)"),
+        ("all that is taken is deleted", "FROM pruned WHERE goes)", "FROM taken)"),
         ("payloads stay", "payload = '{{}}', ", ""),
         ("results stay", "result = NULL, ", ""),
         ("progress stays", "progress = NULL, ", ""),
@@ -58,9 +58,9 @@ PRUNE = [
     ),
     *at(
         "retention/prune.py",
-        "WHOLE",
+        "ARCHIVED",
         ("attempts of other runs are archived", "WHERE ended.run_id = run.id", "WHERE true"),
-        ("other runs are archived", "WHERE {AS_SEEN}", ""),
+        ("other runs are archived", "WHERE {IS_UNCHANGED}", ""),
     ),
     *at(
         "retention/prune.py",

@@ -41,7 +41,7 @@ def test_a_run_that_nothing_holds_up_is_next(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, queue="'alone'")
     explained = explain(connection, run["id"], {}, SILENCE)
     assert all(condition.holds for condition in explained.conditions)
-    assert "first of queue alone, and the next claim takes it" in explained.message
+    assert "first in queue alone, and the next claim takes it" in explained.message
     assert explained.commands == ()
     assert [one.run_id for one in claim(connection, WORKER, ClaimRequest({"noop": 60}, 1, ["alone"])).claimed] == [
         run["id"]
@@ -56,14 +56,14 @@ def test_a_run_behind_others_is_told_how_many_come_first(connection: PgConnectio
     run_in(connection, Status.QUEUED, queue="'line'", priority="1", run_at="now() - interval '1 hour'")
     run_in(connection, Status.QUEUED, queue="'line'", priority="-1", run_at="now() + interval '1 hour'")
     message = explain(connection, run["id"], {}, SILENCE).message
-    assert message == "nothing but its turn: 3 due runs of queue line come before it"
+    assert message == "waiting for its turn: 3 due runs of queue line come first"
 
 
 def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, run_at="now() + interval '2 hours 5 minutes'")
     failing = only_failing(connection, run["id"])
     assert failing.name == "due"
-    assert failing.message.startswith("it is not due until ")
+    assert failing.message.startswith("not due until ")
     assert failing.message.endswith(", in 2 h 5 min")
     assert failing.command == f"rowcall runs run-now {run['id']}"
 
@@ -71,14 +71,14 @@ def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:
 def test_a_run_that_waits_for_its_retry(connection: PgConnection) -> None:
     run = run_in(connection, Status.FAILED, run_at="now() + interval '90 seconds'", error_type="'SmtpDown'")
     message = only_failing(connection, run["id"]).message
-    assert "waits for its retry, after attempt 2 of 5 failed with SmtpDown" in message
+    assert "waiting for its retry, after attempt 2 of 5 failed with SmtpDown" in message
 
 
 def test_a_run_whose_queue_is_paused(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, queue="'mail'")
     pause_queue(connection, "mail", OPERATOR)
     failing = only_failing(connection, run["id"])
-    assert "queue mail is paused since" in failing.message
+    assert "queue mail has been paused since" in failing.message
     assert failing.command == "rowcall queues resume mail"
 
 
@@ -88,13 +88,15 @@ def test_a_run_whose_queue_has_no_place_left_is_told_who_has_the_places(connecti
     assert "no place" not in explain(connection, second["id"], {}, SILENCE).message
     claim_limited(connection, WORKER, ClaimRequest({"noop": 60}, 10, ["narrow"]))
     failing = only_failing(connection, second["id"])
-    assert failing.message == f"of queue narrow 1 may run at a time, and 1 do: {first['id']}"
+    assert failing.message == f"queue narrow allows 1 at a time; 1 is running: {first['id']}"
     assert failing.command == "rowcall queues limit narrow 2"
 
 
 def test_the_limit_of_a_type_holds_as_one_of_its_queue_does(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, queue="'typed'")
-    assert conditions(connection, run["id"], typed=3)["limit"].message == "of queue typed 3 may run at a time, and 0 do"
+    assert (
+        conditions(connection, run["id"], typed=3)["limit"].message == "queue typed allows 3 at a time; 0 are running"
+    )
     assert "limit" not in conditions(connection, run["id"])
 
 
@@ -104,7 +106,7 @@ def test_where_the_types_own_limit_binds_no_command_is_told_that_would_change_no
     make_queues(connection, ["typed"])
     claim_limited(connection, WORKER, ClaimRequest({"noop": 60}, 10, ["typed"], {"typed": 1}))
     failing = only_failing(connection, run["id"], typed=1)
-    assert failing.message.endswith("that is the max_running of its job type, in the code")
+    assert failing.message.endswith("the limit is max_running of its job type, in the code")
     assert failing.command is None
 
 
@@ -129,7 +131,7 @@ def test_a_run_that_no_live_worker_takes(connection: PgConnection, change: str) 
 def test_a_run_without_attempts_left(connection: PgConnection) -> None:
     run = run_in(connection, Status.FAILED, attempts="5")
     failing = only_failing(connection, run["id"])
-    assert failing.message == "5 of 5 attempts are used: no worker takes it any more"
+    assert failing.message == "5 of 5 attempts are used: no worker claims it again"
 
 
 def test_all_that_is_in_the_way_is_told_at_once(connection: PgConnection) -> None:
@@ -153,23 +155,23 @@ def test_a_run_whose_row_another_transaction_holds(fresh_url: str) -> None:
 def test_a_run_that_runs_is_told_who_has_it_and_how_to_end_it(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, started_at="now()")
     explained = explain(connection, run["id"], {}, SILENCE)
-    assert f"{WORKER} has it since" in explained.message
+    assert f"running on {WORKER} since" in explained.message
     assert explained.commands == (f"rowcall runs cancel {run['id']}",)
     fetch_all(connection, "UPDATE rowcall.job_runs SET cancel_requested_at = now()")
     explained = explain(connection, run["id"], {}, SILENCE)
-    assert "was asked to stop" in explained.message
+    assert "asked to stop" in explained.message
     assert explained.commands == (f"rowcall runs cancel {run['id']} --force",)
     fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second'")
     explained = explain(connection, run["id"], {}, SILENCE)
-    assert "its lease ran out" in explained.message
+    assert "its lease expired" in explained.message
     assert explained.commands == ()
 
 
 @pytest.mark.parametrize(
     ("status", "message", "commands"),
     [
-        (Status.SUCCEEDED, "it succeeded", ("clone",)),
-        (Status.CANCELLED, "it was cancelled", ("retry", "clone")),
+        (Status.SUCCEEDED, "succeeded", ("clone",)),
+        (Status.CANCELLED, "cancelled", ("retry", "clone")),
         (Status.DEAD, "after attempt 2 of 5: SmtpDown: no route", ("retry",)),
     ],
 )
@@ -189,7 +191,7 @@ def test_a_run_that_was_pruned_is_told_how_it_ended_and_that_nothing_brings_it_b
 ) -> None:
     run = run_in(connection, status, error_type="'SmtpDown'", pruned_at="'2026-03-29 12:00+00'")
     explained = explain(connection, run["id"], {}, SILENCE)
-    assert "; its payload was pruned 2026-03-29 1" in explained.message
+    assert "; payload pruned 2026-03-29 1" in explained.message
     assert explained.commands == ()
 
 

@@ -97,7 +97,7 @@ def test_what_is_no_cursor_is_refused_by_name(connection: PgConnection, cursor: 
 def test_a_cursor_with_anything_added_is_refused(connection: PgConnection) -> None:
     cursor = next_of_two(connection, Filter())
     for forged in (cursor + "=", cursor + "!", " " + cursor, cursor + "AAAA", cursor[:-1]):
-        with pytest.raises(FilterInvalid, match="is no cursor"):
+        with pytest.raises(FilterInvalid, match="is not a cursor"):
             list_runs(connection, Filter(), 1, forged)
 
 
