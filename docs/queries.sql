@@ -2088,7 +2088,7 @@ ROLLBACK;
 \set run_ids '{"1"}'
 \set worker 'worker-1'
 BEGIN;
-SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint as Blueprint
-from rowcall_api.http.database import transaction
+from rowcall_api.http.database import app_transaction as transaction
 from rowcall_api.schemas.runs import EnqueueHeaders
 
 __all__ = [

@@ -64,6 +64,10 @@ HEAD = """\
 --   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
 -- Then grant them to the roles that connect: GRANT {worker} TO shop_worker;
 BEGIN;
+-- A database's default privileges may have given these to everybody.
+REVOKE ALL ON SCHEMA rowcall FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM PUBLIC;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA rowcall FROM PUBLIC;
 """
 
 # CREATE ROLE knows no IF NOT EXISTS, and roles belong to the whole server: another database may have made them.

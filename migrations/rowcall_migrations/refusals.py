@@ -11,7 +11,7 @@ from rowcall.schema.revision import VERSION_TABLE
 # PostgreSQL's catalogue alone, which every role may read.
 FOUND = f"""
 SELECT current_user AS role, current_database() AS database,
-    current_setting('transaction_read_only') = 'on' AS read_only,
+    current_setting('transaction_read_only') = 'on' AS read_only, current_setting('server_encoding') AS encoding,
     has_database_privilege(current_database(), 'CREATE') AS may_create_schema,
     own.nspname IS NOT NULL AS has_schema, pg_get_userbyid(own.nspowner) AS owner,
     has_schema_privilege(own.oid, 'USAGE') AS may_look, has_schema_privilege(own.oid, 'CREATE') AS may_create_tables,
@@ -39,6 +39,11 @@ def refuse_unusable(found: Row) -> None:
         raise MigrationRefused(
             f"the database {found['database']} is read-only (a standby, or default_transaction_read_only is on):"
             " set DATABASE_URL to the one that takes writes"
+        )
+    if found["encoding"] != "UTF8":
+        raise MigrationRefused(
+            f"the database {found['database']} is in {found['encoding']}, and payloads need UTF8: create a database"
+            " with `CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0`"
         )
     if found["has_schema"] and not found["may_look"]:
         raise _not_our_schema(found)
@@ -77,5 +82,6 @@ def _not_our_schema(found: Row) -> MigrationRefused:
     role, owner = found["role"], found["owner"]
     return MigrationRefused(
         f"the schema rowcall belongs to {owner}, and {role} may not create tables in it: let {owner} run"
-        f' `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{role}"`, or {SCRIPT}'
+        f' `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{role}"`, or {SCRIPT};'
+        f" if Rowcall's tables are there already, one of the roles of `rowcall migrate --grants` is all {role} needs"
     )

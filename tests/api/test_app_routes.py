@@ -9,11 +9,22 @@ from pathlib import Path
 import flask
 import pytest
 
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import DeclarationError
 from rowcall.job_types import catalogue
 from rowcall_api.app import create_app
+from rowcall_api.app_routes import transaction
 from tests.api.conftest import PROBLEM, Call, told
 from tests.support.processes import APPS
+
+
+@pytest.fixture
+def rows(module_url: str) -> Iterator[PgConnection]:
+    """The database that the routes look into."""
+    with database.transaction(module_url) as connection:
+        connection.autocommit = True
+        yield connection
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,6 +50,14 @@ def test_a_route_enqueues_once_under_the_business_fact_and_answers_as_rowcalls_o
 
 def test_a_route_reads_the_database_in_a_transaction_of_the_api(call: Call) -> None:
     assert told(call("GET", "/v1/orders/8", scope="read")) == {"shelf": 7}
+
+
+def test_a_route_finds_the_apps_own_tables_by_the_search_path_of_the_database(
+    app: flask.Flask, rows: PgConnection
+) -> None:
+    fetch_all(rows, "CREATE TABLE public.shelves AS SELECT 7 AS shelf")
+    with app.app_context(), transaction() as connection:
+        assert connection.exec_driver_sql("SELECT shelf FROM shelves").scalar() == 7
 
 
 @pytest.mark.parametrize(
@@ -244,5 +263,5 @@ def test_routes_that_cannot_be_imported_fail_with_their_own_reason(
     reason: str,
 ) -> None:
     made(tmp_path, monkeypatch, name, routes)
-    with pytest.raises(error, match=reason):
+    with pytest.raises(DeclarationError, match=rf"importing {name}\.routes failed.*{error.__name__}: {reason}"):
         create_app(module_url)

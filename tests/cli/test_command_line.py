@@ -138,8 +138,8 @@ def test_a_key_is_shown_once_listed_without_its_secret_and_revoked(environment: 
 
 def test_lists_say_when_they_are_empty(fresh_url: str, environment: dict[str, str]) -> None:
     empty = {**environment, "DATABASE_URL": fresh_url}
-    assert rowcall(empty, "runs", "list").stdout.startswith("there are no such runs")
-    assert rowcall(empty, "keys", "list").stdout.startswith("there are no keys")
+    assert rowcall(empty, "runs", "list").stdout.startswith("no runs match")
+    assert rowcall(empty, "keys", "list").stdout.startswith("no keys; `rowcall keys create")
 
 
 def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -> None:
@@ -154,3 +154,17 @@ def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -
     refused = rowcall(empty, "migrate", "--to", "nowhere")
     assert refused.returncode == 1
     assert refused.stderr.startswith("rowcall: cannot migrate to 'nowhere': ")
+
+
+def test_an_app_that_cannot_be_imported_is_a_sentence_that_names_the_line(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "__init__.py").touch()
+    (tmp_path / "broken" / "job_types.py").write_text("import json\nimport there_is_no_such_module\n")
+    refused = rowcall({**environment, "ROWCALL_APP": "broken", "PYTHONPATH": str(tmp_path)}, "enqueue", "noop")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("rowcall: ROWCALL_APP is 'broken', and importing broken.job_types failed at ")
+    assert refused.stderr.endswith(
+        "job_types.py, line 2: ModuleNotFoundError: No module named 'there_is_no_such_module'\n"
+    )

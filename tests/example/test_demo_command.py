@@ -63,3 +63,11 @@ def test_two_seeds_at_once_in_a_new_database_both_succeed_and_add_it_once(
 def test_what_cannot_be_meant_is_a_wrong_use(environment: dict[str, str]) -> None:
     for arguments in (["--users", "0"], ["--today", "2026-02-30"]):
         assert rowcall(environment, "demo", "seed", *arguments).returncode == 2
+
+
+def test_the_database_of_another_app_is_left_alone(environment: dict[str, str], migrated_url: str) -> None:
+    refused = rowcall({**environment, "DATABASE_URL": migrated_url, "ROWCALL_APP": "shop"}, "demo", "seed")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("Error: ROWCALL_APP is 'shop', so this database is probably that app's")
+    with database.transaction(migrated_url) as connection:
+        assert database.fetch_value(connection, "SELECT to_regnamespace('example')::text") is None

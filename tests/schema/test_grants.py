@@ -77,6 +77,14 @@ def test_the_script_can_be_run_again_and_takes_away_what_was_added(granted: Gran
     refused(enqueuer, "DELETE FROM rowcall.job_runs")
 
 
+def test_the_script_takes_back_what_default_privileges_gave_to_everybody(granted: Granted) -> None:
+    asked(granted.url, "GRANT USAGE ON SCHEMA rowcall TO PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA rowcall TO PUBLIC")
+    psql(granted.url, granted.script)
+    with role(granted.url, "stranger") as stranger:
+        refused(stranger, "SELECT FROM rowcall.api_keys")
+        refused(stranger, "DELETE FROM rowcall.job_definitions")
+
+
 def test_enqueuing_works_in_the_callers_own_transaction_replays_included(enqueuer: Role) -> None:
     with database.transaction(enqueuer.url) as connection:
         first = queue.enqueue(connection, "noop", {"user_id": 1}, key="once")

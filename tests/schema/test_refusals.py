@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -45,6 +46,27 @@ def test_a_schema_that_somebody_else_filled_is_refused(empty_url: str) -> None:
     with pytest.raises(MigrationRefused, match=r"holds what Rowcall did not make \(calls, rows\): rename it"):
         migrate(empty_url, 3)
     assert objects(empty_url, "rowcall") == before
+
+
+def test_a_version_table_of_somebody_elses_is_refused_with_a_sentence(empty_url: str) -> None:
+    asked(empty_url, "CREATE SCHEMA rowcall; CREATE TABLE rowcall.schema_version (release text)")
+    with pytest.raises(SchemaMismatch, match=r"rowcall\.schema_version is not Rowcall's: rename that schema"):
+        migrate(empty_url, 3)
+    with database.transaction(empty_url) as connection, pytest.raises(SchemaMismatch, match="is not Rowcall's"):
+        check_revision(connection)
+
+
+def test_a_database_that_cannot_hold_every_character_is_refused(empty_url: str) -> None:
+    name = f"latin_{uuid.uuid4().hex[:8]}"
+    connection = database.connect(empty_url)
+    connection.autocommit = True
+    database.fetch_all(connection, f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    try:
+        with pytest.raises(MigrationRefused, match=f"the database {name} is in LATIN1, and payloads need UTF8"):
+            migrate(urlsplit(empty_url)._replace(path=f"/{name}").geturl(), 3)
+    finally:
+        database.fetch_all(connection, f"DROP DATABASE {name}")
+        connection.close()
 
 
 def test_a_schema_that_belongs_to_somebody_else_is_refused_with_what_its_owner_can_do(tenant: Role) -> None:

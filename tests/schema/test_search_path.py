@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
@@ -167,3 +168,14 @@ def test_the_command_line_works(ours: dict[str, str]) -> None:
         assert "stepped on" not in done.stdout + done.stderr, command
         assert "Traceback" not in done.stderr, (command, done.stderr)
         assert done.returncode == 0 or command == ["doctor"], (command, done.stderr)
+
+
+def test_a_database_that_writes_intervals_in_another_style_is_migrated_and_ticked(
+    empty_url: str, environment: dict[str, str]
+) -> None:
+    name = urlsplit(empty_url).path[1:]
+    asked(empty_url, f"ALTER DATABASE {name} SET intervalstyle = iso_8601")
+    environment |= {"DATABASE_URL": empty_url}
+    for command in (("migrate",), ("migrate",), ("definitions", "list"), ("worker", "once")):
+        done = rowcall(environment, *command)
+        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr

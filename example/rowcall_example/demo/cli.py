@@ -30,6 +30,12 @@ def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
     Their addresses end in @example.com, their tables are in the schema `example`.  The same day always gives the same
     rows.
     """
+    app = os.environ.get("ROWCALL_APP", "").strip()
+    if app not in {"", "rowcall_example"}:
+        raise click.ClickException(
+            f"ROWCALL_APP is {app!r}, so this database is probably that app's: set ROWCALL_APP=rowcall_example to add"
+            " the example's tables and rows to it"
+        )
     try:
         with command_transaction() as connection:
             seeded = seed.seed(connection, users, today.date() if today else None)

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     import sqlalchemy.orm
 
 PgConnection: TypeAlias = psycopg2.extensions.connection
-Connection: TypeAlias = "PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session"
+Connection: TypeAlias = (
+    "PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session"
+    " | sqlalchemy.orm.scoped_session[sqlalchemy.orm.Session]"
+)
 Row: TypeAlias = dict[str, Any]
 
 # A bigint; what is beyond it can be no row's id, and must not reach the database as one.
@@ -43,7 +46,8 @@ PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
 
 # Tables are written out in every statement.  Functions, operators and types are looked up where PostgreSQL keeps its
 # own, whatever search_path the role or the database has; pg_temp is named because it would otherwise come first.
-INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp;"
+# Intervals are read in the one style that psycopg2 knows besides the server's default.
+INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
 
 
 class InternalConnection(psycopg2.extensions.connection):
@@ -177,10 +181,14 @@ def in_time() -> Iterator[None]:
         raise
 
 
-def _bound(connection: sqlalchemy.Connection | sqlalchemy.orm.Session) -> sqlalchemy.Connection:
-    from sqlalchemy.orm import Session
+def _bound(
+    connection: sqlalchemy.Connection | sqlalchemy.orm.Session | sqlalchemy.orm.scoped_session[sqlalchemy.orm.Session],
+) -> sqlalchemy.Connection:
+    from sqlalchemy.orm import Session, scoped_session
 
-    return connection.connection() if isinstance(connection, Session) else connection
+    # Flask-SQLAlchemy's `db.session` is a registry of sessions, one for each request.
+    session = connection() if isinstance(connection, scoped_session) else connection
+    return session.connection() if isinstance(session, Session) else session
 
 
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

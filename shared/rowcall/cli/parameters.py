@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 
-class Moment(click.ParamType[datetime]):
+class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
     """A time with an offset, without which the hour would be ambiguous."""
 
     name = "time"
@@ -25,7 +25,7 @@ class Moment(click.ParamType[datetime]):
         return moment
 
 
-class JsonObject(click.ParamType[dict[str, Any]]):
+class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
     """A payload."""
 
     name = "json"

@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -91,13 +92,24 @@ def app_module(app: str, name: str) -> ModuleType:
         sys.path.append(str(Path.cwd()))
     try:
         return importlib.import_module(f"{app}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name not in {app, f"{app}.{name}"}:
-            raise
+    except DeclarationError:
+        raise
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and f"{app}.{name}.".startswith(f"{error.name}."):
+            raise DeclarationError(
+                f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"
+                " start Rowcall in the folder that holds the package, or install it"
+            ) from None
         raise DeclarationError(
-            f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"
-            " start Rowcall in the folder that holds the package, or install it"
-        ) from None
+            f"ROWCALL_APP is {app!r}, and importing {app}.{name} failed{_line_of(error, app)}:"
+            f" {type(error).__name__}: {error}"
+        ) from error
+
+
+def _line_of(error: BaseException, app: str) -> str:
+    """Where in the app an import failed, as far as the traceback tells."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if app in Path(frame.filename).parts]
+    return f" at {own[-1].filename}, line {own[-1].lineno}" if own else ""
 
 
 def optional_app_module(app: str, name: str) -> ModuleType | None:

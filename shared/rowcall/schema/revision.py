@@ -32,6 +32,11 @@ def schema_of(connection: Connection) -> Schema | None:
             return None
         row = fetch_one(connection, SCHEMA)
     except Exception as error:
+        if isinstance(drivers_error(error), psycopg2.errors.UndefinedColumn):
+            raise SchemaMismatch(
+                f"rowcall.{VERSION_TABLE} is not Rowcall's: rename that schema (`ALTER SCHEMA rowcall RENAME TO ...`),"
+                " or use another database"
+            ) from None
         if not isinstance(drivers_error(error), psycopg2.errors.InsufficientPrivilege):
             raise
         raise SchemaMismatch(

@@ -7,7 +7,9 @@ import socket
 
 import psycopg2
 import pytest
+from sqlalchemy.orm import scoped_session, sessionmaker
 
+from rowcall import enqueue
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 
@@ -49,3 +51,17 @@ def test_a_server_that_vanishes_is_found_out_by_who_waits_for_it(module_url: str
             unheard = wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
     pool.dispose()
     assert (bool(kept_alive), idle, unheard) == (True, 10, 25_000)
+
+
+def test_a_run_is_enqueued_with_what_flask_sqlalchemy_calls_its_session(module_url: str) -> None:
+    pool = database.engine(module_url, pool_size=1)
+    session = scoped_session(sessionmaker(pool))
+    undone = enqueue(session, "noop", {"user_id": 1})
+    session.rollback()
+    kept = enqueue(session, "noop", {"user_id": 2})
+    session.commit()
+    session.remove()
+    pool.dispose()
+    with database.transaction(module_url) as connection:
+        ids = database.fetch_all(connection, "SELECT id FROM rowcall.job_runs")
+    assert [row["id"] for row in ids] == [kept.run_id] != [undone.run_id]

@@ -10,7 +10,7 @@ import click
 
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
-from rowcall.cli.up.demo import choose_app
+from rowcall.cli.up.demo import EXAMPLE, choose_app
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 
 
@@ -25,19 +25,19 @@ def up_command(port: int | None, with_parent: bool) -> None:
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
-    choose_app()
+    is_example = choose_app()
     chosen = settings.read()
     click.echo("Starting PostgreSQL, the API and a worker ...")
     try:
         with up(chosen, port) as (running, children):
-            for line in lines(running, chosen):
+            for line in lines(running, chosen, is_example):
                 click.echo(line)
             wait(children)
     except Stop:
         click.echo("\nRowcall is down.")
 
 
-def lines(running: Running, chosen: settings.Settings) -> list[str]:
+def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list[str]:
     """What a newcomer needs to see, and to try next."""
     run = running.first_run
     seconds = (run["finished_at"] - run["created_at"]).total_seconds()
@@ -58,6 +58,11 @@ def lines(running: Running, chosen: settings.Settings) -> list[str]:
         f"  curl -s {running.api}/v1/runs {bearer} -H 'Content-Type: application/json' -d '{request}'",
         f"  curl -s {running.api}/v1/runs/{run['id']} {bearer}",
         *(["", *running.shown] if running.shown else ()),
+        *(
+            ("", f"Commands in another terminal know these jobs after: export ROWCALL_APP={EXAMPLE}")
+            if is_example
+            else ()
+        ),
         "",
         "Ctrl-C ends everything.",
     ]

@@ -38,12 +38,12 @@ class Demo(Protocol):
         """Enqueue the demo's runs, and say where to see what they do."""
 
 
-def choose_app() -> None:
+def choose_app() -> bool:
     """Let this process and its children have the example as their app, if it is installed and no app is named."""
-    if os.environ.get("ROWCALL_APP", "").strip():
-        return
-    if all(find_spec(name) for name in (EXAMPLE, *EXAMPLE_NEEDS)):
-        os.environ["ROWCALL_APP"] = EXAMPLE
+    if os.environ.get("ROWCALL_APP", "").strip() or not all(find_spec(name) for name in (EXAMPLE, *EXAMPLE_NEEDS)):
+        return False
+    os.environ["ROWCALL_APP"] = EXAMPLE
+    return True
 
 
 def prepared(settings: Settings, url: str) -> Demo | None:
