@@ -20,7 +20,7 @@ BUILD = f"""
 DROP FUNCTION IF EXISTS wait_at_gate() CASCADE;
 CREATE SEQUENCE IF NOT EXISTS writes MINVALUE -1000;
 SELECT setval('writes', %(before)s);
-CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF TG_LEVEL = 'ROW' OR nextval('writes') = 0 THEN
         PERFORM pg_advisory_xact_lock_shared({LOCK});
