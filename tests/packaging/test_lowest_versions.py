@@ -52,6 +52,9 @@ def test_the_cores_tests_pass_at_its_lowest_versions(tmp_path: Path, wheel: Path
     environment.install("--no-deps", str(wheel))
     assert "SQLAlchemy==2.0.0" in environment.packages()
 
+    helped = environment.run("rowcall", "--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+
     # A folder without the packages' sources, so that what is tested is what was installed.
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "tests", tree / "tests")

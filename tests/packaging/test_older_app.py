@@ -96,6 +96,9 @@ def test_it_keeps_its_pins_enqueues_with_its_own_rows_works_and_still_starts(
 ) -> None:
     variables = {"DATABASE_URL": own_url, "ROWCALL_APP": "worker", "ROWCALL_LOG_FORMAT": "json"}
 
+    # Lists every command, and so loads the code of every one that is installed.
+    helped = environment.run("rowcall", "--help", folder=app)
+    assert (helped.returncode, helped.stderr) == (0, "")
     migrated = environment.run("rowcall", "migrate", variables=variables, folder=app)
     assert (migrated.returncode, migrated.stderr) == (0, "")
 

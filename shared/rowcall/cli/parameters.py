@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 
-class Moment(click.ParamType[datetime]):
+class Moment(click.ParamType):  # type: ignore[type-arg]  # older clicks take no parameter here
     """A time with an offset: without one, nobody could tell which hour was meant."""
 
     name = "time"
@@ -25,7 +25,7 @@ class Moment(click.ParamType[datetime]):
         return moment
 
 
-class JsonObject(click.ParamType[dict[str, Any]]):
+class JsonObject(click.ParamType):  # type: ignore[type-arg]
     """A payload."""
 
     name = "json"
