@@ -50,7 +50,7 @@ def test_the_cores_tests_pass_at_its_lowest_versions(tmp_path: Path, wheel: Path
         "--requirement", str(lowest_versions(tmp_path)), *(f"{name}=={version(name)}" for name in TEST_PACKAGES)
     )
     environment.install("--no-deps", str(wheel))
-    assert "SQLAlchemy==2.0.0" in environment.packages()
+    assert any(package.startswith("SQLAlchemy==2.0.") for package in environment.packages())
 
     helped = environment.run("rowcall", "--help")
     assert (helped.returncode, helped.stderr) == (0, "")
