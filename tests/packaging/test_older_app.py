@@ -6,17 +6,24 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg2.extensions
 import pytest
 
 from rowcall.base import database
 from tests.packaging.installed import COMMAND_SECONDS, Environment
+from tests.support.processes import wait_until
+
+# What Flask's own server says when it listens.
+ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
 
 APP = Path(__file__).with_name("older_app")
 
@@ -42,25 +49,26 @@ def environment(tmp_path: Path, app: Path, wheel: Path) -> Environment:
 
 @contextmanager
 def web_app(environment: Environment, app: Path, variables: dict[str, str]) -> Iterator[str]:
-    """The URL of the app's web process, for as long as the block lasts."""
-    with subprocess.Popen(
-        environment.command("flask", ["--app", "api", "run", "--port", "0"]),
-        env=environment.variables(variables),
-        cwd=app,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    """The URL of the app's web process, for as long as the block lasts; what it says is shown where a test fails."""
+    said = app / "web.log"
+    with (
+        said.open("w") as log,
+        subprocess.Popen(
+            environment.command("flask", ["--app", "api", "run", "--port", "0"]),
+            env=environment.variables(variables),
+            cwd=app,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        ) as process,
+    ):
         try:
-            assert process.stderr is not None
-            read: list[str] = []
-            for line in process.stderr:
-                read.append(line)
-                if address := re.search(r"Running on (http://\S+)", line):
-                    yield address[1]
-                    return
-            raise AssertionError(f"the app did not start: {''.join(read)}")
+            wait_until(lambda: process.poll() is not None or ADDRESS.search(said.read_text()), "the app has started")
+            address = ADDRESS.search(said.read_text())
+            assert address is not None
+            yield address[0]
         finally:
             process.terminate()
+            sys.stderr.write(said.read_text())
 
 
 def answer(url: str, data: bytes | None = None) -> Any:
@@ -69,11 +77,28 @@ def answer(url: str, data: bytes | None = None) -> Any:
         return json.load(response)
 
 
-def test_it_keeps_its_pins_enqueues_with_its_own_rows_works_and_still_starts(
-    environment: Environment, app: Path, empty_url: str
-) -> None:
-    variables = {"DATABASE_URL": empty_url, "ROWCALL_APP": "worker", "ROWCALL_LOG_FORMAT": "json"}
+@pytest.fixture
+def own_url(empty_url: str) -> Iterator[str]:
+    """A database of the team's, which its own role owns; with no other rights, and with no schema of its name."""
+    role = f"team_{uuid.uuid4().hex[:8]}"
+    server = psycopg2.extensions.parse_dsn(empty_url)
+    with database.transaction(empty_url) as connection:
+        database.fetch_all(connection, f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
+        database.fetch_all(connection, f"ALTER DATABASE {server['dbname']} OWNER TO {role}")
+    yield f"postgresql://{role}:secret@{server['host']}:{server['port']}/{server['dbname']}"
+    with database.transaction(empty_url) as connection:
+        database.fetch_all(connection, f"REASSIGN OWNED BY {role} TO CURRENT_USER")
+        database.fetch_all(connection, f"DROP ROLE {role}")
 
+
+def test_it_keeps_its_pins_enqueues_with_its_own_rows_works_and_still_starts(
+    environment: Environment, app: Path, own_url: str
+) -> None:
+    variables = {"DATABASE_URL": own_url, "ROWCALL_APP": "worker", "ROWCALL_LOG_FORMAT": "json"}
+
+    # Lists every command, and so loads the code of every one that is installed.
+    helped = environment.run("rowcall", "--help", folder=app)
+    assert (helped.returncode, helped.stderr) == (0, "")
     migrated = environment.run("rowcall", "migrate", variables=variables, folder=app)
     assert (migrated.returncode, migrated.stderr) == (0, "")
 
@@ -85,6 +110,6 @@ def test_it_keeps_its_pins_enqueues_with_its_own_rows_works_and_still_starts(
         assert worked.returncode == 0, worked.stderr
         assert answer(f"{web}/orders") == {"ada": "shipped", "bob": "shipped"}
 
-    with database.transaction(empty_url) as connection:
+    with database.transaction(own_url) as connection:
         runs = database.fetch_all(connection, "SELECT id, job_type, status FROM rowcall.job_runs ORDER BY id")
     assert runs == [{"id": order["run"], "job_type": "team_ship", "status": "succeeded"} for order in ordered]

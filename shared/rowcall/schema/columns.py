@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Connection, DateTime, Identity, MetaData, Table, text
+from sqlalchemy import BigInteger, CheckConstraint, Column, Connection, DateTime, Identity, MetaData, Table, event, text
 
 metadata = MetaData(
     schema="rowcall",
@@ -44,11 +44,15 @@ def one_of(name: str, column: str, *values: str) -> CheckConstraint:
     return check(name, f"{column} IN ({words})")
 
 
-def storage(**parameters: float | str) -> tuple[str, Callable[..., None]]:
-    """A listener that gives a new table its storage parameters: SQLAlchemy 2.0 cannot write them into CREATE TABLE."""
-    words = ", ".join(f"{name} = {value}" for name, value in parameters.items())
+def storage(**parameters: float | str) -> dict[str, dict[str, float | str]]:
+    """A table's storage parameters, as its `info`."""
+    return {"storage": parameters}
 
-    def set_parameters(table: Table, connection: Connection, **_: object) -> None:
-        connection.exec_driver_sql(f"ALTER TABLE {table.fullname} SET ({words})")
 
-    return "after_create", set_parameters
+@event.listens_for(metadata, "after_create")
+def set_storage(_: MetaData, connection: Connection, tables: Iterable[Table], **__: object) -> None:
+    """Give new tables their storage parameters, which SQLAlchemy 2.0 cannot write into CREATE TABLE."""
+    for table in tables:
+        parameters = ", ".join(f"{name} = {value}" for name, value in table.info.get("storage", {}).items())
+        if parameters:
+            connection.exec_driver_sql(f"ALTER TABLE {table.fullname} SET ({parameters})")

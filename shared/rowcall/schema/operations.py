@@ -22,7 +22,7 @@ workers = Table(
     moment("heartbeat_at", default=True),
     moment("stopped_at"),
     # Rewritten at every heartbeat: room beside the row keeps that a heap-only update.
-    listeners=[storage(fillfactor=50)],
+    info=storage(fillfactor=50),
 )
 
 queues = Table(
@@ -37,7 +37,7 @@ queues = Table(
     moment("updated_at", default=True),
     check("max_running_not_negative", "max_running >= 0"),
     # Rewritten at every claim from a queue with a limit.
-    listeners=[storage(fillfactor=50)],
+    info=storage(fillfactor=50),
 )
 
 api_keys = Table(

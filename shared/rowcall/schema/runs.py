@@ -101,20 +101,18 @@ job_runs = Table(
     moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),
     check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
-    listeners=[
-        storage(
-            # Half of each page stays free, so that claim and heartbeat find room for the row's next version beside it.
-            fillfactor=50,
-            # The claim walks past the dead versions at the head of job_runs_live until a vacuum takes them out.  A
-            # fifth of the table, the server's default, would be two million of them where ten million runs are kept.
-            autovacuum_vacuum_scale_factor=0.01,
-            autovacuum_vacuum_threshold=1000,
-            # What is due changes faster than the table grows.
-            autovacuum_analyze_scale_factor=0.05,
-            # Giving the free end of the file back would take a lock that claims wait for.
-            vacuum_truncate="false",
-        ),
-    ],
+    info=storage(
+        # Half of each page stays free, so that claim and heartbeat find room for the row's next version beside it.
+        fillfactor=50,
+        # The claim walks past the dead versions at the head of job_runs_live until a vacuum takes them out.  A
+        # fifth of the table, the server's default, would be two million of them where ten million runs are kept.
+        autovacuum_vacuum_scale_factor=0.01,
+        autovacuum_vacuum_threshold=1000,
+        # What is due changes faster than the table grows.
+        autovacuum_analyze_scale_factor=0.05,
+        # Giving the free end of the file back would take a lock that claims wait for.
+        vacuum_truncate="false",
+    ),
 )
 
 # No index and no predicate below names a column that claim or heartbeat changes (status, attempts, lease_no,
@@ -195,7 +193,7 @@ job_attempts = Table(
             )
         ),
     ),
-    listeners=[storage(autovacuum_vacuum_scale_factor=0.05, vacuum_truncate="false")],
+    info=storage(autovacuum_vacuum_scale_factor=0.05, vacuum_truncate="false"),
 )
 # How many have failed lately, for who watches.
 Index(
@@ -228,5 +226,5 @@ schedule_ticks = Table(
     Column("worker", Text),
     check("only_one", "id = 1"),
     # Rewritten at every tick.
-    listeners=[storage(fillfactor=50)],
+    info=storage(fillfactor=50),
 )

@@ -36,5 +36,5 @@ def test_its_days_are_those_of_an_empty_policy() -> None:
 
 def test_its_settings_of_the_tables_are_those_of_the_schema() -> None:
     for table in (job_runs, job_attempts):
-        for name, value in table.dialect_options["postgresql"]["with"].items():
+        for name, value in table.info["storage"].items():
             assert f"{name} = {value}" in PAGE
