@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from rowcall.base.database import Row, fetch_one
 from rowcall.base.errors import MigrationRefused
 
-# One interruption is mended by one more try; whoever fails this often has another reason.
+# One interruption is mended by one more try; a failure this often has another cause.
 TRIES = 3
 
 FIND = """

@@ -72,7 +72,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with pool.begin() as connection:
-                # For the tables that are changed: whoever waits for a busy one keeps others waiting behind it.
+                # For the tables that are changed: a wait for a busy one keeps others waiting behind it.
                 connection.exec_driver_sql(f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {int(lock_timeout * 1000)}")
                 return _migrate_in_transaction(connection, folder, target)
         except DBAPIError as error:

@@ -74,7 +74,7 @@ def test_a_schedule_whose_type_no_worker_knows(environment: dict[str, str], fres
     assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert not found["schedules"]["good"]
-    assert "no tick decides them: lonely (of_a_newer_version)" in found["schedules"]["message"]
+    assert "overdue and undecided: lonely (of_a_newer_version)" in found["schedules"]["message"]
 
 
 def test_a_wrong_database_url(well: dict[str, str]) -> None:
@@ -147,7 +147,7 @@ def other_program() -> Iterator[int]:
 def test_a_port_in_use(well: dict[str, str], other_program: int) -> None:
     code, found = findings({**well, "ROWCALL_API_PORT": str(other_program)})
     assert (code, found["API port"]["good"]) == (1, False)
-    assert "stop the program that has it, or set ROWCALL_API_PORT to another" in found["API port"]["message"]
+    assert "stop the program that uses it, or set ROWCALL_API_PORT to another" in found["API port"]["message"]
 
 
 def test_a_port_on_which_our_own_api_answers_is_well(well: dict[str, str]) -> None:

@@ -171,7 +171,7 @@ def test_a_key_expires_after_a_length_of_time_or_at_a_moment(
 def test_an_end_that_cannot_be_read_is_refused_by_its_option(environment: dict[str, str], expires: str) -> None:
     refused = rowcall(environment, "keys", "create", "ci", "--scope", "read", "--expires", expires)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "neither a length of time such as 90d nor a time such as 2027-01-31T00:00Z" in " ".join(
+    assert "neither a duration such as 90d nor a time such as 2027-01-31T00:00Z" in " ".join(
         refused.stderr.replace("│", " ").split()
     )
 

@@ -38,7 +38,7 @@ def filled(module_url: str) -> Iterator[PgConnection]:
 
 
 def test_what_is_due_is_found_at_the_head_of_its_index(filled: PgConnection) -> None:
-    wanted = {"job_types": ["noop"], "seen": [1]}
+    wanted = {"job_types": ["noop"], "tried": [1]}
     for sql in (DUE, NEXT_DUE):
         assert looked_at(plan(filled, sql, wanted), "job_definitions") <= 5
 
@@ -79,6 +79,8 @@ def test_writing_occurrences_looks_at_their_own_keys_alone(filled: PgConnection)
 
 def test_the_latest_occurrences_are_read_from_the_end_of_their_key(filled: PgConnection) -> None:
     assert (
-        looked_at(plan(filled, OCCURRENCES, {"definition_id": 1, "limit": 10, "before": None}), "schedule_occurrences")
+        looked_at(
+            plan(filled, OCCURRENCES, {"definition_id": 1, "limit": 10, "earlier_than": None}), "schedule_occurrences"
+        )
         <= 11
     )
