@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -18,6 +19,7 @@ from rowcall.base import database
 from rowcall.base.errors import KeyConflict
 from rowcall.schema.tables import metadata
 from rowcall_api.app import create_app
+from rowcall_example.tables import create_tables
 from rowcall_migrations.grants import as_grants
 from tests.schema.catalogue import asked
 from tests.support.processes import rowcall
@@ -119,10 +121,15 @@ def test_the_enqueuing_role_can_do_nothing_else(enqueuer: Role, table: str) -> N
         refused(enqueuer, f"INSERT INTO rowcall.{table} DEFAULT VALUES")
 
 
-def test_a_worker_works_ticks_performs_effects_and_prunes(worker: Role, environment: dict[str, str]) -> None:
+@pytest.mark.usefixtures("example_app")
+def test_a_worker_works_ticks_performs_effects_and_prunes(
+    worker: Role, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with database.transaction(worker.owners_url) as connection:
+        create_tables(connection)
     asked(worker.owners_url, f"GRANT USAGE ON SCHEMA example TO {worker.name}")
     asked(worker.owners_url, f"GRANT ALL ON ALL TABLES IN SCHEMA example TO {worker.name}")
-    ours = {**environment, "DATABASE_URL": worker.url, "ROWCALL_FILES": "files"}
+    ours = {**environment, "DATABASE_URL": worker.url, "ROWCALL_FILES": str(tmp_path / "files")}
     with database.transaction(worker.owners_url) as connection:
         report = queue.enqueue(connection, "build_sales_report", {"date": "2026-03-02"}).run_id
         wrong = queue.enqueue(connection, "charge_invoice", {"invoice_id": 4711}).run_id

@@ -94,7 +94,7 @@ def test_an_api_does_not_start_without_its_database() -> None:
 def test_what_another_transaction_holds_is_waited_for_only_so_long_and_can_be_asked_for_again(
     call: Call, module_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.database.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("rowcall_api.http.database.PATIENCE_SECONDS", 0.1)
     asked = {"json": {"job_type": "noop"}, "headers": {"Idempotency-Key": "held"}}
     with database.transaction(module_url) as holder:
         queue.enqueue(holder, "noop", {}, key="held")

@@ -148,12 +148,12 @@ def test_a_clone_of_what_has_changed_since_it_was_seen_leaves_nothing_but_a_repl
 ) -> None:
     run = run_in(connection, Status.DEAD)
     seen = {queue.version_of(run)}
-    made(connection, run["id"], seen=seen, key="once")
+    made(connection, run["id"], expected=seen, key="once")
     queue.retry(connection, run["id"], OPERATOR)
     with pytest.raises(RunChanged):
-        queue.clone(connection, run["id"], OPERATOR, seen=seen)
+        queue.clone(connection, run["id"], OPERATOR, expected=seen)
     assert runs(connection) == 2
-    assert queue.clone(connection, run["id"], OPERATOR, seen=seen, key="once").replayed
+    assert queue.clone(connection, run["id"], OPERATOR, expected=seen, key="once").replayed
 
 
 def test_a_clone_that_was_made_is_found_though_its_original_was_pruned_since(connection: PgConnection) -> None:

@@ -112,7 +112,7 @@ def test_a_page_is_taken_by_its_ids(known: PgConnection, bare: bool) -> None:
 
 
 def test_old_occurrences_are_found_at_the_head_of_their_definitions(known: PgConnection) -> None:
-    nodes = plan(known, DELETE_OCCURRENCES, {"days": 90, "batch": BATCH})
+    nodes = plan(known, DELETE_OCCURRENCES, {"keep_days": 90, "batch": BATCH})
     # The oldest of the first definitions, the last of each, and those that are deleted.
     assert looked_at(nodes, "schedule_occurrences") <= 3 * BATCH + 20
     assert fetch_value(known, POLICY, {"job_type": "prune_runs"}) is None
