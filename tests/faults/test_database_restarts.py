@@ -35,7 +35,7 @@ def ask(batch):
 
 for batch in itertools.count():
     while not ask(batch):
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two tries of a server that is restarting; how long it takes is never asserted
     print(batch, flush=True)
 """
 
