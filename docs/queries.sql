@@ -2163,7 +2163,7 @@ ROLLBACK;
 
 -- rowcall.queue.finish: RELEASE
 -- A stopping worker returns the run.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
--- because nobody knows what the handler had already done; one that was not is no attempt.
+-- because nobody knows what the handler had already done; an attempt that was not begun is not counted.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'

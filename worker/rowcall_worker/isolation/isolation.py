@@ -78,11 +78,19 @@ class Isolation:
                 raise NoChild(run.claimed.run_id, "the worker is stopping")
             self._under_way.add(run)
             try:
-                fork_server, control = self._running_fork_server()
-                socket.send_fds(control, [b"+"], [end.fileno() for end in ends])
+                try:
+                    return self._order(*ends)
+                except OSError:
+                    # It has just died: its channel is closed, and its process not yet reaped.
+                    self._end_fork_server()
+                    return self._order(*ends)
             except OSError as error:
                 raise NoChild(run.claimed.run_id, str(error)) from None
-            return fork_server
+
+    def _order(self, *ends: socket.socket) -> subprocess.Popen[bytes]:
+        fork_server, control = self._running_fork_server()
+        socket.send_fds(control, [b"+"], [end.fileno() for end in ends])
+        return fork_server
 
     def _running_fork_server(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if self._fork_server is None or self._control is None or self._fork_server.poll() is not None:
