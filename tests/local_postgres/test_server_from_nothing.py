@@ -31,6 +31,21 @@ def test_an_empty_home_becomes_a_server_that_answers(opened: Open, empty: Path, 
     assert server.log.read_text()
 
 
+def test_a_teams_unqualified_tables_are_made_in_public_though_our_schema_has_the_users_name(
+    opened: Open, home: Path
+) -> None:
+    server = opened(home)
+    ask(server.url, "CREATE SCHEMA rowcall")
+
+    assert (
+        ask(
+            server.url,
+            "CREATE TABLE users (); SELECT relnamespace::regnamespace::text FROM pg_class WHERE relname = 'users'",
+        )
+        == "public"
+    )
+
+
 def test_a_home_of_odd_characters_below_a_closed_folder_works(opened: Open, tmp_path: Path, source: str) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)

@@ -160,7 +160,7 @@ def test_a_password_of_any_characters_reaches_the_database(fresh_url: str) -> No
     role, password = f"role_{uuid.uuid4().hex[:8]}", "p@ss:w/o?r#d %41 $HOME ü'\""
     server = psycopg2.extensions.parse_dsn(fresh_url)
     ours = OURS["migrate"]["environment"]["DATABASE_URL"]
-    url = ours.replace("rowcall@postgres:5432/rowcall", f"{role}@{server['host']}:{server['port']}/{server['dbname']}")
+    url = ours.replace("postgres@postgres:5432/rowcall", f"{role}@{server['host']}:{server['port']}/{server['dbname']}")
     assert url != ours
     with database.transaction(fresh_url) as connection:
         database.fetch_all(

@@ -15,6 +15,10 @@ from rowcall.local_postgres.locks import Lock
 from rowcall.local_postgres.programs import Programs
 
 USER = DATABASE = "rowcall"
+
+# PostgreSQL looks first in the schema that has the user's name: a team's unqualified tables would land in Rowcall's.
+DATABASE_IS_MADE = f"CREATE DATABASE {DATABASE}\nALTER DATABASE {DATABASE} SET search_path = public\n"
+
 LIMIT = 300.0  # seconds for each step; a slow disk needs a few, a stuck one must not hang the caller for ever
 
 
@@ -29,7 +33,7 @@ def make(home: Home, programs: Programs, account: Account, durable: bool, lock: 
     with home.doorway() as doorway:
         inherited = (*doorway.descriptors, lock.fileno())
         _step(account, _initdb(home, programs, doorway, durable), "", inherited)
-        _step(account, _single(home, programs, doorway, durable), f"CREATE DATABASE {DATABASE}\n", inherited)
+        _step(account, _single(home, programs, doorway, durable), DATABASE_IS_MADE, inherited)
     home.draft.rename(home.data)
     if durable:
         _sync(home.cluster)

@@ -61,7 +61,7 @@ def cron_job(installation: Installation) -> str:
     if installation.local_server:
         raise RowcallError(
             "a pod needs DATABASE_URL, because the local server would begin and end with it: set DATABASE_URL to a"
-            " PostgreSQL that pods can reach, such as postgresql://rowcall@postgres:5432/rowcall"
+            " PostgreSQL that pods can reach, such as postgresql://app@postgres:5432/app"
         )
     refuse(
         installation.values,
