@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,10 @@ CHOOSES_PROGRAMS = "ROWCALL_POSTGRES"
 SOURCE = os.environ.get(CHOOSES_PROGRAMS, "auto")
 for variable in [name for name in os.environ if name == "DATABASE_URL" or name.startswith("ROWCALL_")]:
     del os.environ[variable]
+
+# Tests start hundreds of processes.  Each would compile all of Rowcall again where somebody wants no bytecode written.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Programs of Debian that some tests need, where they may lie besides the PATH.
 PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"

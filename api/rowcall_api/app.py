@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import flask
 
 from rowcall.base import logs, settings
@@ -23,7 +25,8 @@ def create_app(database_url: str) -> flask.Flask:
     logs.configure(chosen)
     catalogue()  # a wrong declaration must stop the start, not the first request
     app = flask.Flask("rowcall", static_folder=None)
-    app.config.update(openapi.CONFIG, MAX_CONTENT_LENGTH=BODY_BYTES)
+    # A copy: what describes this app's schemas is written into it.
+    app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
     pool = engine(database_url, pool_size=chosen.api_threads)
     with database.reachable(pool) as connection:

@@ -78,6 +78,18 @@ def test_a_route_asks_for_a_key_wherever_it_lies(app: flask.Flask, method: str, 
     assert refused.headers["WWW-Authenticate"] == "Bearer"
 
 
+def test_another_api_of_the_same_process_describes_none_of_the_apps_schemas(
+    app: flask.Flask, module_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Shelf" in told(app.test_client().get("/openapi.json"))["components"]["schemas"]
+    monkeypatch.delenv("ROWCALL_APP")
+    catalogue.cache_clear()
+    other = create_app(module_url)
+    other.extensions["database"].dispose()
+    catalogue.cache_clear()
+    assert "Shelf" not in told(other.test_client().get("/openapi.json"))["components"]["schemas"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "scope", "status"),
     [
