@@ -13,6 +13,7 @@ from rowcall_worker.attempt.context import Run
 from rowcall_worker.handlers import handles
 
 from . import isolated as isolated
+from . import steps as steps
 from .business import book_order, lose_lease, ship_order
 from .unspeakable import unspeakable
 
