@@ -2264,26 +2264,75 @@ WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '
 RETURNING run.id;
 ROLLBACK;
 
--- rowcall.queue.lease: HEARTBEAT
--- One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
--- Primary key; locked_until is in no index, so this is a heap-only update.
-\set lease_keys '{"1/1": 120}'
+-- rowcall.queue.lease: UNLOCKED
+-- Those that nobody else has locked.  Whoever locks one of them keeps only that one from being written, and no other.
 \set run_ids '{"1"}'
+\set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-UPDATE rowcall.job_runs AS run
-SET locked_until = greatest(
-        run.locked_until, now() + (:'lease_keys'::jsonb ->> (run.id || '/' || run.lease_no))::float8 * interval '1 second'),
-    updated_at = now()
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
-    AND run.status IN ('running')
-RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested;
+SELECT run.id FROM rowcall.job_runs AS run WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+        AND run.status IN ('running') FOR NO KEY UPDATE SKIP LOCKED;
+ROLLBACK;
+
+-- rowcall.queue.lease: HEARTBEAT
+-- One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
+-- Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: one that somebody has
+-- locked is answered for as it is seen, without being renewed; one that is not answered for at all is lost.
+\set run_ids '{"1"}'
+\set lease_keys '{"1/1": 120}'
+\set worker 'worker-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH unlocked AS (SELECT run.id FROM rowcall.job_runs AS run WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+        AND run.status IN ('running') FOR NO KEY UPDATE SKIP LOCKED), renewed AS (
+    UPDATE rowcall.job_runs AS run
+    SET locked_until = greatest(
+            run.locked_until, now() + (:'lease_keys'::jsonb ->> (run.id || '/' || run.lease_no))::float8 * interval '1 second'),
+        updated_at = now()
+    WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked))
+    RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
+)
+SELECT id, lease_no, cancel_requested, true AS renewed FROM renewed
+UNION ALL
+SELECT run.id, run.lease_no, run.cancel_requested_at IS NOT NULL, false FROM rowcall.job_runs AS run
+WHERE (SELECT count(*) FROM renewed) < cardinality(:'run_ids'::bigint[])
+    AND run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+        AND run.status IN ('running') AND run.id <> ALL(ARRAY(SELECT id FROM renewed));
+ROLLBACK;
+
+-- rowcall.queue.lease: RENEW
+-- The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  A row that
+-- another step of the same handler has locked is only held: to renew it would make the two wait for each other.
+\set seconds '120'
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+BEGIN;
+WITH renewed AS (
+    UPDATE rowcall.job_runs AS run
+    SET locked_until = greatest(run.locked_until,
+            pg_catalog.clock_timestamp() + :'seconds' * interval '1 second'), updated_at = pg_catalog.now()
+    WHERE run.id = (
+        SELECT id FROM rowcall.job_runs
+        WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+            AND status IN ('running')
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    RETURNING run.id
+)
+SELECT id FROM renewed
+UNION ALL
+SELECT held.id FROM (
+    SELECT id FROM rowcall.job_runs
+    WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+        AND status IN ('running') AND NOT EXISTS (SELECT FROM renewed)
+    FOR SHARE
+) AS held;
 ROLLBACK;
 
 -- rowcall.queue.lease: PROGRESS
--- What the handler says of its progress, for people to see, and what it saves for its next attempt.  Fenced like every
--- write of a worker.
+-- What the handler saves for its next attempt.  Fenced like every write of a worker.
 \set progress '{"share": 0.5, "note": "writing"}'
 \set run_id '1'
 \set lease_no '1'
@@ -2294,6 +2343,21 @@ UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{}') || :'
 WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
+ROLLBACK;
+
+-- rowcall.queue.lease: SHOW_PROGRESS
+-- What handlers say of their progress, for people to see: many at once, and none that somebody has locked.
+\set run_ids '{"1"}'
+\set lease_keys '{"1/1": 120}'
+\set worker 'worker-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH unlocked AS (SELECT run.id FROM rowcall.job_runs AS run WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+        AND run.status IN ('running') FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE rowcall.job_runs AS run
+SET progress = coalesce(run.progress, '{}') || (:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no)), updated_at = now()
+WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked))
+RETURNING run.id, run.lease_no;
 ROLLBACK;
 
 -- rowcall.queue.lease: SAVED
@@ -3095,10 +3159,15 @@ VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types':
 ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
--- Primary key; a heap-only update, as no index knows heartbeat_at.
+-- Primary key; a heap-only update, as no index knows heartbeat_at.  It does not wait for the row, because the leases
+-- would wait behind it.  The answer is whether there is still a row.
 \set worker 'worker-1'
 BEGIN;
-UPDATE rowcall.workers SET heartbeat_at = now() WHERE id = :'worker';
+WITH beat AS (
+    UPDATE rowcall.workers SET heartbeat_at = now()
+    WHERE id = (SELECT id FROM rowcall.workers WHERE id = :'worker' FOR NO KEY UPDATE SKIP LOCKED)
+)
+SELECT EXISTS (SELECT FROM rowcall.workers WHERE id = :'worker');
 ROLLBACK;
 
 -- rowcall.queue.workers: STOPPED

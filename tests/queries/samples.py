@@ -97,6 +97,7 @@ SAMPLES = {
     "run_ids": "1",
     "schedule": "17 3 * * *",
     "versions": "1/1767614400.000000",
+    "seconds": "120",
     "sha256": HASH,
     "shortest": "30",
     "silence": "150",

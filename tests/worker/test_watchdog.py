@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
+from structlog.testing import capture_logs
 
-from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
 from rowcall_worker.attempt.result import AttemptResult
@@ -17,9 +17,15 @@ from tests.support.processes import running, wait_until
 from tests.support.shop import Shop
 
 HEARTBEATS_WAITING = (
-    "SELECT pid FROM pg_stat_activity WHERE application_name = 'rowcall worker heartbeat' AND wait_event_type = 'Lock'"
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'rowcall worker heartbeat' AND wait_event = 'PgSleep'"
     " AND datname = current_database()"
 )
+
+# A server that answers heartbeats much too late.
+SLOW_HEARTBEATS = """
+CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$;
+CREATE TRIGGER slow BEFORE UPDATE ON rowcall.workers FOR EACH ROW EXECUTE FUNCTION be_slow()
+"""
 
 
 class Stuck:
@@ -79,9 +85,24 @@ def test_limits_are_kept_while_the_heartbeat_waits_for_the_database(
     shop = Shop(environment, fresh_url)
     with running(shop.environment, "worker", "run", "--grace", "0"):
         shop.wait_for_workers(1)
-        with database.transaction(shop.url) as holding:
-            database.fetch_all(holding, "SELECT id FROM rowcall.workers FOR UPDATE")
-            wait_until(lambda: shop.sql(HEARTBEATS_WAITING), "the heartbeat waits for the worker's row")
-            run = shop.wait(shop.ask("shop_limited"), "failed")
-            assert run["error_type"] == "TimeLimitExceeded"
-            assert shop.sql(HEARTBEATS_WAITING)
+        shop.sql(SLOW_HEARTBEATS)
+        wait_until(lambda: shop.sql(HEARTBEATS_WAITING), "the heartbeat waits for the worker's row")
+        run = shop.wait(shop.ask("shop_limited"), "failed")
+        assert run["error_type"] == "TimeLimitExceeded"
+
+
+def test_a_lease_that_nobody_could_renew_in_time_is_lost_without_asking_the_database(in_flight: InFlight) -> None:
+    over, going_on, ended = (
+        InFlightRun("worker-1", Claimed(number, 1, "noop", {}, 1, 10, None), elapsed() + seconds)
+        for number, seconds in ((1, -1), (2, 60), (3, -1))
+    )
+    in_flight.accept(0, [over, going_on, ended])
+    in_flight.settle(ended, AttemptResult())
+    with capture_logs() as lines:
+        for _ in range(2):
+            Watchdog(in_flight, Executor(InFlight(threads=0), {}), {}).tick()
+    assert [run.lost for run in (over, going_on, ended)] == [True, False, False]
+    assert [(line["event"], line["run_id"]) for line in lines] == [("lease lost", 1)]
+    over.renewed(elapsed() + 60)
+    over.renewed(elapsed() + 30)
+    assert over.deadline > elapsed() + 50

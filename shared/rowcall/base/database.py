@@ -18,6 +18,7 @@ import psycopg2.extensions
 import psycopg2.extras
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
+from rowcall.base.clock import elapsed
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.redaction import redacted
 
@@ -37,9 +38,18 @@ LARGEST_ID = 2**63 - 1
 
 CONNECT_TIMEOUT_SECONDS = 5
 
+# How long a thread of a worker waits for the answer to one statement.  A peer that acknowledges all and answers nothing
+# looks alive to the kernel.
+ANSWER_SECONDS = 10.0
+
 # A server that vanished without a word is found out within half a minute, instead of hours: by asking it where one
 # waits for its answer (seconds), and by what it leaves unacknowledged (milliseconds).
-SILENCE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
+SILENCE: dict[str, Any] = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
 
 # Not statement_timeout: that would also cut short the wait for a standby, and call committed what is not there yet.
 PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
@@ -50,12 +60,50 @@ PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
 INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
 
 
-class InternalConnection(psycopg2.extensions.connection):
-    """A connection on which only Rowcall's own statements run: each transaction begins with INTERNAL_NAMES.
+class WatchedConnection(psycopg2.extensions.connection):
+    """A connection of a worker: `waiting_since` tells a thread that watches since when its owner waits for an answer.
+
+    Its commits are watched; a handler's own statements on it may take as long as the handler likes.
+    """
+
+    waiting_since: float | None = None
+
+    def commit(self) -> None:
+        """Commit, and be seen to wait for it."""
+        with answered(self):
+            super().commit()
+
+    def rollback(self) -> None:
+        """Roll back, and be seen to wait for it."""
+        with answered(self):
+            super().rollback()
+
+
+class InternalConnection(WatchedConnection):
+    """A connection on which only Rowcall's own statements run: each transaction begins with its prologue.
 
     It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends with the
     transaction, so that a pooler hands nothing of it to the next client.
     """
+
+    prologue = INTERNAL_NAMES
+
+    def limit_locks(self, seconds: float) -> None:
+        """Let statements fail that wait longer for what another transaction has locked."""
+        self.prologue = f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(seconds * 1000)};"
+
+
+@contextmanager
+def answered(connection: PgConnection) -> Iterator[None]:
+    """Around whatever waits for the server's answer: lets a thread that watches see since when."""
+    if not isinstance(connection, WatchedConnection):
+        yield
+        return
+    connection.waiting_since = elapsed()
+    try:
+        yield
+    finally:
+        connection.waiting_since = None
 
 
 def connect(
@@ -68,6 +116,7 @@ def connect(
             application_name=application_name,
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             connection_factory=factory,
+            **SILENCE,
         )
     except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
         raise DatabaseUnreachable(
@@ -77,9 +126,18 @@ def connect(
     return connection
 
 
-def connect_internal(url: str, application_name: str = "rowcall") -> PgConnection:
+def connect_internal(url: str, application_name: str = "rowcall") -> InternalConnection:
     """The same for Rowcall's own statements alone."""
-    return connect(url, application_name, InternalConnection)
+    connection = connect(url, application_name, InternalConnection)
+    assert isinstance(connection, InternalConnection)
+    return connection
+
+
+def connect_watched(url: str, application_name: str = "rowcall") -> WatchedConnection:
+    """The same for a handler's own statements among Rowcall's."""
+    connection = connect(url, application_name, WatchedConnection)
+    assert isinstance(connection, WatchedConnection)
+    return connection
 
 
 @contextmanager
@@ -133,7 +191,7 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
     """Run one statement and return its rows; a statement that returns none gives an empty list."""
     if isinstance(connection, PgConnection):
         with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
-            cursor.execute(_begun(connection, sql), parameters)
+            _execute(cursor, connection, sql, parameters)
             return [dict(row) for row in cursor.fetchall()] if cursor.description else []
     # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
     result = _bound(connection).exec_driver_sql(sql, dict(parameters or {}))
@@ -194,15 +252,21 @@ def _bound(
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """The same for the hot path: plain tuples, on psycopg2's own connection."""
     with connection.cursor() as cursor:
-        cursor.execute(_begun(connection, sql), parameters)
+        _execute(cursor, connection, sql, parameters)
         return cursor.fetchall()
 
 
-def _begun(connection: PgConnection, sql: str) -> str:
-    """A statement, with what an internal connection's transaction begins with where it is the first one."""
-    if isinstance(connection, InternalConnection) and connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
-        return INTERNAL_NAMES + sql
-    return sql
+def _execute(
+    cursor: psycopg2.extensions.cursor, connection: PgConnection, sql: str, parameters: Mapping[str, Any] | None
+) -> None:
+    """Run a statement; on an internal connection watched, and behind what its transaction begins with."""
+    if not isinstance(connection, InternalConnection):
+        cursor.execute(sql, parameters)
+        return
+    if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
+        sql = connection.prologue + sql
+    with answered(connection):
+        cursor.execute(sql, parameters)
 
 
 def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Row | None:

@@ -11,7 +11,17 @@ from rowcall.queue.clone import clone
 from rowcall.queue.enqueue import Enqueued, enqueue, enqueue_many
 from rowcall.queue.exchange import exchange
 from rowcall.queue.finish import Done, Failure, cancelled, fail, give_up, release, snooze, succeed, unclaim
-from rowcall.queue.lease import Lease, expire, heartbeat, note_progress, saved
+from rowcall.queue.lease import (
+    Lease,
+    LeaseRenewal,
+    expire,
+    heartbeat,
+    note_progress,
+    renew,
+    saved,
+    show_progress,
+    unlocked,
+)
 from rowcall.queue.operate import allowed_events, retry, run_now
 from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 from rowcall.queue.views.explain import Condition, Explained, explain
@@ -32,6 +42,7 @@ __all__ = [
     "Failure",
     "Filter",
     "Lease",
+    "LeaseRenewal",
     "Limited",
     "Page",
     "allowed_events",
@@ -61,12 +72,15 @@ __all__ = [
     "note_progress",
     "pause_queue",
     "release",
+    "renew",
     "resume_queue",
     "retry",
     "run_now",
     "saved",
+    "show_progress",
     "snooze",
     "succeed",
     "unclaim",
+    "unlocked",
     "version_of",
 ]

@@ -3,33 +3,80 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rowcall.base.database import Connection, fetch_all, fetch_value
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
 from rowcall.status import Event, Status, sources_of
 
+# Which of a worker's runs it may have in its keeping, by the primary key; the lease's own key stands in LEASE_KEY.
+OWN = f"""run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
+        AND run.status IN {sources_of(Event.HEARTBEAT)}"""
+
+# Those that nobody else has locked.  Whoever locks one of them keeps only that one from being written, and no other.
+UNLOCKED = f"SELECT run.id FROM rowcall.job_runs AS run WHERE {OWN} FOR NO KEY UPDATE SKIP LOCKED"
+
 # One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
-# Primary key; locked_until is in no index, so this is a heap-only update.
+# Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: one that somebody has
+# locked is answered for as it is seen, without being renewed; one that is not answered for at all is lost.
 HEARTBEAT = f"""
-UPDATE rowcall.job_runs AS run
-SET locked_until = greatest(
-        run.locked_until, now() + (%(lease_keys)s::jsonb ->> {LEASE_KEY})::float8 * interval '1 second'),
-    updated_at = now()
-WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
-    AND run.status IN {sources_of(Event.HEARTBEAT)}
-RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
+WITH unlocked AS ({UNLOCKED}), renewed AS (
+    UPDATE rowcall.job_runs AS run
+    SET locked_until = greatest(
+            run.locked_until, now() + (%(lease_keys)s::jsonb ->> {LEASE_KEY})::float8 * interval '1 second'),
+        updated_at = now()
+    WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked))
+    RETURNING run.id, run.lease_no, run.cancel_requested_at IS NOT NULL AS cancel_requested
+)
+SELECT id, lease_no, cancel_requested, true AS renewed FROM renewed
+UNION ALL
+SELECT run.id, run.lease_no, run.cancel_requested_at IS NOT NULL, false FROM rowcall.job_runs AS run
+WHERE (SELECT count(*) FROM renewed) < cardinality(%(run_ids)s::bigint[])
+    AND {OWN} AND run.id <> ALL(ARRAY(SELECT id FROM renewed))
 """
 
-# What the handler says of its progress, for people to see, and what it saves for its next attempt.  Fenced like every
-# write of a worker.
+# The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  A row that
+# another step of the same handler has locked is only held: to renew it would make the two wait for each other.
+RENEW = f"""
+WITH renewed AS (
+    UPDATE rowcall.job_runs AS run
+    SET locked_until = greatest(run.locked_until,
+            pg_catalog.clock_timestamp() + %(seconds)s * interval '1 second'), updated_at = pg_catalog.now()
+    WHERE run.id = (
+        SELECT id FROM rowcall.job_runs
+        WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
+            AND status IN {sources_of(Event.HEARTBEAT)}
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    RETURNING run.id
+)
+SELECT id FROM renewed
+UNION ALL
+SELECT held.id FROM (
+    SELECT id FROM rowcall.job_runs
+    WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
+        AND status IN {sources_of(Event.HEARTBEAT)} AND NOT EXISTS (SELECT FROM renewed)
+    FOR SHARE
+) AS held
+"""
+
+# What the handler saves for its next attempt.  Fenced like every write of a worker.
 PROGRESS = f"""
 UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{{}}') || %(progress)s::jsonb,
     updated_at = pg_catalog.now()
 WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.HEARTBEAT)}
 RETURNING run.id
+"""
+
+# What handlers say of their progress, for people to see: many at once, and none that somebody has locked.
+SHOW_PROGRESS = f"""
+WITH unlocked AS ({UNLOCKED})
+UPDATE rowcall.job_runs AS run
+SET progress = coalesce(run.progress, '{{}}') || (%(lease_keys)s::jsonb -> {LEASE_KEY}), updated_at = now()
+WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked))
+RETURNING run.id, run.lease_no
 """
 
 SAVED = "SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = %(run_id)s"
@@ -94,20 +141,48 @@ def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
     return {"worker": worker, "run_ids": run_ids, "lease_keys": "{" + ", ".join(entries) + "}"}
 
 
-def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Lease, bool]:
-    """Renew one worker's leases for so many seconds from now.
+class LeaseRenewal(NamedTuple):
+    """What a heartbeat learns of a lease that is not lost.  Not renewed: somebody has locked the run's row."""
 
-    The answer says of each lease whether cancelling was asked for; a lease that is missing from it is lost.
-    """
+    renewed: bool
+    cancel_requested: bool
+
+
+def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Lease, LeaseRenewal]:
+    """Renew one worker's leases for so many seconds from now; a lease that is missing from the answer is lost."""
     if not seconds:
         return {}
     parameters = parameters_of({lease: json.dumps(length) for lease, length in seconds.items()})
     rows = fetch_all(connection, BY_INDEX + HEARTBEAT, parameters)
-    return {Lease(parameters["worker"], row["id"], row["lease_no"]): row["cancel_requested"] for row in rows}
+    return {
+        Lease(parameters["worker"], row["id"], row["lease_no"]): LeaseRenewal(row["renewed"], row["cancel_requested"])
+        for row in rows
+    }
+
+
+def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
+    """Renew a lease in the handler's own transaction, and keep it until that ends; False when it was lost."""
+    return bool(fetch_all(connection, RENEW, {**lease._asdict(), "seconds": seconds}))
+
+
+def unlocked(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
+    """Those of one worker's leases that are not lost, and whose rows nobody else has locked."""
+    if not leases:
+        return set()
+    parameters = parameters_of(dict.fromkeys(leases, "true"))
+    ids = {row["id"] for row in fetch_all(connection, BY_INDEX + UNLOCKED, parameters)}
+    return {lease for lease in leases if lease.run_id in ids}
+
+
+def show_progress(connection: Connection, progress: Mapping[Lease, str]) -> set[Lease]:
+    """Show how far one worker's handlers say they are, as JSON text; those for which it was written."""
+    parameters = parameters_of(progress)
+    rows = fetch_all(connection, BY_INDEX + SHOW_PROGRESS, parameters)
+    return {Lease(parameters["worker"], row["id"], row["lease_no"]) for row in rows}
 
 
 def note_progress(connection: Connection, lease: Lease, progress: str) -> bool:
-    """Keep how far a handler says it is, as JSON text; False when the lease was lost, and nothing was kept."""
+    """Keep this beside the run's progress, as JSON text; False when the lease was lost, and nothing was kept."""
     return bool(fetch_all(connection, PROGRESS, {**lease._asdict(), "progress": progress}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rowcall.base.database import Connection, Row, fetch_all
+from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 from rowcall.queue.fragments import BY_INDEX, LANES
 from rowcall.status import Event, sources_of
 
@@ -23,8 +23,15 @@ INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, conc
 VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s)
 """
 
-# Primary key; a heap-only update, as no index knows heartbeat_at.
-ALIVE = "UPDATE rowcall.workers SET heartbeat_at = now() WHERE id = %(worker)s"
+# Primary key; a heap-only update, as no index knows heartbeat_at.  It does not wait for the row, because the leases
+# would wait behind it.  The answer is whether there is still a row.
+ALIVE = """
+WITH beat AS (
+    UPDATE rowcall.workers SET heartbeat_at = now()
+    WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDATE SKIP LOCKED)
+)
+SELECT EXISTS (SELECT FROM rowcall.workers WHERE id = %(worker)s)
+"""
 
 STOPPED = "UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() WHERE id = %(worker)s"
 
@@ -72,9 +79,10 @@ def register(connection: Connection, worker: Registration) -> None:
     fetch_all(connection, REGISTER, vars(worker))
 
 
-def alive(connection: Connection, worker: str) -> None:
-    """A worker goes on."""
-    fetch_all(connection, ALIVE, {"worker": worker})
+def alive(connection: Connection, worker: Registration) -> None:
+    """A worker goes on; one that was forgotten, as after a day in which it was frozen, is known again."""
+    if not fetch_value(connection, ALIVE, {"worker": worker.id}):
+        fetch_all(connection, REGISTER, vars(worker))
 
 
 def stopped(connection: Connection, worker: str) -> None:

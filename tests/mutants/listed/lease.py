@@ -7,11 +7,36 @@ from tests.mutants.mutant import at
 LEASE = [
     *at(
         "lease.py",
-        "HEARTBEAT",
-        ("a heartbeat shortens a lease", "run.locked_until, now()", "now()"),
+        "OWN",
         ("a heartbeat keeps a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
         ("a heartbeat keeps another worker's lease", " AND run.locked_by = %(worker)s", ""),
+    ),
+    *at("lease.py", "UNLOCKED", ("a locked row holds up the others", " SKIP LOCKED", "")),
+    *at(
+        "lease.py",
+        "HEARTBEAT",
+        ("a heartbeat shortens a lease", "run.locked_until, now()", "now()"),
         ("a heartbeat does not tell of cancelling", "run.cancel_requested_at IS NOT NULL AS", "false AS"),
+        ("a locked lease is taken for a lost one", "{OWN} AND run.id <> ALL", "false AND run.id <> ALL"),
+        ("a locked lease is taken for a renewed one", "IS NOT NULL, false FROM", "IS NOT NULL, true FROM"),
+        (
+            "a renewed lease is taken for a locked one",
+            "{OWN} AND run.id <> ALL(ARRAY(SELECT id FROM renewed))",
+            "{OWN}",
+        ),
+    ),
+    *at(
+        "lease.py",
+        "RENEW",
+        ("a step shortens a lease", "greatest(run.locked_until,", "greatest('-infinity',"),
+        ("a step renews from its beginning", "pg_catalog.clock_timestamp()", "pg_catalog.now()"),
+        ("two steps wait for each other", " SKIP LOCKED", ""),
+        ("a step does not keep its lease", "FOR SHARE", ""),
+    ),
+    *at(
+        "lease.py",
+        "SHOW_PROGRESS",
+        ("showing progress forgets what was saved", "coalesce(run.progress, '{{}}') || ", ""),
     ),
     *at(
         "lease.py",

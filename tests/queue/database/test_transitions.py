@@ -9,7 +9,7 @@ import pytest
 from rowcall import queue
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import RunPruned, TransitionRefused
-from rowcall.queue import Lease
+from rowcall.queue import Lease, LeaseRenewal
 from rowcall.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.queue.database.acts import (
     ACTS,
@@ -171,9 +171,13 @@ def test_a_heartbeat_extends_a_lease_and_never_shortens_it(connection: PgConnect
 
 def test_a_heartbeat_tells_the_owner_that_cancelling_was_asked_for(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING)
-    assert queue.heartbeat(connection, {lease_of(run): 60}) == {lease_of(run): False}
+    assert queue.heartbeat(connection, {lease_of(run): 60}) == {
+        lease_of(run): LeaseRenewal(True, cancel_requested=False)
+    }
     queue.ask_to_cancel(connection, run["id"], OPERATOR)
-    assert queue.heartbeat(connection, {lease_of(run): 60}) == {lease_of(run): True}
+    assert queue.heartbeat(connection, {lease_of(run): 60}) == {
+        lease_of(run): LeaseRenewal(True, cancel_requested=True)
+    }
 
 
 def test_a_retry_forgets_attempts_and_error_but_never_the_lease_number(connection: PgConnection) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rowcall import queue
 from rowcall.base.database import PgConnection
-from rowcall.queue import Done, Failure, Lease
+from rowcall.queue import Done, Failure, Lease, LeaseRenewal
 from rowcall.status import Event, Status
 from tests.queue.model.run import Run
 from tests.queue.model.world import World
@@ -42,15 +42,18 @@ def owned(world: World, event: Event, lease: Lease, guard: Callable[[Run], bool]
     return world.admits(event, lease.run_id, is_the_owners)
 
 
-def heartbeat(world: World, lease: Lease, seconds: float, now: datetime) -> bool | None:
-    """Extend the lease, never shorten it; tells whether the run was asked to stop, or None when it is lost."""
+def heartbeat(world: World, lease: Lease, seconds: float, now: datetime) -> LeaseRenewal | None:
+    """Extend the lease, never shorten it, and wait for nobody; tells whether to stop, or None when it is lost."""
+    if lease.run_id in world.locked:
+        seen = owned(world.seen or world, Event.HEARTBEAT, lease)
+        return LeaseRenewal(False, seen.was_asked_to_stop) if seen else None
     run = owned(world, Event.HEARTBEAT, lease)
     if run is None:
         return None
     assert run.locked_until
     until = max(run.locked_until, now + timedelta(seconds=seconds))
     run.becomes(Event.HEARTBEAT, Status.RUNNING, now, locked_until=until)
-    return run.was_asked_to_stop
+    return LeaseRenewal(True, run.was_asked_to_stop)
 
 
 def succeed(world: World, lease: Lease, result: Any, now: datetime) -> bool:
@@ -145,7 +148,7 @@ class Writing:
         """What the model answers."""
         if self.event is Event.HEARTBEAT:
             beats = {lease: heartbeat(world, lease, self.seconds, now) for lease in self.leases}
-            return {lease: asked for lease, asked in beats.items() if asked is not None}
+            return {lease: beat for lease, beat in beats.items() if beat is not None}
         if self.event in MANY_AT_ONCE:
             return {lease.run_id for lease in self.leases if EXPECTED[self.event](world, lease, self.seconds, now)}
         return EXPECTED[self.event](world, self.leases[0], self.seconds, now)

@@ -12,11 +12,11 @@ import structlog
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
-from rowcall.base.database import PgConnection, Row, committed
+from rowcall.base.database import PgConnection, Row, answered, committed
 from rowcall.base.errors import CancelRequested, LeaseLost
 from rowcall.base.jsonb import stored
-from rowcall.effects import Effect, effects_of, hold, key_of, kind_of, record
-from rowcall.queue import Done, note_progress, saved, succeed
+from rowcall.effects import Effect, effects_of, key_of, kind_of, record
+from rowcall.queue import Done, note_progress, renew, saved, succeed
 from rowcall_worker.attempt.effects import Perform, perform_once
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.runtime.in_flight import InFlightRun
@@ -28,13 +28,15 @@ Connect = Callable[[], PgConnection]
 class Resources:
     """What all runs of a worker share; `horizon` is how many seconds the payment provider remembers keys.
 
-    `connect` makes connections for a handler's own statements among ours, `connect_internal` for ours alone.
+    `connect` makes connections for a handler's own statements among ours, `connect_internal` for ours alone.  `leases`
+    says for how many seconds a lease of each job type is renewed.
     """
 
     connect: Connect
     connect_internal: Connect
     gateways: Gateways
     horizon: float
+    leases: Mapping[str, float]
 
 
 class Run:
@@ -148,7 +150,12 @@ class Run:
         self.check()
         with self._own_transaction() as connection:
             yield connection
-            hold(connection, self._in_flight.lease)
+            asked_at, seconds = elapsed(), self._resources.leases[self.job_type]
+            with answered(connection):
+                if not renew(connection, self._in_flight.lease, seconds):
+                    raise LeaseLost(self.id, self.lease_no)
+        # Only now: what is not committed renews nothing.
+        self._in_flight.renewed(asked_at + seconds)
 
     def saved(self) -> Any:
         """What an earlier attempt gave to `save`; None on the first."""
@@ -171,8 +178,9 @@ class Run:
         with self._own_transaction() as connection:
             yield connection
             text = None if result is None else stored(result)
-            if not succeed(connection, [Done(self._in_flight.lease, text)]):
-                raise LeaseLost(self.id, self.lease_no)
+            with answered(connection):
+                if not succeed(connection, [Done(self._in_flight.lease, text)]):
+                    raise LeaseLost(self.id, self.lease_no)
         self.finished = True
 
     def _own_transaction(self) -> AbstractContextManager[PgConnection]:

@@ -10,6 +10,7 @@ from rowcall.base.database import PgConnection
 from rowcall.base.errors import Permanent
 from rowcall.base.jsonb import stored
 from rowcall.base.settings import Settings
+from rowcall.job_types import catalogue
 from rowcall_worker.attempt.context import Resources, Run
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.gateways import Gateways
@@ -34,8 +35,9 @@ class Runner:
         def connect_internal() -> PgConnection:
             return database.connect_internal(url, "rowcall handler")
 
-        gateways = Gateways(settings)
-        return cls(handlers, Resources(connect, connect_internal, gateways, settings.payment_key_horizon))
+        leases = {name: job_type.lease or settings.lease for name, job_type in catalogue().items()}
+        resources = Resources(connect, connect_internal, Gateways(settings), settings.payment_key_horizon, leases)
+        return cls(handlers, resources)
 
     def attempt(self, run: InFlightRun) -> AttemptResult:
         """Call the handler; whatever it raises ends its attempt, and never the worker."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import psycopg2
+from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.database import Connection
 from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
 from rowcall.job_types import Catalogue
-from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, unclaim
+from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, unclaim, unlocked
 from rowcall.status import Event, Status
 from rowcall_worker.attempt.result import AttemptError, failure_of
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
@@ -32,17 +33,34 @@ class Completer:
     in_flight: InFlight
     catalogue: Catalogue
 
-    def write_errors(self, connection: Connection, ended: Sequence[InFlightRun]) -> list[InFlightRun]:
+    def write_errors(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
         """Write the ends of the runs that did not succeed; the runs whose success is still to be written.
 
-        Each takes a statement of its own, so that one that the database refuses does not hold up the others.
+        Each takes a statement of its own, so that one that the database refuses does not hold up the others; one whose
+        row somebody has locked leaves the list and is tried again later.
         """
         self._written_by_handlers([run for run in ended if run.result.finished])
-        for run in ended:
+        for run in list(ended):
             if run.result.error is not None:
-                status = self._write_error(connection, run, run.result.error)
-                self.in_flight.written([run], [status] if status else [])
+                try:
+                    status = self._write_error(connection, run, run.result.error)
+                except LockNotAvailable:
+                    self._put_off(ended, [run])
+                else:
+                    self.in_flight.written([run], [status] if status else [])
         return [run for run in ended if not run.result.finished and run.result.error is None]
+
+    def put_off_locked(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
+        """Some success could not be written because somebody has locked its run's row; those whose rows are free."""
+        succeeded = [run for run in ended if run.lease in self.in_flight.runs]
+        free = unlocked(connection, [run.lease for run in succeeded])
+        self._put_off(ended, [run for run in succeeded if run.lease not in free])
+        return [run for run in succeeded if run.lease in free]
+
+    def _put_off(self, ended: list[InFlightRun], locked: Sequence[InFlightRun]) -> None:
+        self.in_flight.put_off(locked)
+        for run in locked:
+            ended.remove(run)
 
     def successes(self, succeeded: Sequence[InFlightRun]) -> list[Done]:
         """What `exchange` writes of these runs."""

@@ -7,16 +7,22 @@ import threading
 import psycopg2
 
 from rowcall.base import database
-from rowcall.base.database import PgConnection
+from rowcall.base.database import ANSWER_SECONDS, InternalConnection
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.logs import LogEvent, log
+from rowcall.base.outages import is_outage, is_passing
+from rowcall_worker.runtime.answers import Answers
 
 # Wait this long after the first failure, twice as long after each further one.
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 
-# What the driver raises when the database is gone, restarting, or refusing.
-CONNECTION_ERRORS = (psycopg2.OperationalError, psycopg2.InterfaceError, DatabaseUnreachable)
+# A worker's writes wait no longer than this for what somebody has locked: others wait behind them.  What could not be
+# written is tried again.
+LOCK_SECONDS = 0.2
+
+# What a thread gives to Link.lost, which raises it again where it is neither an outage nor a matter of moments.
+CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
 
 
 class Outage:
@@ -25,7 +31,8 @@ class Outage:
     Each outage begins a new epoch.  A connection of an older one is not trusted: it is made anew before it is used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answers: Answers | None = None) -> None:
+        self.answers = answers or Answers()
         self.epoch = 0
         self._logged = False
         self._lock = threading.Lock()
@@ -51,24 +58,31 @@ class Outage:
 
 
 class Link:
-    """A connection in autocommit: every statement of a worker is a transaction of its own."""
+    """A connection in autocommit: every statement of a worker is a transaction of its own.
 
-    def __init__(self, url: str, name: str, outage: Outage) -> None:
+    A statement that is not answered within `patience` seconds ends with its connection, as an outage.
+    """
+
+    def __init__(self, url: str, name: str, outage: Outage, patience: float = ANSWER_SECONDS) -> None:
         self._url = url
         self._name = name
         self._outage = outage
-        self._connection: PgConnection | None = None
+        self._patience = patience
+        self._connection: InternalConnection | None = None
         self._epoch = outage.epoch
         self._pause = 0.0
 
-    def get(self) -> PgConnection:
+    def get(self) -> InternalConnection:
         """The connection; raises one of CONNECTION_ERRORS when there is none."""
         if self._epoch != self._outage.epoch:
             self.close()
         if self._connection is None:
             self._epoch = self._outage.epoch
-            self._connection = database.connect_internal(self._url, self._name)
-            self._connection.autocommit = True
+            connection = database.connect_internal(self._url, self._name)
+            connection.limit_locks(LOCK_SECONDS)
+            connection.autocommit = True
+            self._outage.answers.watch(connection, self._patience)
+            self._connection = connection
         return self._connection
 
     def works(self) -> None:
@@ -77,14 +91,21 @@ class Link:
         self._outage.ends(self._epoch)
 
     def lost(self, error: Exception) -> float:
-        """Drop the connection; the seconds to wait before the next try."""
-        self.close()
-        self._outage.begins(self._epoch, error)
+        """Give up what was tried; the seconds to wait before the next try.
+
+        An outage drops the connection; what only had to wait too long does not.  Any other error is raised again.
+        """
+        if is_outage(error):
+            self.close()
+            self._outage.begins(self._epoch, error)
+        elif not is_passing(error):
+            raise error
         self._pause = min(self._pause * 2 or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         return self._pause
 
     def close(self) -> None:
         """Give the connection up."""
         if self._connection is not None:
+            self._outage.answers.forget(self._connection)
             self._connection.close()
             self._connection = None

@@ -38,8 +38,15 @@ class Executor:
     def _run(self) -> None:
         while (run := self._in_flight.waiting.get()) is not None:
             run.begun_at = elapsed()
-            token = logs.RUN.set((run.lease.run_id, run.lease.lease_no))
-            result = self._attempts[run.claimed.job_type](run)
-            logs.RUN.reset(token)
-            if not self._in_flight.settle(run, result):
+            if not self._in_flight.settle(run, self._result(run)):
                 return  # another thread has taken this one's place
+
+    def _result(self, run: InFlightRun) -> AttemptResult:
+        """Have the run attempted; whatever goes wrong ends this attempt, and never the thread."""
+        token = logs.RUN.set((run.lease.run_id, run.lease.lease_no))
+        try:
+            return self._attempts[run.claimed.job_type](run)
+        except BaseException as error:
+            return AttemptResult.of_error(error)
+        finally:
+            logs.RUN.reset(token)

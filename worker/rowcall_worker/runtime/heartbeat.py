@@ -7,17 +7,17 @@ and is the sign of life of the worker itself.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.base.logs import LogEvent, log
-from rowcall.queue import heartbeat, note_progress
-from rowcall.queue.workers import alive
+from rowcall.queue import heartbeat, show_progress
+from rowcall.queue.workers import Registration, alive
 from rowcall_worker.runtime.completer import named
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
-from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight, InFlightRun
 
 # How often progress is written.
 TICK_SECONDS = 0.5
@@ -29,12 +29,14 @@ class Heartbeat:
 
     in_flight: InFlight
     link: Link
-    worker: str
+    worker: Registration
     leases: Mapping[str, float]
     interval: float
     _stopped: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _next: float = 0.0
+    _skipped: Sequence[InFlightRun] = ()
+    _again: float = 0.0
 
     def start(self) -> None:
         """Begin."""
@@ -42,11 +44,11 @@ class Heartbeat:
         self._thread = threading.Thread(target=self.in_flight.guarded(self._run), name="heartbeat", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, patience: float) -> None:
         """End, last of all: a worker that is still finishing must keep its leases."""
         self._stopped.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(patience)
 
     def _run(self) -> None:
         while not self._stopped.wait(min(TICK_SECONDS, self.interval)):
@@ -54,34 +56,53 @@ class Heartbeat:
         self.link.close()
 
     def tick(self) -> None:
-        """Write the progress there is, and renew the leases when it is time."""
+        """Renew the leases when it is time, and write the progress there is."""
         runs = list(self.in_flight.runs.values())
         now = elapsed()
         try:
-            self._write_progress(runs)
             if now >= self._next:
                 self._beat(self.link.get(), runs)
                 self._next = now + self.interval
+                alive(self.link.get(), self.worker)
+            elif self._skipped and now >= self._again:
+                self._beat(self.link.get(), self._skipped)
+            self._write_progress(runs)
         except CONNECTION_ERRORS as error:
             self._stopped.wait(self.link.lost(error))
         else:
             self.link.works()
 
-    def _beat(self, connection: PgConnection, runs: list[InFlightRun]) -> None:
-        """Renew all leases in one statement; those that it does not answer for are lost."""
+    def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
+        """Renew leases in one statement.  One whose row is locked is tried again soon; one not answered for is lost."""
         asked_at = elapsed()
         kept = heartbeat(connection, {run.lease: self.leases[run.claimed.job_type] for run in runs})
-        alive(connection, self.worker)
+        skipped = []
         for run in runs:
-            if run.lease in kept:
-                run.deadline = asked_at + self.leases[run.claimed.job_type]
-                run.cancel_requested = kept[run.lease]
-            elif run.lease in self.in_flight.runs and not run.lost and not run.settled:
-                run.lost = True
-                log().warning(LogEvent.LEASE_LOST, **named(run))
+            renewal = kept.get(run.lease)
+            if renewal is None:
+                if run.lease in self.in_flight.runs and not run.settled:
+                    lose(run)
+                continue
+            run.cancel_requested = renewal.cancel_requested
+            if renewal.renewed:
+                run.renewed(asked_at + self.leases[run.claimed.job_type])
+            else:
+                skipped.append(run)
+        self._skipped, self._again = skipped, elapsed() + AGAIN_SECONDS
 
-    def _write_progress(self, runs: list[InFlightRun]) -> None:
-        for run in runs:
-            progress, run.progress = run.progress, None
-            if progress is not None:
-                note_progress(self.link.get(), run.lease, progress)
+    def _write_progress(self, runs: Sequence[InFlightRun]) -> None:
+        """Write what is new; what could not be written is kept for the next tick."""
+        new = {run: progress for run in runs if (progress := run.progress) is not None and not run.lost}
+        if not new:
+            return
+        written = show_progress(self.link.get(), {run.lease: progress for run, progress in new.items()})
+        for run, progress in new.items():
+            if run.lease in written and run.progress is progress:
+                run.progress = None
+
+
+def lose(run: InFlightRun) -> None:
+    """The lease is over, and its handler learns it; said once."""
+    if not run.lost:
+        run.lost = True
+        log().warning(LogEvent.LEASE_LOST, **named(run))

@@ -25,6 +25,9 @@ AHEAD_MOST = 2000
 FLUSH_SECONDS = 0.004
 FLUSH_STEP_SECONDS = 0.0005
 
+# How soon to try again what could not be written to a run's row because somebody has locked it.
+AGAIN_SECONDS = 1.0
+
 
 class InFlightRun:
     """One run in flight: its lease as the database last confirmed it, what its handler must learn, and how it ended.
@@ -43,6 +46,7 @@ class InFlightRun:
         "progress",
         "result",
         "settled",
+        "write_at",
     )
 
     def __init__(self, worker: str, claimed: Claimed, deadline: float) -> None:
@@ -57,6 +61,11 @@ class InFlightRun:
         self.result = AttemptResult()
         self.progress: str | None = None
         self.forensics: str | None = None
+        self.write_at = 0.0
+
+    def renewed(self, deadline: float) -> None:
+        """A renewal of the lease is committed that lasts at least until then."""
+        self.deadline = max(self.deadline, deadline)
 
 
 class InFlight:
@@ -154,12 +163,22 @@ class InFlight:
 
     def collect(self) -> list[InFlightRun]:
         """All runs that have ended, to be written; they make room for others, and stay in flight until then."""
-        ended = []
+        ended: list[InFlightRun] = []
+        later: list[InFlightRun] = []
+        now = elapsed()
         with self._lock:
             while self._ended:
-                ended.append(self._ended.popleft())
+                run = self._ended.popleft()
+                (ended if run.write_at <= now else later).append(run)
+            self._ended.extend(later)
             self._leaving += len(ended)
         return ended
+
+    def put_off(self, ended: Sequence[InFlightRun]) -> None:
+        """Keep those whose rows somebody has locked for a later try: they must not hold up the others."""
+        for run in ended:
+            run.write_at = elapsed() + AGAIN_SECONDS
+        self.put_back(ended)
 
     def put_back(self, ended: Sequence[InFlightRun]) -> None:
         """Keep for the next try those of the collected runs that were not written yet."""

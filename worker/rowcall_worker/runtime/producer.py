@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
@@ -49,7 +50,7 @@ class Producer:
                 self._try(ended)
         self.link.close()
 
-    def _try(self, ended: Sequence[InFlightRun]) -> None:
+    def _try(self, ended: list[InFlightRun]) -> None:
         """Exchange; without a database, keep what has ended and wait."""
         reserved = self.in_flight.reserve()
         try:
@@ -72,13 +73,18 @@ class Producer:
         if reserved and not (result.claimed or result.expired or result.contended):
             self._more = not self.in_flight.look_found_nothing(asked_at)
 
-    def _exchange(self, ended: Sequence[InFlightRun], room: int) -> tuple[ClaimResult, float]:
+    def _exchange(self, ended: list[InFlightRun], room: int) -> tuple[ClaimResult, float]:
         """Write the ends and claim for the room there is; and the moment before which no new lease began."""
         connection = self.link.get()
         succeeded = self.completer.write_errors(connection, ended)
         asked_at = elapsed()
         request = replace(self.request, limit=room)
-        result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
+        try:
+            result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
+        except LockNotAvailable:
+            succeeded = self.completer.put_off_locked(connection, ended)
+            asked_at = elapsed()
+            result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
         self.completer.written(succeeded, result.finished)
         self.request = replace(self.request, limited=result.limited)
         return result, asked_at

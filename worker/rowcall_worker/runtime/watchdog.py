@@ -1,4 +1,4 @@
-"""The watchdog: ends attempts that are beyond their time limit, on a thread that never waits for the database."""
+"""The watchdog: keeps time limits, deadlines of leases and the bound of every wait, on a thread that never waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import TimeLimitExceeded
 from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.answers import Answers
 from rowcall_worker.runtime.executor import Executor
+from rowcall_worker.runtime.heartbeat import lose
 from rowcall_worker.runtime.in_flight import InFlight
 
 # How often limits are looked at.
@@ -23,6 +25,7 @@ class Watchdog:
     in_flight: InFlight
     executor: Executor
     limits: Mapping[str, float]
+    answers: Answers = field(default_factory=Answers)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
@@ -38,6 +41,19 @@ class Watchdog:
             self.tick()
 
     def tick(self) -> None:
+        """End what has waited too long for the database, and look at every run."""
+        self.answers.end_overdue()
+        self._keep_deadlines()
+        self._keep_limits()
+
+    def _keep_deadlines(self) -> None:
+        """Tell the handlers whose leases nobody could renew in time: another worker may have their runs by now."""
+        now = elapsed()
+        for run in list(self.in_flight.runs.values()):
+            if now > run.deadline and not run.settled:
+                lose(run)
+
+    def _keep_limits(self) -> None:
         """Fail what is beyond its time limit: its thread may be stuck for good, so another takes its place."""
         now = elapsed()
         for run in list(self.in_flight.runs.values()):

@@ -11,6 +11,7 @@ from importlib.metadata import version
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
+from rowcall.base.database import ANSWER_SECONDS
 from rowcall.base.errors import JobTypeUnknown
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
@@ -33,6 +34,9 @@ from rowcall_worker.runtime.producer import Producer
 from rowcall_worker.runtime.scheduler import Scheduler
 from rowcall_worker.runtime.signals import StopSignal
 from rowcall_worker.runtime.watchdog import Watchdog
+
+# Also a lease of a second leaves a busy server this long to answer.
+LEAST_ANSWER_SECONDS = 2.0
 
 # How often a stopping worker looks whether its handlers have ended.
 DRAIN_STEP_SECONDS = 0.05
@@ -89,12 +93,15 @@ class Worker:
         self._executor = Executor(self.in_flight, attempts)
         # An isolated type's limit is kept by the thread that waits for the child.
         limits = {name: known.time_limit for name, known in served.items() if known.time_limit and not known.isolated}
-        self._watchdog = Watchdog(self.in_flight, self._executor, limits)
+        self._watchdog = Watchdog(self.in_flight, self._executor, limits, self._outage.answers)
         # Even the shortest lease must survive two heartbeats that fail.
         interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
-        self._heartbeat = Heartbeat(self.in_flight, self._link("heartbeat"), self.id, leases, interval)
         self._completer = Completer(self.in_flight, types)
         self._request = ClaimRequest(leases, 0, task.queues, types.limits)
+        # Noticed to be lost, and made anew, before the shortest lease is over.
+        patience = min(ANSWER_SECONDS, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS))
+        heartbeat_link = self._link("heartbeat", patience)
+        self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
         self._producers = [
             Producer(
                 self.in_flight,
@@ -110,8 +117,8 @@ class Worker:
         self._notifier = Notifier(self._link("notifier"), self.in_flight.wake)
         self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
-    def _link(self, purpose: str) -> Link:
-        return Link(self._url, f"rowcall worker {purpose}", self._outage)
+    def _link(self, purpose: str, patience: float = ANSWER_SECONDS) -> Link:
+        return Link(self._url, f"rowcall worker {purpose}", self._outage, patience)
 
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due, or a bound is reached."""
@@ -141,8 +148,8 @@ class Worker:
         self._drain()
         for thread in threads:
             thread.join(DRAIN_STEP_SECONDS)
+        self._heartbeat.stop(ANSWER_SECONDS)
         self._watchdog.stop()
-        self._heartbeat.stop()
         report = self._report(elapsed() - started)
         if self.in_flight.failure is not None:
             raise self.in_flight.failure

@@ -13,7 +13,9 @@ from rowcall_worker.attempt.context import Run
 from rowcall_worker.handlers import handles
 
 from . import isolated as isolated
+from . import steps as steps
 from .business import book_order, lose_lease, ship_order
+from .unspeakable import unspeakable
 
 FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -31,6 +33,7 @@ def pack(run: Run) -> object:
         "not yet": _not_yet,
         "exit": _exit,
         "unstorable": _unstorable,
+        "unspeakable": unspeakable,
         "never": _never,
         "with the worker": _with_the_worker,
         "with the worker, once returned": _with_the_worker_once_returned,

@@ -11,6 +11,7 @@ from rowcall_worker.attempt.context import Run
 from rowcall_worker.handlers import handles
 
 from .business import book_order
+from .unspeakable import unspeakable
 
 
 def where(run: Run) -> None:
@@ -27,6 +28,7 @@ def isolated(run: Run) -> object:
         "kill": _kill,
         "exit": _exit,
         "unstorable": _unstorable,
+        "unspeakable": unspeakable,
         "work": _work,
         "hang": _hang,
         "leave a program": _leave_a_program,

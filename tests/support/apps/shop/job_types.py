@@ -62,6 +62,8 @@ ISOLATED_CAPPED = JobType(
 
 WAIT = JobType("shop_wait", schema=Errand, max_attempts=3, backoff=fixed(0, jitter=False))
 
+STEPS = JobType("shop_steps", schema=Order)
+
 SHIP = JobType(
     "shop_ship",
     schema=Shipment,

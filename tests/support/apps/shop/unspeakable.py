@@ -1,0 +1,17 @@
+"""An error that cannot be told."""
+
+from rowcall_worker.attempt.context import Run
+
+
+class Unspeakable(Exception):
+    """Whoever asks it for its words gets another error."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("not even this")
+
+    __repr__ = __str__
+
+
+def unspeakable(run: Run) -> object:
+    """Raise it."""
+    raise Unspeakable
