@@ -14,6 +14,7 @@ from rowcall.queue.finish import Done, Failure, cancelled, fail, give_up, releas
 from rowcall.queue.lease import Lease, expire, heartbeat, note_progress, saved
 from rowcall.queue.operate import allowed_events, retry, run_now
 from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
+from rowcall.queue.sweep import Swept, sweep
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import attempts_of, get_run, version_of
@@ -34,6 +35,7 @@ __all__ = [
     "Lease",
     "Limited",
     "Page",
+    "Swept",
     "allowed_events",
     "ask_to_cancel",
     "attempts_of",
@@ -67,6 +69,7 @@ __all__ = [
     "saved",
     "snooze",
     "succeed",
+    "sweep",
     "unclaim",
     "version_of",
 ]
