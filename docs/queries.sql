@@ -2099,6 +2099,7 @@ RETURNING run.id;
 ROLLBACK;
 
 -- rowcall.queue.finish: FAIL
+-- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What the run's row shows of the latest attempt that failed.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
@@ -2115,7 +2116,9 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'failed', run_at = now() + :'delay' * interval '1 second', last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'failed' END,
+        finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
+        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE now() + :'delay' * interval '1 second' END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.attempts < run.max_attempts
@@ -2131,6 +2134,7 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: GIVE_UP
+-- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What the run's row shows of the latest attempt that failed.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
@@ -2146,7 +2150,7 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'dead', finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'dead' END, finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
@@ -2175,8 +2179,9 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = CASE WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
-        finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                      WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
+        finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
@@ -2205,7 +2210,9 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'queued', run_at = :'until', attempts = run.attempts - 1,
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
+        finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
+        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE :'until' END, attempts = run.attempts - 1,
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
@@ -2221,6 +2228,7 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: CANCELLED
+-- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 -- attempts that it ends `ended`, with these columns.
@@ -2258,7 +2266,9 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
-SET status = 'queued', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END, attempts = run.attempts - 1,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
