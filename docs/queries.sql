@@ -2099,6 +2099,7 @@ RETURNING run.id;
 ROLLBACK;
 
 -- rowcall.queue.finish: FAIL
+-- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What the run's row shows of the latest attempt that failed.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
@@ -2115,7 +2116,9 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'failed', run_at = now() + :'delay' * interval '1 second', last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'failed' END,
+        finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
+        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE now() + :'delay' * interval '1 second' END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.attempts < run.max_attempts
@@ -2131,6 +2134,7 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: GIVE_UP
+-- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What the run's row shows of the latest attempt that failed.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
@@ -2146,7 +2150,7 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'dead', finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'dead' END, finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
@@ -2175,8 +2179,9 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = CASE WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
-        finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                      WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
+        finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
@@ -2205,7 +2210,9 @@ ROLLBACK;
 BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = 'queued', run_at = :'until', attempts = run.attempts - 1,
+    SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
+        finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
+        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE :'until' END, attempts = run.attempts - 1,
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
@@ -2221,6 +2228,7 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: CANCELLED
+-- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 -- attempts that it ends `ended`, with these columns.
@@ -2258,7 +2266,9 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
-SET status = 'queued', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END, attempts = run.attempts - 1,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
@@ -2601,6 +2611,84 @@ BEGIN;
 SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_type = :'job_type' AND removed_at IS NULL;
 ROLLBACK;
 
+-- rowcall.queue.sweep: SWEEP
+-- Reads as: find the lanes, look at the next of their runs, end the leases that ran out.
+--
+-- served   The lanes of this worker's queues, from the one on where the last sweep stopped.
+-- walked   Their runs behind the last one that was looked at, in the order of job_runs_live.  `running` is in no index,
+--          because claim and heartbeat are heap-only updates, so the rows are looked at one by one, and only so many.
+-- seen     Those whose lease ran out, locked; whoever has one locked already is ending or renewing it.
+-- answer   Each run that was ended, and behind them where the next sweep goes on: NULL, from the beginning.
+\set declared '{"mail": 2}'
+\set after_queue ''
+\set after_priority '-32768'
+\set queues '{"default"}'
+\set after_run_at '-infinity'
+\set after_id '0'
+\set most '20000'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), served AS MATERIALIZED (
+    SELECT lanes.*,
+        queues.paused_at IS NOT NULL OR queues.max_running IS NOT NULL OR :'declared'::jsonb ? lanes.queue AS is_closed
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND (lanes.queue, lanes.priority) >= (:'after_queue', (:'after_priority')::smallint)
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.queue, lanes.priority
+), walked AS MATERIALIZED (
+    SELECT found.* FROM served CROSS JOIN LATERAL (
+        SELECT id, queue, priority, run_at, status IN ('running') AND locked_until < now() AS is_over FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = served.queue AND priority = served.priority AND run_at <= now()
+            AND (queue, priority, run_at, id)
+                > (:'after_queue', (:'after_priority')::smallint, :'after_run_at'::timestamptz, :'after_id'::bigint)
+        ORDER BY run_at, id LIMIT CASE WHEN served.is_closed THEN :'most' ELSE 1000 END
+    ) AS found
+    LIMIT :'most'
+), seen AS MATERIALIZED (
+    SELECT ctid AS place, id, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(SELECT id FROM walked WHERE is_over)) AND status IN ('running') AND locked_until < now()
+    FOR UPDATE SKIP LOCKED
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen)) AND run.status IN ('running')
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), last AS (
+    SELECT queue, priority, run_at, id FROM walked
+    WHERE (SELECT count(*) FROM walked) = :'most' ORDER BY queue DESC, priority DESC, run_at DESC, id DESC LIMIT 1
+)
+SELECT id, status, NULL AS after_queue, NULL AS after_priority, NULL AS after_run_at FROM expired
+UNION ALL
+(SELECT last.id, NULL, last.queue, last.priority, last.run_at::text FROM (SELECT) AS always LEFT JOIN last ON true);
+ROLLBACK;
+
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
 -- The run by its id, its queue's settings, and the runs that hold that queue's limit.
 \set declared '{"mail": 2}'
@@ -2645,6 +2733,17 @@ SELECT id FROM rowcall.workers
 WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
     AND (queues IS NULL OR :'queue' = ANY(queues))
 ORDER BY id;
+ROLLBACK;
+
+-- rowcall.queue.views.explain: SWEEPING
+-- Live workers that sweep its queue, whatever job types they take.
+\set silence '150'
+\set queue 'default'
+BEGIN;
+SELECT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND (queues IS NULL OR :'queue' = ANY(queues))
+);
 ROLLBACK;
 
 -- rowcall.queue.views.explain: IS_UNLOCKED

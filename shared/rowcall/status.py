@@ -69,6 +69,7 @@ class Transition:
 
 
 FENCE = "id, lease_no, locked_by and status as claimed"
+ASKED = "cancelled if requested"
 
 TRANSITIONS = (
     Transition(
@@ -99,42 +100,42 @@ TRANSITIONS = (
     Transition(
         Event.FAIL,
         (Status.RUNNING,),
-        (Status.FAILED,),
+        (Status.FAILED, Status.CANCELLED),
         Who.OWNER,
         f"{FENCE}; attempts < max",
-        "run_at = now + backoff, lease cleared",
+        f"{ASKED}, else run_at = now + backoff; lease cleared",
     ),
     Transition(
         Event.GIVE_UP,
         (Status.RUNNING,),
-        (Status.DEAD,),
+        (Status.DEAD, Status.CANCELLED),
         Who.OWNER,
         f"{FENCE}; attempts = max, or trying again cannot help",
-        "error kept, lease cleared",
+        f"{ASKED}, else dead; error kept, lease cleared",
     ),
     Transition(
         Event.RELEASE,
         (Status.RUNNING,),
-        (Status.QUEUED, Status.DEAD),
+        (Status.QUEUED, Status.DEAD, Status.CANCELLED),
         Who.OWNER,
         FENCE,
-        "the attempt stays counted; dead if it was the last",
+        f"{ASKED}, dead if it was the last attempt; the attempt stays counted",
     ),
     Transition(
         Event.UNCLAIM,
         (Status.RUNNING,),
-        (Status.QUEUED,),
+        (Status.QUEUED, Status.CANCELLED),
         Who.OWNER,
         f"{FENCE}; the handler was not begun",
-        "the attempt is not counted; lease_no stays",
+        f"{ASKED}; the attempt is not counted; lease_no stays",
     ),
     Transition(
         Event.SNOOZE,
         (Status.RUNNING,),
-        (Status.QUEUED,),
+        (Status.QUEUED, Status.CANCELLED),
         Who.OWNER,
         FENCE,
-        "run_at as the handler asked; the attempt is not counted",
+        f"{ASKED}, else run_at as the handler asked; the attempt is not counted",
     ),
     Transition(
         Event.EXPIRE,
@@ -142,7 +143,7 @@ TRANSITIONS = (
         (Status.FAILED, Status.DEAD, Status.CANCELLED),
         Who.SWEEP,
         "locked_until < now, lease_no as read",
-        "cancelled if requested, dead at max attempts, else due at once",
+        f"{ASKED}, dead at max attempts, else due at once",
     ),
     Transition(
         Event.CANCEL,
@@ -158,7 +159,7 @@ TRANSITIONS = (
         (Status.RUNNING,),
         Who.OPERATOR,
         "status as the operator saw it",
-        "cancel_requested_at; the owner learns of it at its next heartbeat",
+        "cancel_requested_at; whatever then ends the attempt, success excepted, ends the run as cancelled",
     ),
     Transition(
         Event.CANCELLED,

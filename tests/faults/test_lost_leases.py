@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -175,3 +175,29 @@ def test_work_in_the_runs_own_transaction_is_rolled_back_with_it(
     run = shop.row(run_id)
     assert (run["attempts"], run["lease_no"]) == (1, 1)
     assert not shop.sql("SELECT order_id FROM bookings WHERE order_id = 8")
+
+
+def close_by_pausing(shop: Shop) -> None:
+    with database.transaction(shop.url) as connection:
+        queue.pause_queue(connection, "packing", Operator("a test"))
+
+
+def close_by_limiting(shop: Shop) -> None:
+    with database.transaction(shop.url) as connection:
+        queue.limit_queue(connection, "packing", 0, Operator("a test"))
+
+
+@pytest.mark.parametrize("close", [close_by_pausing, close_by_limiting], ids=["paused", "limited"])
+def test_a_killed_workers_run_does_not_stay_running_in_a_queue_that_was_closed_after_its_claim(
+    shop: Shop, silent: subprocess.Popen[str], close: Callable[[Shop], None]
+) -> None:
+    [run_id] = shop.ask_many("shop_slow", [{}], queue="packing")
+    shop.wait(run_id, "running")
+    silent.kill()
+    silent.wait()
+    close(shop)
+    with running(shop.environment, "worker", "run"):
+        shop.wait_for_workers(2)
+        shop.leases_run_out()
+        run = shop.wait(run_id, "failed")
+    assert (run["error_type"], run["attempts"]) == ("LeaseExpired", 1)

@@ -21,7 +21,7 @@ FOLDER = "tests/queue/"
 SENTENCES = (
     *(
         f"{FOLDER}database/test_{name}.py"
-        for name in ("transitions", "locked_rows", "claim", "limits", "enqueue", "clone", "seen", "bulk")
+        for name in ("transitions", "locked_rows", "claim", "limits", "sweep", "enqueue", "clone", "seen", "bulk")
     ),
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
     "tests/definitions/test_tick.py",

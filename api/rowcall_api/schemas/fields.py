@@ -9,8 +9,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
+from rowcall.base.timestamps import unusable
 from rowcall.job_types.declaration import KEY_CHARACTERS
-from rowcall.queue.timestamps import unusable
 
 # RFC 3339; Python also reads other forms of ISO 8601, which other clients would not.
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})")

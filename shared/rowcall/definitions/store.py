@@ -16,12 +16,12 @@ from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import DefinitionNotFound, KeyConflict, ScheduleInvalid
 from rowcall.base.jsonb import stored
+from rowcall.base.timestamps import in_utc
 from rowcall.definitions.check import NAME, as_sent
 from rowcall.definitions.content import COLUMNS, Content
 from rowcall.definitions.tick import clock, settle
 from rowcall.job_types import Catalogue
 from rowcall.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
-from rowcall.queue.timestamps import in_utc
 
 GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_at IS NULL"
 

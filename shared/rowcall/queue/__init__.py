@@ -24,6 +24,7 @@ from rowcall.queue.lease import (
 )
 from rowcall.queue.operate import allowed_events, retry, run_now
 from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
+from rowcall.queue.sweep import Swept, sweep
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import attempts_of, get_run, version_of
@@ -45,6 +46,7 @@ __all__ = [
     "LeaseRenewal",
     "Limited",
     "Page",
+    "Swept",
     "allowed_events",
     "ask_to_cancel",
     "attempts_of",
@@ -80,6 +82,7 @@ __all__ = [
     "show_progress",
     "snooze",
     "succeed",
+    "sweep",
     "unclaim",
     "unlocked",
     "version_of",

@@ -7,6 +7,7 @@ from typing import Any
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
+from rowcall.base.timestamps import in_utc
 from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import (
     INSERT,
@@ -21,7 +22,6 @@ from rowcall.queue.enqueue import (
     stored_text,
 )
 from rowcall.queue.operate import check_version, refused
-from rowcall.queue.timestamps import in_utc
 from rowcall.queue.views.inspect import get_run, lock_run
 from rowcall.status import Status
 

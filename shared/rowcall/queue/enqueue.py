@@ -13,9 +13,9 @@ from typing import Any
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
 from rowcall.base.errors import KeyConflict, KeyGone, RunInvalid
 from rowcall.base.jsonb import stored
+from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import KEY_CHARACTERS, NAME
-from rowcall.queue.timestamps import in_utc, unusable
 from rowcall.queue.wake import WAKE
 from rowcall.status import Status
 

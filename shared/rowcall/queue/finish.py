@@ -34,10 +34,15 @@ ATTEMPT = """run.id AS run_id, run.lease_no, %(worker)s AS worker, run.started_a
         %(error)s AS error, %(stack)s AS stack, %(permanent)s::boolean AS permanent,
         %(forensics)s::jsonb AS forensics"""
 
+# Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
+ASKED = "run.cancel_requested_at IS NOT NULL"
+
 FAIL = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = '{Status.FAILED}', run_at = now() + %(delay)s * interval '1 second', {ERROR},
+    SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.FAILED}' END,
+        finished_at = CASE WHEN {ASKED} THEN now() END,
+        run_at = CASE WHEN {ASKED} THEN run.run_at ELSE now() + %(delay)s * interval '1 second' END, {ERROR},
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.FAIL)} AND run.attempts < run.max_attempts
@@ -49,7 +54,7 @@ SELECT status FROM ended
 GIVE_UP = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = '{Status.DEAD}', finished_at = now(), {ERROR},
+    SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.DEAD}' END, finished_at = now(), {ERROR},
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.GIVE_UP)}
@@ -63,8 +68,9 @@ SELECT status FROM ended
 RELEASE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = CASE WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}' ELSE '{Status.DEAD}' END,
-        finished_at = CASE WHEN run.attempts < run.max_attempts THEN NULL ELSE now() END, {ERROR},
+    SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}'
+                      WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}' ELSE '{Status.DEAD}' END,
+        finished_at = CASE WHEN {ASKED} OR run.attempts >= run.max_attempts THEN now() END, {ERROR},
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.RELEASE)}
@@ -77,7 +83,9 @@ SELECT status FROM ended
 SNOOZE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
-    SET status = '{Status.QUEUED}', run_at = %(until)s, attempts = run.attempts - 1,
+    SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END,
+        finished_at = CASE WHEN {ASKED} THEN now() END,
+        run_at = CASE WHEN {ASKED} THEN run.run_at ELSE %(until)s END, attempts = run.attempts - 1,
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.SNOOZE)}
@@ -92,7 +100,7 @@ WITH ended AS (
     SET status = '{Status.CANCELLED}', finished_at = now(),
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
-        AND run.status IN {sources_of(Event.CANCELLED)} AND run.cancel_requested_at IS NOT NULL
+        AND run.status IN {sources_of(Event.CANCELLED)} AND {ASKED}
     RETURNING run.status, run.attempts AS attempt, '{Event.CANCELLED}' AS outcome, {ATTEMPT}
 ), history AS ({HISTORY})
 SELECT status FROM ended
@@ -101,7 +109,9 @@ SELECT status FROM ended
 # For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.
 UNCLAIM = f"""
 UPDATE rowcall.job_runs AS run
-SET status = '{Status.QUEUED}', attempts = run.attempts - 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END,
+    finished_at = CASE WHEN {ASKED} THEN now() END, attempts = run.attempts - 1,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
 WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.UNCLAIM)}
 RETURNING run.id
@@ -145,7 +155,7 @@ def done_parameters(done: Sequence[Done]) -> dict[str, Any]:
 
 
 def fail(connection: Connection, lease: Lease, failure: Failure, delay: float) -> Status | None:
-    """The attempt failed and another will be made after `delay` seconds."""
+    """The attempt failed and another will be made after `delay` seconds, unless the run was asked to stop."""
     return _end(connection, FAIL, lease, failure, delay=delay)
 
 

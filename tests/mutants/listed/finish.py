@@ -7,7 +7,25 @@ from tests.mutants.mutant import at
 
 ENDINGS = (Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED)
 
+# What then becomes of the run, without the request.
+OTHERWISE = {
+    "FAIL": "THEN '{Status.CANCELLED}' ELSE '{Status.FAILED}' END",
+    "GIVE_UP": "THEN '{Status.CANCELLED}' ELSE '{Status.DEAD}' END",
+    "RELEASE": "CASE WHEN {ASKED} THEN '{Status.CANCELLED}'",
+    "SNOOZE": "THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END",
+    "UNCLAIM": "THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END",
+}
+
 FINISH = [
+    *(
+        mutant
+        for place, stands in OTHERWISE.items()
+        for mutant in at(
+            "finish.py",
+            place,
+            (f"{place} forgets that cancelling was asked for", stands, stands.replace("CANCELLED", "DEAD")),
+        )
+    ),
     *(
         mutant
         for event in ENDINGS
@@ -40,7 +58,12 @@ FINISH = [
         "finish.py",
         "FAIL",
         ("fail without an attempt left", " AND run.attempts < run.max_attempts", ""),
-        ("fail without waiting", "now() + %(delay)s * interval '1 second'", "now()"),
+        ("fail without waiting", "ELSE now() + %(delay)s * interval '1 second'", "ELSE now()"),
+        (
+            "a cancelled run waits to be tried again",
+            "CASE WHEN {ASKED} THEN run.run_at ELSE now()",
+            "CASE WHEN false THEN run.run_at ELSE now()",
+        ),
         ("fail keeps no error", ", {ERROR}", ""),
     ),
     *at(
@@ -54,23 +77,23 @@ FINISH = [
         "RELEASE",
         (
             "release after the last attempt",
-            "CASE WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}'",
-            "CASE WHEN true THEN '{Status.QUEUED}'",
+            "WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}'",
+            "WHEN true THEN '{Status.QUEUED}'",
         ),
-        ("release without an end", "ELSE now() END", "ELSE NULL END"),
+        ("release without an end", "run.attempts >= run.max_attempts THEN now() END", "false THEN now() END"),
         ("release keeps no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
         "SNOOZE",
         ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
-        ("snooze without waiting", "run_at = %(until)s", "run_at = now()"),
+        ("snooze without waiting", "ELSE %(until)s END", "ELSE now() END"),
         ("snooze is remembered as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),
     ),
     *at(
         "finish.py",
         "CANCELLED",
-        ("cancelled without having been asked", " AND run.cancel_requested_at IS NOT NULL", ""),
+        ("cancelled without having been asked", " AND {ASKED}", ""),
         ("cancelled without an end", "finished_at = now()", "finished_at = NULL"),
     ),
 ]

@@ -1,12 +1,13 @@
-"""Mutants of queue/timestamps.py."""
+"""Mutants of base/timestamps.py."""
 
 from __future__ import annotations
 
-from tests.mutants.mutant import at
+from tests.mutants.mutant import Mutant
 
-TIMESTAMPS = at(
-    "timestamps.py",
-    "unusable",
-    ("times without offset are taken", "if moment.tzinfo is None:", "if False:"),
-    ("times of any year are taken", "if moment.year not in YEARS:", "if False:"),
-)
+TIMESTAMPS = [
+    Mutant(name, "shared/rowcall/base/timestamps.py", "unusable", stands, "if False:")
+    for name, stands in (
+        ("times without offset are taken", "if moment.tzinfo is None:"),
+        ("times of any year are taken", "if moment.year not in YEARS:"),
+    )
+]

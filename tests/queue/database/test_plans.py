@@ -31,6 +31,7 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, PROGRESS, Lease, parameters_of
 from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
+from rowcall.queue.sweep import BEGINNING, OPEN_MOST, SWEEP
 from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import ATTEMPTS, GET_RUN
@@ -150,6 +151,23 @@ def test_a_claim_that_meets_leases_which_ran_out_looks_at_them_and_no_further(fi
     before = "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE locked_by = %(worker)s"
     nodes = plan(filled, BY_INDEX + CLAIM, claiming(["large"]), before)
     assert BATCH <= looked_at(nodes) <= 5 * BATCH
+
+
+PAUSING = """
+INSERT INTO rowcall.queues (name, paused_at) VALUES ('large', now())
+ON CONFLICT (name) DO UPDATE SET paused_at = now()"""
+DEEP = "SELECT run_at AS after_run_at, id AS after_id FROM rowcall.job_runs WHERE idempotency_key = %(key)s"
+
+
+def test_a_sweep_of_a_paused_queue_looks_at_so_many_of_its_runs_wherever_it_goes_on(filled: PgConnection) -> None:
+    first = database.fetch_all(filled, DEEP, {"key": f"live:{MANY // 2}"})[0]
+    for place in (BEGINNING, {**first, "after_queue": "large", "after_priority": 0}):
+        nodes = plan(filled, BY_INDEX + SWEEP, {**claiming(), **place, "most": 1000}, PAUSING)
+        assert 1000 <= looked_at(nodes) <= 1050
+
+
+def test_a_sweep_of_an_open_queue_looks_at_its_head_only(filled: PgConnection) -> None:
+    assert looked_at(plan(filled, BY_INDEX + SWEEP, {**claiming(), **BEGINNING, "most": MANY})) <= OPEN_MOST + 50
 
 
 ASKED = "UPDATE rowcall.job_runs SET cancel_requested_at = now() WHERE id = %(run_id)s"

@@ -107,6 +107,12 @@ LAST = {"attempts": "5", "max_attempts": "5"}
         (Event.EXPIRE, {**LAST, "cancel_requested_at": "now()"}, Status.CANCELLED),
         (Event.RELEASE, {}, Status.QUEUED),
         (Event.RELEASE, LAST, Status.DEAD),
+        *(
+            (event, {**attempts, "cancel_requested_at": "now()"}, Status.CANCELLED)
+            for event in (Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.UNCLAIM)
+            for attempts in ({}, LAST)
+            if (event, attempts) != (Event.FAIL, LAST)
+        ),
     ],
 )
 def test_where_an_event_leads_depends_on_attempts_left_and_cancelling(
@@ -115,6 +121,22 @@ def test_where_an_event_leads_depends_on_attempts_left_and_cancelling(
     run = run_in(connection, Status.RUNNING, **ready(event, Status.RUNNING) | columns)
     assert attempt(connection, event, run)
     assert row_of(connection, run["id"])["status"] == target
+
+
+@pytest.mark.parametrize("event", [Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.UNCLAIM])
+def test_a_run_that_was_asked_to_stop_has_ended_when_its_attempt_has(connection: PgConnection, event: Event) -> None:
+    run = run_in(connection, Status.RUNNING, cancel_requested_at="now()")
+    assert attempt(connection, event, run)
+    now = row_of(connection, run["id"])
+    assert (now["finished_at"], now["run_at"], now["locked_by"]) == (now["updated_at"], run["run_at"], None)
+    kept = [one["outcome"] for one in queue.attempts_of(connection, run["id"])]
+    assert kept == ([] if event is Event.UNCLAIM else [event])
+
+
+def test_a_run_that_was_asked_to_stop_and_succeeds_has_succeeded(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING, cancel_requested_at="now()")
+    assert attempt(connection, Event.SUCCEED, run)
+    assert row_of(connection, run["id"])["status"] == Status.SUCCEEDED
 
 
 def test_the_last_attempt_cannot_end_in_failed(connection: PgConnection) -> None:

@@ -69,7 +69,8 @@ def fail(world: World, lease: Lease, delay: float, now: datetime) -> Status | No
     run = owned(world, Event.FAIL, lease, lambda run: run.has_attempts_left)
     if run is None:
         return None
-    return ends(world, Event.FAIL, run, FAILURE, now, Status.FAILED, run_at=now + timedelta(seconds=delay))
+    later = run.run_at if run.was_asked_to_stop else now + timedelta(seconds=delay)
+    return ends(world, Event.FAIL, run, FAILURE, now, Status.FAILED, run_at=later)
 
 
 def give_up(world: World, lease: Lease, now: datetime) -> Status | None:
@@ -92,15 +93,20 @@ def ends(
     """The attempt failed: it goes into the history, and its error is shown."""
     world.remember(event, run, failure, now)
     run.shows(failure, now)
-    run.becomes(event, status, now, **changes)
-    return status
+    run.becomes(event, unless_asked(run, status), now, **changes)
+    return run.status
+
+
+def unless_asked(run: Run, status: Status) -> Status:
+    """A run that was asked to stop is cancelled, whatever ends its attempt."""
+    return Status.CANCELLED if run.was_asked_to_stop else status
 
 
 def unclaim(world: World, lease: Lease, now: datetime) -> bool:
     """As if it had not been claimed, but for the lease's number.  Nothing goes into the history."""
     run = owned(world, Event.UNCLAIM, lease)
     if run:
-        run.becomes(Event.UNCLAIM, Status.QUEUED, now, attempts=run.attempts - 1)
+        run.becomes(Event.UNCLAIM, unless_asked(run, Status.QUEUED), now, attempts=run.attempts - 1)
     return run is not None
 
 
@@ -110,7 +116,8 @@ def snooze(world: World, lease: Lease, now: datetime) -> Status | None:
     if run is None:
         return None
     world.remember(Event.SNOOZE, run, SNOOZED, now)
-    run.becomes(Event.SNOOZE, Status.QUEUED, now, run_at=MUCH_LATER, attempts=run.attempts - 1)
+    later = run.run_at if run.was_asked_to_stop else MUCH_LATER
+    run.becomes(Event.SNOOZE, unless_asked(run, Status.QUEUED), now, run_at=later, attempts=run.attempts - 1)
     return run.status
 
 

@@ -164,7 +164,18 @@ def test_a_run_that_runs_is_told_who_has_it_and_how_to_end_it(connection: PgConn
     fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second'")
     explained = explain(connection, run["id"], {}, SILENCE)
     assert "its lease expired" in explained.message
+    assert explained.message.endswith("a worker that serves queue default ends the attempt within seconds")
     assert explained.commands == ()
+
+
+def test_a_run_whose_lease_is_over_is_told_where_nobody_will_end_it(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING, queue="'mail'", locked_until="now() - interval '1 second'")
+    fetch_all(connection, "UPDATE rowcall.workers SET job_types = ARRAY['other']")
+    assert "within seconds" in explain(connection, run["id"], {}, SILENCE).message
+    fetch_all(connection, "UPDATE rowcall.workers SET queues = ARRAY['other']")
+    explained = explain(connection, run["id"], {}, SILENCE)
+    assert explained.message.endswith("and no live worker serves queue mail: the next one ends the attempt")
+    assert explained.commands == ("rowcall worker run --queues mail",)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
-from rowcall.queue import ClaimRequest, ClaimResult, exchange
+from rowcall.queue import ClaimRequest, ClaimResult, Swept, exchange
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.sweeper import Sweeper
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Producer:
     def __post_init__(self) -> None:
         self._waker = self.in_flight.waker()
         self._more = self.leads
+        self._sweeper = Sweeper(self.poll)
 
     def start(self) -> threading.Thread:
         """Work on a thread of its own until nothing may be claimed and nothing is in flight."""
@@ -69,13 +71,16 @@ class Producer:
         )
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
-        self._more = len(result.claimed) == reserved > 0 or bool(result.expired) or result.contended
-        if reserved and not (result.claimed or result.expired or result.contended):
+        sweeping = self.leads and self._sweeper.first_lap
+        self._more = len(result.claimed) == reserved > 0 or bool(result.expired) or result.contended or sweeping
+        if reserved and not (result.claimed or self._more):
             self._more = not self.in_flight.look_found_nothing(asked_at)
 
     def _exchange(self, ended: list[InFlightRun], room: int) -> tuple[ClaimResult, float]:
         """Write the ends and claim for the room there is; and the moment before which no new lease began."""
         connection = self.link.get()
+        # Before the claim, which takes what was swept.
+        swept = self._sweeper.sweep(connection, self.request) if self.leads and not self.in_flight.closing else Swept()
         succeeded = self.completer.write_errors(connection, ended)
         asked_at = elapsed()
         request = replace(self.request, limit=room)
@@ -87,4 +92,4 @@ class Producer:
             result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
         self.completer.written(succeeded, result.finished)
         self.request = replace(self.request, limited=result.limited)
-        return result, asked_at
+        return result | ClaimResult([], swept.expired), asked_at

@@ -54,6 +54,14 @@ WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s 
 ORDER BY id
 """
 
+# Live workers that sweep its queue, whatever job types they take.
+SWEEPING = """
+SELECT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND (queues IS NULL OR %(queue)s = ANY(queues))
+)
+"""
+
 # As the claim would lock it; a row that another transaction has locked is skipped.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
 
@@ -92,7 +100,7 @@ def explain(
         raise RunNotFound(run_id)
     status = Status(row["status"])
     if status is Status.RUNNING:
-        return Explained(run_id, status, *_running(row))
+        return Explained(run_id, status, *_running(connection, row, silence))
     if row["finished_at"] is not None:
         message, commands = _ended(row, status)
         if row["pruned_at"] is not None:
@@ -176,12 +184,18 @@ def _next_in_line(connection: Connection, row: Row) -> str:
     return f"waiting for its turn: {many} due runs of queue {row['queue']} come first"
 
 
-def _running(row: Row) -> tuple[str, tuple[str, ...]]:
+def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tuple[str, ...]]:
     """A sentence about a run that a worker has, and the commands."""
     since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
-        return f"{message}; its lease expired {_time(row['locked_until'])}: the next claim ends the attempt", ()
+        message, queue = f"{message}; its lease expired {_time(row['locked_until'])}", row["queue"]
+        if fetch_value(connection, SWEEPING, {"silence": silence, "queue": queue}):
+            return f"{message}: a worker that serves queue {queue} ends the attempt within seconds", ()
+        return (
+            f"{message}, and no live worker serves queue {queue}: the next one ends the attempt",
+            (f"rowcall worker run --queues {queue}",),
+        )
     asked = f"; asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
     force = " --force" if row["cancel_requested_at"] else ""
     return f"{message}; lease until {_time(row['locked_until'])}{asked}", (f"rowcall runs cancel {row['id']}{force}",)

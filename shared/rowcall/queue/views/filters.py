@@ -13,7 +13,7 @@ from typing import Any
 
 from rowcall.base.errors import FilterInvalid
 from rowcall.base.jsonb import stored
-from rowcall.queue.timestamps import in_utc, unusable
+from rowcall.base.timestamps import in_utc, unusable
 from rowcall.status import Status
 
 
