@@ -149,9 +149,15 @@ ROLLBACK;
 -- The first definition that is due and not locked.  Types that this process does not know are left to newer processes.
 \set job_types '{"noop"}'
 \set tried '{"1"}'
+\set resting_ids '{"2"}'
+\set resting_revisions '{"1"}'
 BEGIN;
 SELECT *, now() AS decided_at FROM rowcall.job_definitions
 WHERE next_run_at <= now() AND job_type = ANY(:'job_types'::text[]) AND id <> ALL(:'tried'::bigint[])
+    AND NOT (id, revision) IN (
+        SELECT resting.id, resting.revision
+        FROM unnest(:'resting_ids'::bigint[], :'resting_revisions'::integer[]) AS resting(id, revision)
+    )
 ORDER BY next_run_at, id LIMIT 1
 FOR UPDATE SKIP LOCKED;
 ROLLBACK;
@@ -246,10 +252,16 @@ WHERE next_run_at < now() - interval '150.0 seconds' ORDER BY next_run_at, name 
 ROLLBACK;
 
 -- rowcall.definitions.tick: NEXT_DUE
+-- What this process could not decide a moment ago; an edit begins another revision, which is tried at once.
 \set job_types '{"noop"}'
+\set resting_ids '{"2"}'
+\set resting_revisions '{"1"}'
 BEGIN;
 SELECT extract(epoch FROM min(next_run_at) - clock_timestamp())::float8 FROM rowcall.job_definitions
-WHERE next_run_at IS NOT NULL AND job_type = ANY(:'job_types'::text[]);
+WHERE next_run_at IS NOT NULL AND job_type = ANY(:'job_types'::text[]) AND NOT (id, revision) IN (
+        SELECT resting.id, resting.revision
+        FROM unnest(:'resting_ids'::bigint[], :'resting_revisions'::integer[]) AS resting(id, revision)
+    );
 ROLLBACK;
 
 -- rowcall.definitions.tick: CLOCK

@@ -8,8 +8,9 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.definitions.occurrences import Occurrence
 from rowcall.definitions.store import OCCURRENCES
-from rowcall.definitions.tick import COLUMNS, DUE, LIVE, NEXT_DUE, OCCUR
+from rowcall.definitions.tick import DUE, LIVE, NEXT_DUE, OCCUR
 from tests.support.plans import looked_at, plan
 
 MANY = 50_000
@@ -38,7 +39,7 @@ def filled(module_url: str) -> Iterator[PgConnection]:
 
 
 def test_what_is_due_is_found_at_the_head_of_its_index(filled: PgConnection) -> None:
-    wanted = {"job_types": ["noop"], "tried": [1]}
+    wanted = {"job_types": ["noop"], "tried": [1], "resting_ids": [2], "resting_revisions": [1]}
     for sql in (DUE, NEXT_DUE):
         assert looked_at(plan(filled, sql, wanted), "job_definitions") <= 5
 
@@ -59,7 +60,7 @@ def test_writing_occurrences_looks_at_their_own_keys_alone(filled: PgConnection)
         "key": ["a", None],
         "fingerprint": ["", None],
     }
-    assert set(values) == set(COLUMNS)
+    assert set(values) == set(Occurrence._fields)
     options = {
         "definition_id": 1,
         "revision": 1,

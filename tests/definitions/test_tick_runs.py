@@ -51,12 +51,12 @@ def test_a_payload_that_is_always_the_same_runs_each_time_whatever_its_natural_k
     assert [run["idempotency_key"] for run in runs_of(connection, row)] == [None] * 3
 
 
-def test_what_its_type_refuses_by_now_is_missed_and_says_why(connection: PgConnection) -> None:
+def test_what_its_type_has_refused_for_15_minutes_is_missed_and_says_why(connection: PgConnection) -> None:
     row = kept(connection, job_type="cleanup_nightly", schedule="* * * * *", payload={"day": "2026-03-28"})
-    fetch_all(connection, 'UPDATE rowcall.job_definitions SET payload = \'{"day": "someday"}\'')
-    asleep_since(connection, row, "1 minute")
+    fetch_all(connection, "UPDATE rowcall.job_definitions SET payload = '{\"day\": \"someday\"}', catch_up = 'all'")
+    asleep_since(connection, row, "16 minutes")
     ticked(connection)
-    [occurrence] = occurred(connection, row)
+    occurrence = occurred(connection, row)[0]
     assert occurrence["outcome"] == "missed"
     assert "cleanup_nightly refuses the payload: payload: day: Not a valid date" in occurrence["reason"]
 

@@ -26,6 +26,7 @@ SENTENCES = (
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
     "tests/definitions/test_tick.py",
     "tests/definitions/test_tick_runs.py",
+    "tests/definitions/test_broken.py",
 )
 MODEL = f"{FOLDER}model/test_model.py"
 

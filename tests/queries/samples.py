@@ -111,6 +111,8 @@ SAMPLES = {
     "status": "queued",
     "subject": "Welcome",
     "tried": "1",
+    "resting_ids": "2",
+    "resting_revisions": "1",
     "type": "sales",
     "types": '{"noop": {"succeeded": 7}}',
     "until": LATER,

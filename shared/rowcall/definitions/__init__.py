@@ -5,9 +5,11 @@ of its own, one for each definition.
 """
 
 from rowcall.definitions.apply import Difference, apply_code, apply_file, lines
+from rowcall.definitions.broken import Resting
 from rowcall.definitions.check import ContentSchema, as_sent, checked, in_words
 from rowcall.definitions.content import Content
 from rowcall.definitions.fields import Duration
+from rowcall.definitions.occurrences import problem_of
 from rowcall.definitions.store import (
     Change,
     Put,
@@ -29,6 +31,7 @@ __all__ = [
     "Difference",
     "Duration",
     "Put",
+    "Resting",
     "Ticked",
     "apply_code",
     "apply_file",
@@ -42,6 +45,7 @@ __all__ = [
     "list_definitions",
     "occurrences_of",
     "pause",
+    "problem_of",
     "put",
     "remove",
     "resume",

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import marshmallow
 
-from rowcall.base.errors import DefinitionInvalid, JobTypeUnknown, RunInvalid, ScheduleInvalid
+from rowcall.base.errors import DeclarationError, DefinitionInvalid, JobTypeUnknown, RunInvalid, ScheduleInvalid
 from rowcall.base.jsonb import stored
 from rowcall.definitions.content import SENT, Content
 from rowcall.definitions.fields import Duration, refused_value
@@ -120,4 +120,6 @@ def _refused_run(content: Content, job_type: JobType) -> dict[str, object]:
         wrong.update(error.fields)
     except (ScheduleInvalid, ValueError) as error:
         wrong["payload"] = str(error)
+    except DeclarationError as error:
+        wrong["job_type"] = str(error)
     return wrong

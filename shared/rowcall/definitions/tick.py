@@ -7,7 +7,6 @@ killed in between leaves it unchanged.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,24 +16,36 @@ from typing import Any
 import psycopg2
 
 from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing, fetch_all, fetch_one, fetch_value
-from rowcall.base.errors import RowcallError, RunInvalid, ScheduleInvalid
+from rowcall.base.errors import RowcallError, message_of
+from rowcall.definitions.broken import Broken, Resting, breaking
 from rowcall.definitions.content import Content
+from rowcall.definitions.occurrences import Occurrence, with_runs
 from rowcall.job_types import Catalogue, JobType
 from rowcall.queue.wake import WAKE
 from rowcall.queue.workers import SILENCE_SECONDS
-from rowcall.schedule import Decision, Outcome, Overlap, decide
+from rowcall.schedule import Outcome, Overlap, decide
 from rowcall.status import Status
 
 # Cron wakes each minute, and a deploy takes a moment: a run that is enqueued within this time is punctual.
 PUNCTUAL = timedelta(seconds=120)
 
+# A type that refuses a payload may be an older version's, in a deploy: for so long the time is left to other workers.
+PATIENCE = timedelta(minutes=15)
+
 # The most that an edit, a pause or a resume decides: a week of a schedule that runs every minute.
 SETTLED_MOST = 10_080
 
+# What this process could not decide a moment ago; an edit begins another revision, which is tried at once.
+RESTING = """(id, revision) IN (
+        SELECT resting.id, resting.revision
+        FROM unnest(%(resting_ids)s::bigint[], %(resting_revisions)s::integer[]) AS resting(id, revision)
+    )"""
+
 # The first definition that is due and not locked.  Types that this process does not know are left to newer processes.
-DUE = """
+DUE = f"""
 SELECT *, now() AS decided_at FROM rowcall.job_definitions
 WHERE next_run_at <= now() AND job_type = ANY(%(job_types)s::text[]) AND id <> ALL(%(tried)s::bigint[])
+    AND NOT {RESTING}
 ORDER BY next_run_at, id LIMIT 1
 FOR UPDATE SKIP LOCKED
 """
@@ -79,8 +90,6 @@ RETURNING outcome
 # Errors of one definition, and not of the database.
 UNDECIDABLE = (RowcallError, psycopg2.DataError, psycopg2.IntegrityError)
 
-COLUMNS = ("nominal_at", "outcome", "reason", "run_at", "payload", "key", "fingerprint")
-
 MOVE_ON = "UPDATE rowcall.job_definitions SET next_run_at = %(next_at)s WHERE id = %(definition_id)s"
 
 # At most once in ten seconds, so that idle workers do not write every second.
@@ -104,22 +113,13 @@ SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '{SILENCE_SECONDS} seconds' ORDER BY next_run_at, name LIMIT 20
 """
 
-NEXT_DUE = """
+NEXT_DUE = f"""
 SELECT extract(epoch FROM min(next_run_at) - clock_timestamp())::float8 FROM rowcall.job_definitions
-WHERE next_run_at IS NOT NULL AND job_type = ANY(%(job_types)s::text[])
+WHERE next_run_at IS NOT NULL AND job_type = ANY(%(job_types)s::text[]) AND NOT {RESTING}
 """
 
 # Not now(), which is the time at which the transaction began.
 CLOCK = "SELECT clock_timestamp()"
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A definition that could not be decided, and why; it stays unchanged, for an operator to mend."""
-
-    name: str
-    revision: int
-    error: str
 
 
 @dataclass(frozen=True)
@@ -135,66 +135,94 @@ class Ticked:
     slept_since: datetime | None
 
 
-def tick(connection: PgConnection, worker: str, catalogue: Catalogue, bound: int) -> Ticked:
-    """Decide the due nominal times: of every definition `bound` at most, each definition in its own transaction."""
+@dataclass(frozen=True)
+class Decided:
+    """What was decided of one definition; and why a nominal time was left to another worker, where one was."""
+
+    outcomes: Sequence[Outcome]
+    refused: str | None = None
+
+
+def tick(
+    connection: PgConnection, worker: str, catalogue: Catalogue, bound: int, resting: Resting | None = None
+) -> Ticked:
+    """Decide the due nominal times: of every definition `bound` at most, each definition in its own transaction.
+
+    A caller that ticks again keeps `resting` from one tick to the next.
+    """
+    resting = Resting() if resting is None else resting
     counts = dict.fromkeys(Outcome, 0)
     broken: list[Broken] = []
-    tried: list[int] = []
-    parameters: dict[str, Any] = {"job_types": list(catalogue), "tried": tried}
+    parameters: dict[str, Any] = {"job_types": list(catalogue), "tried": [], **_resting(resting)}
     due: Row | None = {}
     while due is not None:
+        refused = None
         try:
             with all_or_nothing(connection):
                 due = fetch_one(connection, DUE, parameters)
                 if due is not None:
-                    tried.append(due["id"])
-                    for outcome in decide_definition(connection, due, due["decided_at"], catalogue, bound):
-                        counts[outcome] += 1
+                    parameters["tried"].append(due["id"])
+                    decided = decide_definition(connection, due, due["decided_at"], catalogue, bound)
+                    refused = decided.refused
+            for outcome in decided.outcomes if due is not None else ():
+                counts[outcome] += 1
         except UNDECIDABLE as error:
             assert due, "only a definition raises these"
-            broken.append(Broken(due["name"], due["revision"], str(error)))
+            refused = message_of(error)
+        if due is not None and refused is not None:
+            broken.append(Broken(due["name"], due["revision"], refused))
+            resting.add(due["id"], due["revision"])
     beat = fetch_one(connection, BEAT, {"worker": worker})
     slept = beat and (beat["after"] - beat["before"]).total_seconds() > SILENCE_SECONDS
-    next_in = fetch_value(connection, NEXT_DUE, parameters)
+    next_in = fetch_value(connection, NEXT_DUE, {**parameters, **_resting(resting)})
     return Ticked(counts, broken, next_in, beat["before"] if beat and slept else None)
 
 
+def _resting(resting: Resting) -> dict[str, list[int]]:
+    """The parameters of RESTING."""
+    those = resting.now()
+    return {"resting_ids": [which for which, _ in those], "resting_revisions": [revision for _, revision in those]}
+
+
 def settle(connection: Connection, row: Row, catalogue: Catalogue, now: datetime) -> None:
-    """Decide the due times of one definition, whose row is locked, before its content or state changes."""
+    """Decide the due times of one definition, whose row is locked, before its content or state changes.
+
+    All of them: what is left to another worker here would be lost to the change.
+    """
     due = row["next_run_at"] is not None and row["next_run_at"] <= now
     if due and row["job_type"] in catalogue:
         # A broken definition must not refuse the change that mends it.
         with suppress(*UNDECIDABLE), all_or_nothing(connection):
-            decide_definition(connection, row, now, catalogue, SETTLED_MOST)
+            decide_definition(connection, row, now, catalogue, SETTLED_MOST, patience=timedelta(0))
 
 
 def decide_definition(
-    connection: Connection, row: Row, now: datetime, catalogue: Catalogue, bound: int
-) -> list[Outcome]:
+    connection: Connection, row: Row, now: datetime, catalogue: Catalogue, bound: int, patience: timedelta = PATIENCE
+) -> Decided:
     """Decide nominal times of one locked definition, and record the decisions."""
-    content = Content.of(row)
-    rule = content.rule(row["name"], paused=row["paused_at"] is not None)
+    with breaking(row["name"]):
+        content = Content.of(row)
+        rule = content.rule(row["name"], paused=row["paused_at"] is not None)
     parameters = {"definition_id": row["id"]}
     if rule is None:
         fetch_all(connection, MOVE_ON, {**parameters, "next_at": None})
-        return []
+        return Decided([])
     live = fetch_value(connection, LIVE, parameters) if rule.overlap is Overlap.SKIP else None
-    decided = decide(rule, row["next_run_at"], now, punctual=PUNCTUAL, bound=bound, live=live)
-    outcomes = _write(connection, row, content, catalogue[content.job_type], decided.decisions)
-    fetch_all(connection, MOVE_ON, {**parameters, "next_at": decided.next_at})
-    return outcomes
+    job_type = catalogue[content.job_type]
+    with breaking(row["name"]):
+        decided = decide(rule, row["next_run_at"], now, punctual=PUNCTUAL, bound=bound, live=live)
+        written = with_runs(decided.decisions, content, job_type, patient_since=now - patience)
+    outcomes = _write(connection, row, content, job_type, written.occurrences)
+    next_at = decided.next_at if written.left is None else written.left
+    fetch_all(connection, MOVE_ON, {**parameters, "next_at": next_at})
+    return Decided(outcomes, written.refused)
 
 
 def _write(
-    connection: Connection, row: Row, content: Content, job_type: JobType, decisions: Sequence[Decision]
+    connection: Connection, row: Row, content: Content, job_type: JobType, occurrences: Sequence[Occurrence]
 ) -> list[Outcome]:
     """Write occurrences and their runs in one statement."""
-    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    for decision in decisions:
-        final, run = _with_run(decision, content, job_type)
-        values = (final.nominal, final.outcome, final.reason, final.run_at, *run)
-        for name, value in zip(COLUMNS, values, strict=True):
-            columns[name].append(value)
+    columns = {name: [getattr(one, name) for one in occurrences] for name in Occurrence._fields}
     options = {
         "definition_id": row["id"],
         "revision": row["revision"],
@@ -202,21 +230,6 @@ def _write(
         "created_by": f"schedule:{row['name']}",
     }
     return [Outcome(one["outcome"]) for one in fetch_all(connection, OCCUR, {**options, **columns})]
-
-
-def _with_run(decision: Decision, content: Content, job_type: JobType) -> tuple[Decision, tuple[str | None, ...]]:
-    """The decision, and payload, key and fingerprint of its run.
-
-    A payload that the type refuses, because its schema has changed, is missed, and the reason says so.
-    """
-    if decision.outcome is not Outcome.ENQUEUED:
-        return decision, (None, None, None)
-    try:
-        run = content.prepared(job_type, decision.nominal)
-    except (RunInvalid, ScheduleInvalid) as error:
-        refused = f"{job_type.name} refuses the payload: {error}"[:1000]
-        return dataclasses.replace(decision, outcome=Outcome.MISSED, reason=refused, run_at=None), (None, None, None)
-    return decision, (run.payload, run.key, run.fingerprint)
 
 
 def last_tick(connection: Connection) -> Row:

@@ -10,7 +10,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError
 
-from rowcall.base.errors import DeclarationError, RunInvalid
+from rowcall.base.errors import DeclarationError, RunInvalid, message_of
 from rowcall.job_types.backoff import Backoff, quadratic
 
 # MiB.  A child holds some 50 before its handler has done anything.
@@ -97,26 +97,31 @@ class JobType:
 
     def checked(self, payload: object) -> dict[str, Any]:
         """The payload as it is stored: checked against the schema, defaults filled in, values in their JSON form."""
-        schema = self._schema
         try:
+            schema = self._schema
             loaded = schema.load(payload)  # type: ignore[arg-type]  # anything may come; load refuses what is no mapping
             stored: dict[str, Any] = schema.dump(loaded)
         except ValidationError as error:
             raise RunInvalid({"payload": error.messages}) from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._broken("schema", error) from error
         return stored
 
     def natural_key(self, payload: Mapping[str, Any]) -> str | None:
         """The key that the business fact itself gives, where the type has one."""
         try:
-            return self.key(payload) if self.key else None
-        except Exception as error:
+            key = self.key(payload) if self.key else None
+        except (Exception, SystemExit) as error:
             raise self._broken("key", error) from error
+        if self.key and not isinstance(key, str):
+            raise DeclarationError(f"job type {self.name!r}: its key returned {key!r} and must return a text")
+        return key
 
-    def _broken(self, part: str, error: Exception) -> DeclarationError:
+    def _broken(self, part: str, error: BaseException) -> DeclarationError:
         """The team's own code failed; a tick tells by this that it can go on with the next definition."""
-        return DeclarationError(f"job type {self.name!r}: its {part} raised {type(error).__name__}: {error}")
+        return DeclarationError(
+            f"job type {self.name!r}: its {part} raised {type(error).__name__}: {message_of(error)}"
+        )
 
 
 def _number(value: object) -> bool:

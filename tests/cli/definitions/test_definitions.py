@@ -53,6 +53,17 @@ def test_refusals_are_sentences_on_stderr_with_an_exit_code(environment: dict[st
 # List and show.
 
 
+def test_a_broken_definition_is_listed_with_its_problem_and_hides_no_other_one(applied: Say, fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(
+            connection, "UPDATE rowcall.job_definitions SET time_zone = 'Mars/Olympus' WHERE name = 'nightly'"
+        )
+    problems = {one["name"]: one["problem"] for one in json.loads(well(applied("list", "--json")))}
+    assert "Mars/Olympus" in problems.pop("nightly")
+    assert problems == {"hourly": None, "hand": None}
+    assert cells(applied("list"))[0][-1] == "problem"
+
+
 def test_a_table_shows_each_definition_with_what_is_due_by_its_own_clock(applied: Say) -> None:
     heading, *rows = cells(applied("list"))
     assert heading == [

@@ -14,6 +14,38 @@ def ticking(place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
 
 TICK = [
     *ticking("DUE", ("types that are not known here are decided", "job_type = ANY(%(job_types)s::text[])", "true")),
+    *ticking(
+        "RESTING",
+        (
+            "a mended definition rests on",
+            "(id, revision) IN (SELECT resting.id, resting.revision",
+            "id IN (SELECT resting.id",
+        ),
+    ),
+    *ticking("DUE", ("a broken definition is prepared at each tick", "AND NOT {RESTING}", "")),
+    *ticking("NEXT_DUE", ("a broken definition is what a tick waits for", "AND NOT {RESTING}", "")),
+    *ticking("settle", ("an edit leaves times undecided", "patience=timedelta(0)", "patience=PATIENCE")),
+    *ticking(
+        "decide_definition",
+        ("a time that was left is passed by", "if written.left is None", "if True"),
+    ),
+    *[
+        Mutant(name, "shared/rowcall/definitions/occurrences.py", "with_runs", stands, instead)
+        for name, stands, instead in (
+            ("an older worker calls missed what a newer one accepts", "decision.nominal > patient_since", "False"),
+            ("what nobody accepts is never missed", "decision.nominal > patient_since", "True"),
+        )
+    ],
+    *[
+        Mutant(name, "shared/rowcall/definitions/broken.py", "breaking", stands, instead)
+        for name, stands, instead in (
+            (
+                "one definition's error stops the worker",
+                "except (Exception, SystemExit) as error:",
+                "except RowcallError as error:",
+            ),
+        )
+    ],
     *ticking("LIVE", ("a run that has ended counts as under way", " AND finished_at IS NULL", "")),
     *ticking(
         "OCCUR",

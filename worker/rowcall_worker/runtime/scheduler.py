@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rowcall.base.logs import LogEvent, log
-from rowcall.definitions import Ticked, tick
+from rowcall.definitions import Resting, Ticked, tick
 from rowcall.job_types import Catalogue
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
@@ -29,6 +29,7 @@ class Scheduler:
     bound: int
     poll: float
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _resting: Resting = field(default_factory=Resting)
     _logged: set[tuple[str, int]] = field(default_factory=set)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:

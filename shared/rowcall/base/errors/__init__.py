@@ -33,8 +33,10 @@ from rowcall.base.errors.process import (
     RowcallError,
     SchemaMismatch,
     SettingsError,
+    message_of,
 )
 from rowcall.base.errors.requests import (
+    DefinitionBroken,
     DefinitionFileInvalid,
     DefinitionInvalid,
     DefinitionNotFound,
@@ -59,6 +61,7 @@ __all__ = [
     "DatabaseUnreachable",
     "DeclarationError",
     "Declined",
+    "DefinitionBroken",
     "DefinitionFileInvalid",
     "DefinitionInvalid",
     "DefinitionNotFound",
@@ -98,4 +101,5 @@ __all__ = [
     "Unavailable",
     "Unusable",
     "WrongCharge",
+    "message_of",
 ]

@@ -9,6 +9,14 @@ class RowcallError(Exception):
     exit_code = 1
 
 
+def message_of(error: BaseException) -> str:
+    """What an error says; one whose own code fails at saying it must not hide that there was an error."""
+    try:
+        return str(error)
+    except Exception:
+        return "(it has no message)"
+
+
 class SettingsError(RowcallError):
     """One or more environment variables hold a value that Rowcall cannot use."""
 

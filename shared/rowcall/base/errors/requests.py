@@ -74,6 +74,13 @@ class DefinitionNotFound(RowcallError):
         super().__init__(f"there is no definition {name[:100]!r}; `rowcall definitions list` shows those that are")
 
 
+class DefinitionBroken(RowcallError):
+    """A definition cannot be decided, because its content or the code of its type fails."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"definition {name!r} cannot be decided: {reason}")
+
+
 class KeyConflict(RowcallError):
     """An idempotency key was sent again with other content."""
 

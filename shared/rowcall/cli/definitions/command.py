@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,13 @@ import click
 
 from rowcall import definitions
 from rowcall.base.database import Row
+from rowcall.base.errors import ScheduleInvalid
 from rowcall.cli.definitions.preview import preview_command
 from rowcall.cli.output import json_option, show_fields, show_json, show_table, shown
 from rowcall.cli.session import command_transaction, operator
 from rowcall.definitions import Difference
 from rowcall.job_types import catalogue
+from rowcall.schedule import zone_named
 
 LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at", "revision", "managed_by")
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
@@ -34,14 +38,15 @@ definitions_command.add_command(preview_command)
 @definitions_command.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """List all definitions, and when each is due next."""
+    """List all definitions, when each is due next, and what keeps one from being decided here."""
     with command_transaction() as connection:
         rows = definitions.list_definitions(connection)
     if as_json:
-        show_json([_with_state(row) for row in rows])
+        show_json([_with_problem(row) for row in rows])
     else:
-        local = [{**row, **_local(row)} for row in rows]
-        show_table(local, LISTED, empty="there are no definitions; `rowcall definitions apply FILE` makes some")
+        local = [{**row, **_local(row), "problem": definitions.problem_of(row, catalogue())} for row in rows]
+        columns = (*LISTED, "problem") if any(row["problem"] for row in local) else LISTED
+        show_table(local, columns, empty="there are no definitions; `rowcall definitions apply FILE` makes some")
 
 
 @definitions_command.command("show")
@@ -56,12 +61,13 @@ def show_command(name: str, occurrences: int, as_json: bool) -> None:
         row = definitions.get_definition(connection, name)
         occurred = definitions.occurrences_of(connection, row["id"], occurrences)
     if as_json:
-        show_json({**_with_state(row), "occurrences": occurred})
+        show_json({**_with_problem(row), "occurrences": occurred})
         return
-    show_fields(definitions.in_words({**_with_state(row), **_local(row)}))
+    problem = definitions.problem_of(row, catalogue())
+    more = {"problem": problem} if problem else {}
+    show_fields(definitions.in_words({**_with_state(row), **_local(row), **more}))
     click.echo()
-    zone = definitions.Content.of(row).zone
-    local = [{**one, "nominal_at": one["nominal_at"].astimezone(zone)} for one in occurred]
+    local = [{**one, "nominal_at": _by_its_clock(row, one["nominal_at"])} for one in occurred]
     show_table(local, OCCURRED, empty=UNDECIDED if row["schedule"] else BY_HAND)
 
 
@@ -153,7 +159,19 @@ def _answer(row: Row, sentence: str, as_json: bool) -> None:
 def _local(row: Row) -> dict[str, Any]:
     """When it is due next, in its own time zone."""
     due = row["next_run_at"]
-    return {"next_run_at": due and due.astimezone(definitions.Content.of(row).zone)}
+    return {"next_run_at": due and _by_its_clock(row, due)}
+
+
+def _by_its_clock(row: Row, moment: datetime) -> datetime:
+    """A time in the definition's zone; a zone that cannot be used hides nothing else."""
+    with suppress(ScheduleInvalid):
+        return moment.astimezone(zone_named(row["time_zone"]))
+    return moment
+
+
+def _with_problem(row: Row) -> dict[str, Any]:
+    """A definition with its state, and with what keeps it from being decided here, as JSON has it."""
+    return {**_with_state(row), "problem": definitions.problem_of(row, catalogue())}
 
 
 def _with_state(row: Row) -> dict[str, Any]:

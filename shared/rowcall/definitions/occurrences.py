@@ -1,0 +1,75 @@
+"""What a tick writes of a definition: each decision, with the run of those that are enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from rowcall.base.database import Row
+from rowcall.base.errors import RowcallError, RunInvalid, ScheduleInvalid, message_of
+from rowcall.definitions.broken import breaking
+from rowcall.definitions.check import SAMPLE
+from rowcall.definitions.content import Content
+from rowcall.job_types import Catalogue, JobType
+from rowcall.schedule import Decision, Outcome
+
+REASON_CHARACTERS = 1000
+
+
+class Occurrence(NamedTuple):
+    """A decision, and payload, key and fingerprint of its run, as the statement takes them."""
+
+    nominal_at: datetime
+    outcome: Outcome
+    reason: str | None
+    run_at: datetime | None
+    payload: str | None = None
+    key: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """The occurrences to write; and the first nominal time that was left to another worker, and why."""
+
+    occurrences: Sequence[Occurrence]
+    left: datetime | None = None
+    refused: str | None = None
+
+
+def with_runs(decisions: Sequence[Decision], content: Content, job_type: JobType, patient_since: datetime) -> Written:
+    """The decisions with their runs, up to the first whose payload the type refuses.
+
+    In a rolling deploy a newer worker's type may accept it, so the time is left undecided; one from before
+    `patient_since` is missed, and the reason says so.
+    """
+    occurrences: list[Occurrence] = []
+    for decision in decisions:
+        plain = Occurrence(decision.nominal, decision.outcome, decision.reason, decision.run_at)
+        if decision.outcome is not Outcome.ENQUEUED:
+            occurrences.append(plain)
+            continue
+        try:
+            run = content.prepared(job_type, decision.nominal)
+        except (RunInvalid, ScheduleInvalid) as error:
+            refused = f"{job_type.name} refuses the payload: {error}"[:REASON_CHARACTERS]
+            if decision.nominal > patient_since:
+                return Written(occurrences, decision.nominal, refused)
+            occurrences.append(Occurrence(decision.nominal, Outcome.MISSED, refused, None))
+        else:
+            occurrences.append(plain._replace(payload=run.payload, key=run.key, fingerprint=run.fingerprint))
+    return Written(occurrences)
+
+
+def problem_of(row: Row, catalogue: Catalogue) -> str | None:
+    """Why this process could not decide a definition's next nominal time; None where it could."""
+    try:
+        with breaking(row["name"]):
+            content = Content.of(row)
+            content.rule(row["name"], paused=False)
+            content.prepared(catalogue[content.job_type], row["next_run_at"] or SAMPLE)
+    except RowcallError as error:
+        return message_of(error)
+    return None
