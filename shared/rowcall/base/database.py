@@ -63,9 +63,13 @@ INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL interva
 class WatchedConnection(psycopg2.extensions.connection):
     """A connection of a worker: `waiting_since` tells a thread that watches since when its owner waits for an answer.
 
-    Its commits are watched; a handler's own statements on it may take as long as the handler likes.
+    With a prologue, only Rowcall's own statements run on it: each of them is watched, and each transaction begins with
+    the prologue.  It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends
+    with the transaction, so that a pooler hands nothing of it to the next client.  Without a prologue the statements
+    are a handler's, and may take as long as the handler likes.
     """
 
+    prologue: str | None = None
     waiting_since: float | None = None
 
     def commit(self) -> None:
@@ -80,17 +84,14 @@ class WatchedConnection(psycopg2.extensions.connection):
 
 
 class InternalConnection(WatchedConnection):
-    """A connection on which only Rowcall's own statements run: each transaction begins with its prologue.
-
-    It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends with the
-    transaction, so that a pooler hands nothing of it to the next client.
-    """
+    """A connection on which only Rowcall's own statements run."""
 
     prologue = INTERNAL_NAMES
 
-    def limit_locks(self, seconds: float) -> None:
-        """Let statements fail that wait longer for what another transaction has locked."""
-        self.prologue = f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(seconds * 1000)};"
+
+def patient_prologue(seconds: float) -> str:
+    """The prologue with which a statement fails that waits longer for what another transaction has locked."""
+    return f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(seconds * 1000)};"
 
 
 @contextmanager
@@ -260,7 +261,7 @@ def _execute(
     cursor: psycopg2.extensions.cursor, connection: PgConnection, sql: str, parameters: Mapping[str, Any] | None
 ) -> None:
     """Run a statement; on an internal connection watched, and behind what its transaction begins with."""
-    if not isinstance(connection, InternalConnection):
+    if not isinstance(connection, WatchedConnection) or connection.prologue is None:
         cursor.execute(sql, parameters)
         return
     if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:

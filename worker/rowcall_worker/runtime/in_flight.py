@@ -96,10 +96,14 @@ class InFlight:
             try:
                 work()
             except Exception as error:
-                self.failure = error
-                self.quiet.set()
+                self.fails(error)
 
         return run
+
+    def fails(self, error: Exception) -> None:
+        """The worker cannot go on: it ends in order, with this error."""
+        self.failure = self.failure or error
+        self.quiet.set()
 
     def waker(self) -> threading.Event:
         """An event that is set whenever there may be something to claim or to write."""
@@ -215,6 +219,17 @@ class InFlight:
             if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
             return True
+
+    def abandon(self) -> list[InFlightRun]:
+        """Give up the runs whose handlers have not ended; no end of theirs counts from now on.
+
+        What has ended is not among them: its end is yet to be written.
+        """
+        with self._lock:
+            abandoned = [run for run in self.runs.values() if not run.settled]
+            for run in abandoned:
+                run.settled = True
+        return abandoned
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in flight."""

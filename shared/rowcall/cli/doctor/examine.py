@@ -101,6 +101,8 @@ def postgres(connection: PgConnection, origin: str) -> Finding:
     version = database.fetch_value(connection, "SELECT current_setting('server_version')")
     if connection.server_version // 10_000 < OLDEST_MAJOR:
         return Finding("PostgreSQL", False, f"{version} ({origin}) is too old: use {OLDEST_MAJOR} or newer")
+    if database.fetch_value(connection, "SELECT current_setting('transaction_read_only')") == "on":
+        return Finding("PostgreSQL", False, f"{version} ({origin}) is read-only: {READ_ONLY_REMEDY}")
     return Finding("PostgreSQL", True, f"{version} ({origin})")
 
 
