@@ -1,4 +1,4 @@
-"""The database cannot be used for a while, without being gone: what has ended is kept, and the worker goes on after it."""
+"""The database is there and cannot be used for a while: what has ended is kept, and the worker goes on after it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 @contextmanager
 def read_only(shop: Shop) -> Iterator[None]:
-    """What a failover, or a full disk with a careful operator, makes of a database; for those who connect from now on."""
+    """What a failover or a full disk makes of a database; for those who connect from now on."""
     name = shop.url.rpartition("/")[2]
     shop.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     shop.sql(END_ALL)
     yield
     shop.sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
-    shop.sql(END_ALL)
 
 
 @pytest.mark.parametrize(("ends", "status"), [("well", "succeeded"), ("for good", "dead")])

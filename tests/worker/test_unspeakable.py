@@ -25,7 +25,6 @@ from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
 from tests.support.processes import rowcall, wait_until
 from tests.support.shop import Shop
 
-
 # These handlers need no database.
 NOWHERE = Connections("", Answers())
 

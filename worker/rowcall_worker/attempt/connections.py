@@ -57,12 +57,15 @@ class Connections:
         connection.prologue = prologue
         try:
             yield connection
-        finally:
-            room = self._keeps() and self._of_thread.kept is None
-            if room and _as_made(connection) and (prologue or _forgets(connection)):
-                self._of_thread.kept = connection
-            else:
-                self._close(connection)
+        except BaseException:
+            # Whatever went wrong may be the connection's own fault, such as a server that was read-only when it began.
+            self._close(connection)
+            raise
+        room = self._keeps() and self._of_thread.kept is None
+        if room and _as_made(connection) and (prologue or _forgets(connection)):
+            self._of_thread.kept = connection
+        else:
+            self._close(connection)
 
     def _keeps(self) -> bool:
         return getattr(self._of_thread, "serves", None) == os.getpid()

@@ -14,6 +14,7 @@ from rowcall import definitions
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import RowcallError
+from rowcall.base.outages import READ_ONLY_REMEDY
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.job_types import load_catalogue
