@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.base import database
-from tests.support.processes import rowcall, running, wait_until
+from tests.support.processes import read_until, rowcall, running, wait_until
 from tests.support.shop import Shop
 
 
@@ -122,3 +122,18 @@ def test_the_end_of_a_step_renews_the_lease(shop: Shop) -> None:
     result = shop.row(run_id)["result"]
     assert result["renewed"] > 0
     assert result["deadline moved"]
+
+
+def test_a_stopping_worker_writes_what_has_ended_instead_of_releasing_it(shop: Shop, tmp_path: Path) -> None:
+    with running(shop.environment, "worker", "run", "--grace", "0", "--concurrency", "4") as worker:
+        [run_id] = begun(shop, tmp_path, 1)
+        with locked(shop, run_id):
+            shop.open_door(run_id)
+            # By then the handler has ended as well, and its result was tried to be written.
+            for more in shop.ask_many("noop", [{}] * 20):
+                shop.wait(more, "succeeded")
+            worker.terminate()
+            read_until(worker, "worker stopping")
+        assert worker.wait() == 0
+    run = shop.row(run_id)
+    assert (run["status"], run["result"]) == ("succeeded", {"packed": 1, "attempt": 1})

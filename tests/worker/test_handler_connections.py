@@ -12,8 +12,9 @@ import psycopg2
 import pytest
 
 from rowcall.base import database
-from rowcall.base.database import PgConnection, WatchedConnection, fetch_value
+from rowcall.base.database import PgConnection, fetch_value
 from rowcall.base.outages import is_outage
+from rowcall.base.watched import WatchedConnection
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.runtime.answers import Answers
 from tests.support.processes import wait_until

@@ -11,7 +11,8 @@ import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base import database
-from rowcall.base.database import ANSWER_SECONDS, WatchedConnection, answered, committed, patient_prologue
+from rowcall.base.database import committed
+from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection, answered, patient_prologue
 from rowcall_worker.runtime.answers import Answers
 
 # An effect waits this long for what another transaction has locked, such as the same effect of another run.

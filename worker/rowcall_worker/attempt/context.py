@@ -12,9 +12,10 @@ import structlog
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
-from rowcall.base.database import PgConnection, Row, answered
+from rowcall.base.database import PgConnection, Row
 from rowcall.base.errors import CancelRequested, LeaseLost
 from rowcall.base.jsonb import stored
+from rowcall.base.watched import answered
 from rowcall.effects import Effect, effects_of, key_of, kind_of, record
 from rowcall.queue import Done, note_progress, renew, saved, succeed
 from rowcall_worker.attempt.connections import Connections

@@ -16,7 +16,7 @@ import weakref
 import psycopg2
 
 from rowcall.base.clock import elapsed
-from rowcall.base.database import ANSWER_SECONDS, WatchedConnection
+from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection
 
 # How often the thread of a child process looks.
 LOOK_SECONDS = 0.5

@@ -7,10 +7,10 @@ import threading
 import psycopg2
 
 from rowcall.base import database
-from rowcall.base.database import ANSWER_SECONDS, InternalConnection, patient_prologue
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
+from rowcall.base.watched import ANSWER_SECONDS, InternalConnection, patient_prologue
 from rowcall_worker.runtime.answers import Answers
 
 # Wait this long after the first failure, twice as long after each further one.

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from rowcall.base.clock import elapsed
-from rowcall.base.database import ANSWER_SECONDS, all_or_nothing
+from rowcall.base.database import all_or_nothing
 from rowcall.base.errors import JobTypeUnknown
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
+from rowcall.base.watched import ANSWER_SECONDS
 from rowcall.job_types import Catalogue, JobType, catalogue
 from rowcall.queue import ClaimRequest
 from rowcall.queue.queues import make_queues
