@@ -141,6 +141,21 @@ def test_a_transaction_that_a_handler_begins_behind_its_step_is_not_the_next_one
     assert kept.closed
 
 
+def test_a_connection_that_the_server_has_ended_fails_no_run(connections: Connections, fresh_url: str) -> None:
+    kept = backend(connections)
+    with database.transaction(fresh_url) as operator:
+        fetch_value(operator, "SELECT pg_terminate_backend(%(pid)s, 60000)", {"pid": kept})
+    assert backend(connections) != kept
+
+
+def test_a_connection_that_idled_for_long_is_made_anew(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = backend(connections)
+    monkeypatch.setattr("rowcall_worker.attempt.connections.IDLE_SECONDS", 0.0)
+    assert backend(connections) != kept
+
+
 def test_a_step_within_a_step_and_a_handlers_own_thread_have_connections_of_their_own_which_are_closed(
     connections: Connections, fresh_url: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import selectors
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +12,16 @@ import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base import database
+from rowcall.base.clock import elapsed
 from rowcall.base.database import committed
 from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection, answered, patient_prologue
 from rowcall_worker.runtime.answers import Answers
 
 # An effect waits this long for what another transaction has locked, such as the same effect of another run.
 LOCK_SECONDS = 5.0
+
+# What idled for longer is made anew: somebody on the way may have forgotten it, and the next run would find that out.
+IDLE_SECONDS = 30.0
 
 INTERNAL = patient_prologue(LOCK_SECONDS)
 
@@ -64,7 +69,7 @@ class Connections:
             raise
         room = self._keeps() and self._of_thread.kept is None
         if room and _as_made(connection) and (prologue or _forgets(connection)):
-            self._of_thread.kept = connection
+            self._of_thread.kept, self._of_thread.kept_at = connection, elapsed()
         else:
             self._close(connection)
 
@@ -77,7 +82,9 @@ class Connections:
             return None
         kept: WatchedConnection | None = self._of_thread.kept
         self._of_thread.kept = None
-        if kept is None or _as_made(kept):
+        if kept is None:
+            return None
+        if elapsed() < self._of_thread.kept_at + IDLE_SECONDS and _as_made(kept) and not _was_ended(kept):
             return kept
         self._close(kept)
         return None
@@ -90,6 +97,13 @@ class Connections:
     def _close(self, connection: WatchedConnection) -> None:
         self._answers.forget(connection)
         connection.close()
+
+
+def _was_ended(connection: WatchedConnection) -> bool:
+    """Whether the server has ended it, as at a restart: then there is something to read, though nothing was asked."""
+    with selectors.PollSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _forgets(connection: WatchedConnection) -> bool:
