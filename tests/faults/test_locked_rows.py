@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from rowcall.base import database
-from tests.support.processes import rowcall, running, wait_until
+from tests.support.processes import read_until, rowcall, running, wait_until
 from tests.support.shop import Shop
 
 
@@ -71,11 +71,12 @@ def test_the_neighbours_of_a_locked_run_keep_their_leases_and_it_gets_its_own_ba
 def test_the_end_of_a_locked_run_is_kept_until_it_can_be_written_and_others_do_not_wait_for_it(
     shop: Shop, worker: subprocess.Popen[str], tmp_path: Path, ends: str, status: str
 ) -> None:
-    one, other = begun(shop, tmp_path, 2, ends)
+    one, *others = begun(shop, tmp_path, 4, ends)
     with locked(shop, one):
-        for run_id in (one, other):
+        for run_id in (one, *others):
             shop.open_door(run_id)
-        shop.wait(other, status)
+        for other in others:
+            shop.wait(other, status)
         for more in shop.ask_many("noop", [{}] * 20):
             shop.wait(more, "succeeded")
         assert shop.row(one)["status"] == "running"
@@ -85,6 +86,20 @@ def test_the_end_of_a_locked_run_is_kept_until_it_can_be_written_and_others_do_n
     said, _ = worker.communicate()
     assert "lease lost" not in said
     assert "database lost" not in said
+
+
+def test_ended_runs_that_are_locked_leave_room_for_others(
+    shop: Shop, worker: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    runs = begun(shop, tmp_path, 4)
+    with ExitStack() as sessions:
+        for run_id in runs:
+            sessions.enter_context(locked(shop, run_id))
+            shop.open_door(run_id)
+        shop.wait(shop.ask("noop"), "succeeded")
+        assert shop.count("running") == 4
+    for run_id in runs:
+        assert shop.wait(run_id, "succeeded")["lease_no"] == 1
 
 
 def test_progress_of_a_locked_run_holds_up_nobody(shop: Shop, worker: subprocess.Popen[str]) -> None:
@@ -122,3 +137,18 @@ def test_the_end_of_a_step_renews_the_lease(shop: Shop) -> None:
     result = shop.row(run_id)["result"]
     assert result["renewed"] > 0
     assert result["deadline moved"]
+
+
+def test_a_stopping_worker_writes_what_has_ended_instead_of_releasing_it(shop: Shop, tmp_path: Path) -> None:
+    with running(shop.environment, "worker", "run", "--grace", "0", "--concurrency", "4") as worker:
+        [run_id] = begun(shop, tmp_path, 1)
+        with locked(shop, run_id):
+            shop.open_door(run_id)
+            # By then the handler has ended as well, and its result was tried to be written.
+            for more in shop.ask_many("noop", [{}] * 20):
+                shop.wait(more, "succeeded")
+            worker.terminate()
+            read_until(worker, "worker stopping")
+        assert worker.wait() == 0
+    run = shop.row(run_id)
+    assert (run["status"], run["result"]) == ("succeeded", {"packed": 1, "attempt": 1})

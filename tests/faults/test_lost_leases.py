@@ -146,13 +146,26 @@ def test_what_a_handler_says_of_its_progress_can_be_seen_while_it_works(
     wait_until(lambda: (shop.row(run_id)["progress"] or {}).get("note", "").startswith("step "), "there is progress")
 
 
-def test_a_handler_beyond_its_time_limit_is_fenced_out_and_its_place_is_taken(
-    shop: Shop, worker: subprocess.Popen[str]
-) -> None:
-    stuck = [shop.ask("shop_limited") for _ in range(12)]
+def test_a_handler_beyond_its_time_limit_is_fenced_out_and_its_place_is_taken(shop: Shop, tmp_path: Path) -> None:
+    with running(shop.environment, "worker", "run", "--grace", "0", "--concurrency", "2"):
+        assert shop.wait(shop.ask("shop_limited"), "failed")["error_type"] == "TimeLimitExceeded"
+        for name in ("one", "other"):
+            (tmp_path / name).mkdir()
+        both = [shop.ask("shop_wait", doors=str(tmp_path / name)) for name in ("one", "other")]
+        for run_id in both:
+            shop.wait_for_knock(run_id)
+        for run_id in both:
+            shop.open_door(run_id)
+
+
+def test_a_worker_with_as_many_stuck_threads_as_places_ends_in_order_to_be_started_again(shop: Shop) -> None:
+    stuck = [shop.ask("shop_limited") for _ in range(2)]
+    ended = rowcall(shop.environment, "worker", "run", "--grace", "0", "--concurrency", "2")
+    assert ended.returncode == 1
+    assert "2 handlers are stuck beyond their time limits" in ended.stderr
+    assert '"worker stopped"' in ended.stderr
     for run_id in stuck:
-        assert shop.wait(run_id, "failed")["error_type"] == "TimeLimitExceeded"
-    assert shop.wait(shop.ask("noop"), "succeeded")
+        assert shop.row(run_id)["error_type"] == "TimeLimitExceeded"
 
 
 def test_work_in_the_runs_own_transaction_is_committed_with_its_success(

@@ -15,13 +15,18 @@ from rowcall.base.errors import Permanent, Retry, Snooze
 from rowcall.base.settings import read
 from rowcall.queue import Claimed
 from rowcall.status import Event
+from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.attempt.result import AttemptResult, error_of
 from rowcall_worker.attempt.runner import Runner
+from rowcall_worker.runtime.answers import Answers
 from rowcall_worker.runtime.executor import Attempt, Executor
 from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
 from tests.support.processes import rowcall, wait_until
 from tests.support.shop import Shop
+
+# These handlers need no database.
+NOWHERE = Connections("", Answers())
 
 
 class Unspeakable(Exception):
@@ -138,7 +143,7 @@ def test_whatever_a_handler_raises_fails_its_run_and_the_next_one_is_begun(makes
             raise makes()
         return {"well": True}
 
-    Executor(in_flight, {"noop": Runner.of({"noop": handler}, "", read()).attempt})
+    Executor(in_flight, {"noop": Runner.of({"noop": handler}, NOWHERE, read()).attempt})
     error = attempted(in_flight, 1).error
     assert error is not None
     assert error.event is Event.FAIL
@@ -154,7 +159,7 @@ def test_whatever_a_handler_returns_settles_its_run_and_the_next_one_is_begun(va
     in_flight = InFlight(threads=1)
     Executor(
         in_flight,
-        {"noop": Runner.of({"noop": lambda run: value if run.id == 1 else None}, "", read()).attempt},
+        {"noop": Runner.of({"noop": lambda run: value if run.id == 1 else None}, NOWHERE, read()).attempt},
     )
     assert attempted(in_flight, 1).error is not None
     assert attempted(in_flight, 2) == AttemptResult()
@@ -162,7 +167,7 @@ def test_whatever_a_handler_returns_settles_its_run_and_the_next_one_is_begun(va
 
 def test_an_error_outside_of_the_handler_ends_its_run_alone() -> None:
     in_flight = InFlight(threads=1)
-    attempt: Attempt = Runner.of({}, "", read()).attempt
+    attempt: Attempt = Runner.of({}, NOWHERE, read()).attempt
     Executor(in_flight, {"other": attempt})
     for number in (1, 2):
         error = attempted(in_flight, number).error

@@ -8,6 +8,8 @@ SQLAlchemy is loaded by those who use it: a worker that cron wakes every minute 
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,9 +20,10 @@ import psycopg2.extensions
 import psycopg2.extras
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
-from rowcall.base.clock import elapsed
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.redaction import redacted
+from rowcall.base.watched import INTERNAL_NAMES as INTERNAL_NAMES
+from rowcall.base.watched import InternalConnection, WatchedConnection, answered
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -38,10 +41,6 @@ LARGEST_ID = 2**63 - 1
 
 CONNECT_TIMEOUT_SECONDS = 5
 
-# How long a thread of a worker waits for the answer to one statement.  A peer that acknowledges all and answers nothing
-# looks alive to the kernel.
-ANSWER_SECONDS = 10.0
-
 # A server that vanished without a word is found out within half a minute, instead of hours: by asking it where one
 # waits for its answer (seconds), and by what it leaves unacknowledged (milliseconds).
 SILENCE: dict[str, Any] = {
@@ -53,57 +52,6 @@ SILENCE: dict[str, Any] = {
 
 # Not statement_timeout: that would also cut short the wait for a standby, and call committed what is not there yet.
 PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
-
-# Tables are written out in every statement.  Functions, operators and types are looked up where PostgreSQL keeps its
-# own, whatever search_path the role or the database has; pg_temp is named because it would otherwise come first.
-# Intervals are read in the one style that psycopg2 knows besides the server's default.
-INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
-
-
-class WatchedConnection(psycopg2.extensions.connection):
-    """A connection of a worker: `waiting_since` tells a thread that watches since when its owner waits for an answer.
-
-    Its commits are watched; a handler's own statements on it may take as long as the handler likes.
-    """
-
-    waiting_since: float | None = None
-
-    def commit(self) -> None:
-        """Commit, and be seen to wait for it."""
-        with answered(self):
-            super().commit()
-
-    def rollback(self) -> None:
-        """Roll back, and be seen to wait for it."""
-        with answered(self):
-            super().rollback()
-
-
-class InternalConnection(WatchedConnection):
-    """A connection on which only Rowcall's own statements run: each transaction begins with its prologue.
-
-    It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends with the
-    transaction, so that a pooler hands nothing of it to the next client.
-    """
-
-    prologue = INTERNAL_NAMES
-
-    def limit_locks(self, seconds: float) -> None:
-        """Let statements fail that wait longer for what another transaction has locked."""
-        self.prologue = f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(seconds * 1000)};"
-
-
-@contextmanager
-def answered(connection: PgConnection) -> Iterator[None]:
-    """Around whatever waits for the server's answer: lets a thread that watches see since when."""
-    if not isinstance(connection, WatchedConnection):
-        yield
-        return
-    connection.waiting_since = elapsed()
-    try:
-        yield
-    finally:
-        connection.waiting_since = None
 
 
 def connect(
@@ -176,7 +124,7 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     import sqlalchemy
 
     # The bare scheme would mean psycopg 3, which is not installed.
-    return sqlalchemy.create_engine(
+    pool = sqlalchemy.create_engine(
         url.replace("postgresql://", "postgresql+psycopg2://", 1),
         pool_size=pool_size,
         max_overflow=0,
@@ -185,6 +133,20 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
         use_native_hstore=False,
         connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS, **SILENCE},
     )
+    _leave_to_parent(pool)
+    return pool
+
+
+def _leave_to_parent(pool: sqlalchemy.Engine) -> None:
+    """In a process that is forked from this one, as gunicorn does with --preload, begin with an empty pool."""
+    known = weakref.ref(pool)
+
+    def begin_anew() -> None:
+        inherited = known()
+        if inherited is not None:
+            inherited.dispose(close=False)
+
+    os.register_at_fork(after_in_child=begin_anew)
 
 
 def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
@@ -260,7 +222,7 @@ def _execute(
     cursor: psycopg2.extensions.cursor, connection: PgConnection, sql: str, parameters: Mapping[str, Any] | None
 ) -> None:
     """Run a statement; on an internal connection watched, and behind what its transaction begins with."""
-    if not isinstance(connection, InternalConnection):
+    if not isinstance(connection, WatchedConnection) or connection.prologue is None:
         cursor.execute(sql, parameters)
         return
     if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:

@@ -14,6 +14,8 @@ from rowcall.base.errors import DatabaseUnreachable
 # shutdown and start, a read-only server, a transaction that was ended because it idled, the server's disk or the like.
 OUTAGES = ("08", "53", "57P", "25006", "25P03", "58")
 
+READ_ONLY_REMEDY = "connect to the primary (target_session_attrs=read-write), or let its operator make it writable"
+
 # What may be tried again at once, on the same connection: a deadlock, a lock that was not free, a cancelled statement.
 PASSING = ("40", "55P03", "57014")
 

@@ -11,6 +11,7 @@ import psycopg2.errors
 
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
+from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
 
@@ -78,7 +79,9 @@ def main() -> None:
         reason = " ".join(str(cause).split())
         if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
             _end(f"the database refuses this role: {reason}; `rowcall migrate --grants` prints what roles need", 1)
-        if not isinstance(cause, psycopg2.OperationalError):
+        if isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):
+            _end(f"the database is read-only: {reason}; {READ_ONLY_REMEDY}", DatabaseUnreachable.exit_code)
+        if not isinstance(cause, psycopg2.OperationalError) and not is_outage(cause):
             raise
         _end(f"the database was lost: {reason}; `rowcall doctor` looks for the cause", DatabaseUnreachable.exit_code)
 

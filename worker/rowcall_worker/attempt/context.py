@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,28 +12,27 @@ import structlog
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
-from rowcall.base.database import PgConnection, Row, answered, committed
+from rowcall.base.database import PgConnection, Row
 from rowcall.base.errors import CancelRequested, LeaseLost
 from rowcall.base.jsonb import stored
+from rowcall.base.watched import answered
 from rowcall.effects import Effect, effects_of, key_of, kind_of, record
 from rowcall.queue import Done, note_progress, renew, saved, succeed
+from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import Perform, perform_once
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.runtime.in_flight import InFlightRun
 
-Connect = Callable[[], PgConnection]
-
 
 @dataclass(frozen=True)
 class Resources:
-    """What all runs of a worker share; `horizon` is how many seconds the payment provider remembers keys.
+    """What all runs of a worker share.
 
-    `connect` makes connections for a handler's own statements among ours, `connect_internal` for ours alone.  `leases`
-    says for how many seconds a lease of each job type is renewed.
+    `horizon` is how many seconds the payment provider remembers keys; `leases` says for how many seconds a lease of
+    each job type is renewed.
     """
 
-    connect: Connect
-    connect_internal: Connect
+    connections: Connections
     gateways: Gateways
     horizon: float
     leases: Mapping[str, float]
@@ -112,7 +111,7 @@ class Run:
         known = kind_of(kind)
         return perform_once(
             self._in_flight.lease,
-            self._internal_transaction,
+            self._resources.connections.internal_transaction,
             self._check_lease,
             known,
             key_of(known, key),
@@ -148,7 +147,7 @@ class Run:
     def step(self) -> Iterator[PgConnection]:
         """A short transaction of the handler's own, before the run's end; it commits only if the lease was not lost."""
         self.check()
-        with self._own_transaction() as connection:
+        with self._resources.connections.transaction() as connection:
             yield connection
             asked_at, seconds = elapsed(), self._resources.leases[self.job_type]
             with answered(connection):
@@ -159,7 +158,7 @@ class Run:
 
     def saved(self) -> Any:
         """What an earlier attempt gave to `save`; None on the first."""
-        with self._internal_transaction() as connection:
+        with self._resources.connections.internal_transaction() as connection:
             return saved(connection, self.id)
 
     def save(self, connection: PgConnection, what: Any) -> None:
@@ -175,22 +174,10 @@ class Run:
         returns does not.  If the lease was lost, everything in the block is rolled back and LeaseLost is raised.
         """
         self.check()
-        with self._own_transaction() as connection:
+        with self._resources.connections.transaction() as connection:
             yield connection
             text = None if result is None else stored(result)
             with answered(connection):
                 if not succeed(connection, [Done(self._in_flight.lease, text)]):
                     raise LeaseLost(self.id, self.lease_no)
         self.finished = True
-
-    def _own_transaction(self) -> AbstractContextManager[PgConnection]:
-        return _transaction(self._resources.connect)
-
-    def _internal_transaction(self) -> AbstractContextManager[PgConnection]:
-        return _transaction(self._resources.connect_internal)
-
-
-@contextmanager
-def _transaction(connect: Connect) -> Iterator[PgConnection]:
-    with closing(connect()) as connection, committed(connection):
-        yield connection

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rowcall.base import database
-from rowcall.base.database import PgConnection
 from rowcall.base.errors import Permanent
 from rowcall.base.jsonb import stored
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
+from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Resources, Run
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.gateways import Gateways
@@ -26,23 +25,16 @@ class Runner:
     resources: Resources
 
     @classmethod
-    def of(cls, handlers: Mapping[str, Handler], url: str, settings: Settings) -> Runner:
-        """A runner on this database, with the gateways of these settings."""
-
-        def connect() -> PgConnection:
-            return database.connect(url, "rowcall handler")
-
-        def connect_internal() -> PgConnection:
-            return database.connect_internal(url, "rowcall handler")
-
+    def of(cls, handlers: Mapping[str, Handler], connections: Connections, settings: Settings) -> Runner:
+        """A runner with these connections, and with the gateways of these settings."""
         leases = {name: job_type.lease or settings.lease for name, job_type in catalogue().items()}
-        resources = Resources(connect, connect_internal, Gateways(settings), settings.payment_key_horizon, leases)
-        return cls(handlers, resources)
+        return cls(handlers, Resources(connections, Gateways(settings), settings.payment_key_horizon, leases))
 
     def attempt(self, run: InFlightRun) -> AttemptResult:
         """Call the handler; whatever it raises ends its attempt, and never the worker."""
         job_type = run.claimed.job_type
         context = Run(run, self.resources)
+        self.resources.connections.keep_for_this_thread()
         try:
             # The run may have waited here for long, in a frozen process too: no lost or cancelled run is begun.
             context.check()

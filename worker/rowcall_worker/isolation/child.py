@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import resource
 import threading
 from collections.abc import Iterator, Mapping
@@ -16,10 +17,12 @@ from rowcall.base.clock import elapsed
 from rowcall.base.errors import MemoryCapExceeded
 from rowcall.base.settings import Settings
 from rowcall.queue import Claimed
+from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import Handler
 from rowcall_worker.isolation.channel import Channel
+from rowcall_worker.runtime.answers import watched_answers
 from rowcall_worker.runtime.in_flight import InFlightRun
 
 
@@ -63,9 +66,15 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
     handler = _capped(handlers[job_type], order["memory_cap"])
-    runner = Runner.of({job_type: handler}, order["url"], settings)
+    connections = Connections(order["url"], watched_answers())
+    runner = Runner.of({job_type: handler}, connections, settings)
     channel.send({"begun": elapsed()})
-    channel.send({"result": runner.attempt(run).packed()})
+    process = os.getpid()
+    result = runner.attempt(run)
+    # A process that the handler has forked, and that came back from it, has nothing to say here.
+    if os.getpid() != process:
+        os._exit(1)
+    channel.send({"result": result.packed()})
 
 
 def claimed_from(fields: Mapping[str, Any]) -> Claimed:

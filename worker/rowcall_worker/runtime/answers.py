@@ -9,39 +9,59 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import threading
+import time
+import weakref
 
 import psycopg2
 
 from rowcall.base.clock import elapsed
-from rowcall.base.database import ANSWER_SECONDS, WatchedConnection
+from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection
+
+# How often the thread of a child process looks.
+LOOK_SECONDS = 0.5
 
 
 class Answers:
     """The connections of a worker on which somebody may wait for an answer, and for how long at most."""
 
     def __init__(self) -> None:
-        self._patience: dict[WatchedConnection, float] = {}
-        self._most = float("inf")
+        # Weak: a thread that ends takes its connection with it.
+        self._patience: dict[weakref.ref[WatchedConnection], float] = {}
 
     def watch(self, connection: WatchedConnection, seconds: float = ANSWER_SECONDS) -> None:
         """From now on no answer on this connection may take longer than this."""
-        self._patience[connection] = seconds
+        self._patience[weakref.ref(connection, self._gone)] = seconds
 
     def forget(self, connection: WatchedConnection) -> None:
         """The connection is about to be closed."""
-        self._patience.pop(connection, None)
-
-    def hurry(self, seconds: float) -> None:
-        """The worker stops: no answer may take longer than this any more."""
-        self._most = seconds
+        self._patience.pop(weakref.ref(connection), None)
 
     def end_overdue(self) -> None:
         """Shut down what has waited for too long."""
         now = elapsed()
-        for connection, seconds in list(self._patience.items()):
-            since = connection.waiting_since
-            if since is not None and now > since + min(seconds, self._most):
+        for reference, seconds in list(self._patience.items()):
+            connection = reference()
+            if connection is None or (since := connection.waiting_since) is None:
+                continue
+            if now > since + seconds:
                 _shut_down(connection)
+
+    def _gone(self, reference: weakref.ref[WatchedConnection]) -> None:
+        self._patience.pop(reference, None)
+
+
+def watched_answers() -> Answers:
+    """Answers that a thread of their own keeps, in a process that has no watchdog."""
+    answers = Answers()
+
+    def keep() -> None:
+        while True:
+            time.sleep(LOOK_SECONDS)
+            answers.end_overdue()
+
+    threading.Thread(target=keep, name="answers", daemon=True).start()
+    return answers
 
 
 def _shut_down(connection: WatchedConnection) -> None:

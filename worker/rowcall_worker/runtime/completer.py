@@ -11,6 +11,7 @@ from psycopg2.errors import LockNotAvailable
 from rowcall.base.database import Connection
 from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
+from rowcall.base.outages import is_outage
 from rowcall.job_types import Catalogue
 from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, unclaim, unlocked
 from rowcall.status import Event, Status
@@ -78,23 +79,28 @@ class Completer:
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
-        """Return what was claimed and not begun; without a database the leases run out by themselves."""
+        """Return what was claimed and not begun; what cannot be returned now has a lease that runs out by itself."""
         if not runs:
             return
+        leases = [run.lease for run in runs]
         try:
-            unclaim(link.get(), [run.lease for run in runs])
+            unclaim(link.get(), sorted(unlocked(link.get(), leases)))
         except CONNECTION_ERRORS as error:
             link.lost(error)
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
-        """Return what was begun and will not be finished here."""
-        try:
-            for run in runs:
-                if release(link.get(), run.lease, reason, run.forensics):
-                    log().info(LogEvent.RUN_RELEASED, **named(run))
-        except CONNECTION_ERRORS as error:
-            link.lost(error)
+        """Return what was begun and will not be finished here; one that somebody has locked is left to its lease."""
+        for run in runs:
+            try:
+                released = release(link.get(), run.lease, reason, run.forensics)
+            except CONNECTION_ERRORS as error:
+                link.lost(error)
+                if is_outage(error):
+                    break
+                continue
+            if released:
+                log().info(LogEvent.RUN_RELEASED, **named(run))
         self.in_flight.drop(runs)
 
     def _written_by_handlers(self, runs: Sequence[InFlightRun]) -> None:

@@ -7,10 +7,10 @@ import threading
 import psycopg2
 
 from rowcall.base import database
-from rowcall.base.database import ANSWER_SECONDS, InternalConnection
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
+from rowcall.base.watched import ANSWER_SECONDS, InternalConnection, patient_prologue
 from rowcall_worker.runtime.answers import Answers
 
 # Wait this long after the first failure, twice as long after each further one.
@@ -79,11 +79,15 @@ class Link:
         if self._connection is None:
             self._epoch = self._outage.epoch
             connection = database.connect_internal(self._url, self._name)
-            connection.limit_locks(LOCK_SECONDS)
+            connection.prologue = patient_prologue(LOCK_SECONDS)
             connection.autocommit = True
             self._outage.answers.watch(connection, self._patience)
             self._connection = connection
         return self._connection
+
+    def responds(self) -> None:
+        """The server answers; whether it also takes what is to be written, another thread finds out."""
+        self._pause = 0.0
 
     def works(self) -> None:
         """A statement went well."""

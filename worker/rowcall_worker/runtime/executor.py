@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Mapping
 
@@ -22,13 +23,21 @@ class Executor:
         self._in_flight = in_flight
         self._attempts = attempts
         self._numbers = itertools.count()
+        self._stuck: set[InFlightRun] = set()
+        self._process = os.getpid()
         for _ in range(in_flight.threads):
             self.add_thread()
 
     def add_thread(self) -> None:
-        """Start one more thread: at the beginning, and for each that is stuck in a handler beyond its time limit."""
+        """Start one more thread."""
         # Daemon threads: a handler that never returns must not keep the process from ending.
         threading.Thread(target=self._run, name=f"handler-{next(self._numbers)}", daemon=True).start()
+
+    def replace_thread(self, run: InFlightRun) -> int:
+        """The thread of this run is stuck beyond its time limit: another takes its place; how many are stuck now."""
+        self._stuck.add(run)
+        self.add_thread()
+        return len(self._stuck)
 
     def close(self) -> None:
         """Let idle threads end."""
@@ -38,7 +47,11 @@ class Executor:
     def _run(self) -> None:
         while (run := self._in_flight.waiting.get()) is not None:
             run.begun_at = elapsed()
-            if not self._in_flight.settle(run, self._result(run)):
+            result = self._result(run)
+            if os.getpid() != self._process:
+                os._exit(1)  # a process that the handler has forked: the run is its parent's, and so is the queue
+            if not self._in_flight.settle(run, result):
+                self._stuck.discard(run)
                 return  # another thread has taken this one's place
 
     def _result(self, run: InFlightRun) -> AttemptResult:

@@ -82,6 +82,7 @@ class InFlight:
         self.failure: Exception | None = None
         self._claims_left = claims
         self._ended: deque[InFlightRun] = deque()
+        self._put_off: list[InFlightRun] = []
         self._wakers: list[threading.Event] = []
         self._lock = threading.Lock()
         self._reserved = 0
@@ -96,10 +97,14 @@ class InFlight:
             try:
                 work()
             except Exception as error:
-                self.failure = error
-                self.quiet.set()
+                self.fails(error)
 
         return run
+
+    def fails(self, error: Exception) -> None:
+        """The worker cannot go on: it ends in order, with this error."""
+        self.failure = self.failure or error
+        self.quiet.set()
 
     def waker(self) -> threading.Event:
         """An event that is set whenever there may be something to claim or to write."""
@@ -163,22 +168,22 @@ class InFlight:
 
     def collect(self) -> list[InFlightRun]:
         """All runs that have ended, to be written; they make room for others, and stay in flight until then."""
-        ended: list[InFlightRun] = []
-        later: list[InFlightRun] = []
+        ended = []
         now = elapsed()
         with self._lock:
             while self._ended:
-                run = self._ended.popleft()
-                (ended if run.write_at <= now else later).append(run)
-            self._ended.extend(later)
+                ended.append(self._ended.popleft())
             self._leaving += len(ended)
+            ended += [run for run in self._put_off if run.write_at <= now]
+            self._put_off = [run for run in self._put_off if run.write_at > now]
         return ended
 
     def put_off(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep those whose rows somebody has locked for a later try: they must not hold up the others."""
-        for run in ended:
-            run.write_at = elapsed() + AGAIN_SECONDS
-        self.put_back(ended)
+        """Keep those whose rows somebody has locked for a later try; they go on making room, and hold up nobody."""
+        with self._lock:
+            for run in ended:
+                run.write_at = elapsed() + AGAIN_SECONDS
+            self._put_off += ended
 
     def put_back(self, ended: Sequence[InFlightRun]) -> None:
         """Keep for the next try those of the collected runs that were not written yet."""
@@ -215,6 +220,17 @@ class InFlight:
             if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
             return True
+
+    def abandon(self) -> list[InFlightRun]:
+        """Give up the runs whose handlers have not ended; no end of theirs counts from now on.
+
+        What has ended is not among them: its end is yet to be written.
+        """
+        with self._lock:
+            abandoned = [run for run in self.runs.values() if not run.settled]
+            for run in abandoned:
+                run.settled = True
+        return abandoned
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in flight."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import threading
 from collections.abc import Callable
 
+from rowcall.base.clock import elapsed
+from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue.wake import CHANNEL
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
@@ -14,16 +16,17 @@ TICK_SECONDS = 1.0
 
 
 class Notifier:
-    """A thread that waits for notifications."""
+    """A thread that waits for notifications; every `patience` seconds it asks whether the server is still there."""
 
-    def __init__(self, link: Link, wake: Callable[[], None]) -> None:
+    def __init__(self, link: Link, wake: Callable[[], None], patience: float) -> None:
         self._link = link
         self._wake = wake
+        self._patience = patience
         self._stopped = threading.Event()
 
-    def start(self) -> None:
+    def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Begin; a daemon, because nothing is lost with it."""
-        threading.Thread(target=self._run, name="notifier", daemon=True).start()
+        threading.Thread(target=guarded(self._run), name="notifier", daemon=True).start()
 
     def stop(self) -> None:
         """Listen no more."""
@@ -39,14 +42,27 @@ class Notifier:
 
     def _listen(self) -> None:
         connection = self._link.get()
-        with connection.cursor() as cursor:
-            cursor.execute(f"LISTEN {CHANNEL}")
-        self._link.works()
+        fetch_all(connection, f"LISTEN {CHANNEL}")
+        self._link.responds()
         # Runs that were enqueued before LISTEN took effect are found by looking once.
         self._wake()
-        while not self._stopped.is_set():
-            if select.select([connection], [], [], TICK_SECONDS)[0]:
+        # Not select(), which cannot wait on a descriptor beyond the first thousand.
+        with selectors.PollSelector() as selector:
+            selector.register(connection, selectors.EVENT_READ)
+            while not self._stopped.is_set():
+                self._wait(connection, selector, elapsed() + self._patience)
+
+    def _wait(self, connection: PgConnection, selector: selectors.BaseSelector, until: float) -> None:
+        """Wait for notifications until then; and make sure that nobody waits where nothing can come from any more."""
+        while not self._stopped.is_set() and elapsed() < until:
+            if selector.select(min(TICK_SECONDS, self._patience)):
                 connection.poll()
-                if connection.notifies:
-                    connection.notifies.clear()
-                    self._wake()
+                self._hear(connection)
+        if not self._stopped.is_set():
+            fetch_all(connection, "SELECT 1")
+            self._hear(connection)
+
+    def _hear(self, connection: PgConnection) -> None:
+        if connection.notifies:
+            connection.notifies.clear()
+            self._wake()

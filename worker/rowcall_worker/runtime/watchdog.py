@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.base.clock import elapsed
-from rowcall.base.errors import TimeLimitExceeded
+from rowcall.base.errors import TimeLimitExceeded, TooManyStuck
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.answers import Answers
 from rowcall_worker.runtime.executor import Executor
@@ -63,4 +63,6 @@ class Watchdog:
                 continue
             run.lost = True
             if self.in_flight.settle(run, AttemptResult.of_error(TimeLimitExceeded(job_type, limit))):
-                self.executor.add_thread()
+                stuck = self.executor.replace_thread(run)
+                if stuck >= self.in_flight.threads:
+                    self.in_flight.fails(TooManyStuck(stuck))

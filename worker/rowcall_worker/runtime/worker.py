@@ -9,18 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from rowcall.base import database
 from rowcall.base.clock import elapsed
-from rowcall.base.database import ANSWER_SECONDS
+from rowcall.base.database import all_or_nothing
 from rowcall.base.errors import JobTypeUnknown
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
+from rowcall.base.watched import ANSWER_SECONDS
 from rowcall.job_types import Catalogue, JobType, catalogue
 from rowcall.queue import ClaimRequest
 from rowcall.queue.queues import make_queues
 from rowcall.queue.workers import Registration, register, stopped
 from rowcall.schema import check_revision
 from rowcall.status import Status
+from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import load_handlers
 from rowcall_worker.isolation.isolation import Isolation
@@ -76,7 +77,9 @@ class Report:
 class Worker:
     """A worker process: its threads, in the order in which they begin and end."""
 
-    def __init__(self, settings: Settings, url: str, task: Task) -> None:
+    def __init__(self, settings: Settings, url: str, task: Task, patience: float = ANSWER_SECONDS) -> None:
+        """`patience` is how many seconds a statement may wait for the server's answer."""
+        self._patience = patience
         self._settings = settings
         self._url = url
         self._task = task
@@ -88,7 +91,7 @@ class Worker:
         self._outage = Outage()
         self.in_flight = InFlight(task.concurrency, task.limit)
         self._isolation = Isolation(served, url)
-        runner = Runner.of(handlers, url, settings)
+        runner = Runner.of(handlers, Connections(url, self._outage.answers, patience), settings)
         attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
         self._executor = Executor(self.in_flight, attempts)
         # An isolated type's limit is kept by the thread that waits for the child.
@@ -99,8 +102,7 @@ class Worker:
         self._completer = Completer(self.in_flight, types)
         self._request = ClaimRequest(leases, 0, task.queues, types.limits)
         # Noticed to be lost, and made anew, before the shortest lease is over.
-        patience = min(ANSWER_SECONDS, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS))
-        heartbeat_link = self._link("heartbeat", patience)
+        heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
         self._producers = [
             Producer(
@@ -114,28 +116,25 @@ class Worker:
             )
             for leads in (True, False)
         ]
-        self._notifier = Notifier(self._link("notifier"), self.in_flight.wake)
+        self._notifier = Notifier(self._link("notifier"), self.in_flight.wake, patience)
         self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
-    def _link(self, purpose: str, patience: float = ANSWER_SECONDS) -> Link:
-        return Link(self._url, f"rowcall worker {purpose}", self._outage, patience)
+    def _link(self, purpose: str, patience: float | None = None) -> Link:
+        return Link(self._url, f"rowcall worker {purpose}", self._outage, patience or self._patience)
 
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due, or a bound is reached."""
         task, started = self._task, elapsed()
-        with database.internal_transaction(self._url) as connection:
-            check_revision(connection)
-            make_queues(connection, list(self._request.declared))
-            register(connection, self._registered())
+        self._watchdog.start()
+        self._register()
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
         stop = StopSignal(self.in_flight.quiet.set)
         self._heartbeat.start()
-        self._watchdog.start()
         if task.once:
             self._scheduler.once()
         else:
             self._scheduler.start(self.in_flight.guarded)
-            self._notifier.start()
+            self._notifier.start(self.in_flight.guarded)
             self._isolation.start()
         threads = [producer.start() for producer in self._producers]
         until = float("inf") if task.max_seconds is None else started + task.max_seconds
@@ -148,12 +147,22 @@ class Worker:
         self._drain()
         for thread in threads:
             thread.join(DRAIN_STEP_SECONDS)
-        self._heartbeat.stop(ANSWER_SECONDS)
-        self._watchdog.stop()
+        self._heartbeat.stop(self._patience)
         report = self._report(elapsed() - started)
+        self._watchdog.stop()
         if self.in_flight.failure is not None:
             raise self.in_flight.failure
         return report
+
+    def _register(self) -> None:
+        """Make the worker known; a database that cannot be used ends it, and its service manager starts it again."""
+        link = self._link("start")
+        connection = link.get()
+        with all_or_nothing(connection):
+            check_revision(connection)
+            make_queues(connection, list(self._request.declared))
+            register(connection, self._registered())
+        link.close()
 
     def _limit_reached(self) -> bool:
         limit = self._task.limit
@@ -169,15 +178,20 @@ class Worker:
         if not in_flight.empty:
             log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(in_flight.runs), grace=grace)
             link = self._link("drain")
-            completer.unclaim(link, in_flight.withdraw())
             until = elapsed() + grace
+            completer.unclaim(link, in_flight.withdraw())
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim that was under way may have brought more.
                 completer.unclaim(link, in_flight.withdraw())
+            abandoned = in_flight.abandon()
             # Before the runs are released: two attempts of a run must not work at the same time.
             self._isolation.close()
-            completer.release(link, list(in_flight.runs.values()), RELEASED)
+            completer.release(link, abandoned, RELEASED)
+            # The producers still write what has ended; without a database not for ever.
+            until = max(until, elapsed()) + self._patience
+            while not in_flight.empty and elapsed() < until:
+                in_flight.quiet.wait(DRAIN_STEP_SECONDS)
             link.close()
         self._isolation.close()
         self._executor.close()
@@ -189,11 +203,12 @@ class Worker:
         report = Report(
             self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
         )
+        link = self._link("report")
         try:
-            with database.internal_transaction(self._url) as connection:
-                stopped(connection, self.id)
+            stopped(link.get(), self.id)
         except CONNECTION_ERRORS as error:
-            self._outage.begins(self._outage.epoch, error)
+            link.lost(error)
+        link.close()
         log().info(LogEvent.WORKER_STOPPED, worker=self.id, **vars(report))
         return report
 

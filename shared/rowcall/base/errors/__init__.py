@@ -10,6 +10,7 @@ from rowcall.base.errors.attempts import (
     Retry,
     Snooze,
     TimeLimitExceeded,
+    TooManyStuck,
 )
 from rowcall.base.errors.effects import AmbiguousEffect, EffectConflict, EffectInvalid, EffectNotFound, EffectNotOpen
 from rowcall.base.errors.gateways import (
@@ -97,6 +98,7 @@ __all__ = [
     "SettingsError",
     "Snooze",
     "TimeLimitExceeded",
+    "TooManyStuck",
     "TransitionRefused",
     "Unavailable",
     "Unusable",

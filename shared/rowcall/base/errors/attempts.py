@@ -33,6 +33,17 @@ class TimeLimitExceeded(RowcallError):
         )
 
 
+class TooManyStuck(RowcallError):
+    """As many handler threads as the worker has places are stuck beyond their time limits, and cannot be ended."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(
+            f"{threads} handlers are stuck beyond their time limits, and a thread cannot be ended: this worker ends, so"
+            " that its service manager starts it again; give such types isolated=True, whose child processes can be"
+            " ended"
+        )
+
+
 class MemoryCapExceeded(RowcallError):
     """The handler needed more memory than its job type allows."""
 

@@ -14,6 +14,7 @@ from rowcall import definitions
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import RowcallError
+from rowcall.base.outages import READ_ONLY_REMEDY
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.job_types import load_catalogue
@@ -101,6 +102,8 @@ def postgres(connection: PgConnection, origin: str) -> Finding:
     version = database.fetch_value(connection, "SELECT current_setting('server_version')")
     if connection.server_version // 10_000 < OLDEST_MAJOR:
         return Finding("PostgreSQL", False, f"{version} ({origin}) is too old: use {OLDEST_MAJOR} or newer")
+    if database.fetch_value(connection, "SELECT current_setting('transaction_read_only')") == "on":
+        return Finding("PostgreSQL", False, f"{version} ({origin}) is read-only: {READ_ONLY_REMEDY}")
     return Finding("PostgreSQL", True, f"{version} ({origin})")
 
 

@@ -64,6 +64,10 @@ WAIT = JobType("shop_wait", schema=Errand, max_attempts=3, backoff=fixed(0, jitt
 
 STEPS = JobType("shop_steps", schema=Order)
 
+FORKS = JobType("shop_forks", schema=Order, max_attempts=1)
+
+ISOLATED_FORKS = JobType("shop_isolated_forks", schema=Order, max_attempts=1, isolated=True)
+
 SHIP = JobType(
     "shop_ship",
     schema=Shipment,

@@ -1,10 +1,15 @@
 """Handlers that work in steps, each a transaction of its own."""
 
+import multiprocessing
+import os
+import sys
 import time
 
 from rowcall.base.database import fetch_value
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.handlers import handles
+
+from .business import book_order
 
 LOCKED_UNTIL = "SELECT extract(epoch FROM locked_until)::float8 FROM rowcall.job_runs WHERE id = %(id)s"
 
@@ -19,3 +24,35 @@ def steps(run: Run) -> object:
     with run.step() as connection:
         after = fetch_value(connection, LOCKED_UNTIL, {"id": run.id})
     return {"renewed": after - before, "deadline moved": run._in_flight.deadline > deadline}
+
+
+@handles("shop_forks")
+@handles("shop_isolated_forks")
+def forks(run: Run) -> object:
+    """Fork, and have parent and child write something each."""
+    with run.step() as connection:
+        kept = connection.info.backend_pid
+    if run.payload["ends"] == "is multiprocessing's":
+        child = multiprocessing.get_context("fork").Process(target=_book, args=(run, 2))
+        child.start()
+        child.join()
+    elif (pid := os.fork()) == 0:
+        _book(run, 2)
+        return _end_of_child(run.payload["ends"])
+    else:
+        os.waitpid(pid, 0)
+    return {"parent": True, "kept": _book(run, 1) == kept}
+
+
+def _book(run: Run, order_id: int) -> int:
+    with run.step() as connection:
+        book_order(connection, order_id)
+        return connection.info.backend_pid
+
+
+def _end_of_child(ends: str) -> object:
+    if ends == "raises":
+        raise ValueError("the child broke")
+    if ends == "exits":
+        sys.exit(0)
+    return {"parent": False}

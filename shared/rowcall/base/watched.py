@@ -1,0 +1,66 @@
+"""Connections of which another thread can see since when their owner waits for an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2.extensions
+
+from rowcall.base.clock import elapsed
+
+# How long a thread of a worker waits for the answer to one statement.  A peer that acknowledges all and answers nothing
+# looks alive to the kernel.
+ANSWER_SECONDS = 10.0
+
+# Tables are written out in every statement.  Functions, operators and types are looked up where PostgreSQL keeps its
+# own, whatever search_path the role or the database has; pg_temp is named because it would otherwise come first.
+# Intervals are read in the one style that psycopg2 knows besides the server's default.
+INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
+
+
+class WatchedConnection(psycopg2.extensions.connection):
+    """A connection of a worker: `waiting_since` tells a thread that watches since when its owner waits for an answer.
+
+    With a prologue, only Rowcall's own statements run on it: each of them is watched, and each transaction begins with
+    the prologue.  It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends
+    with the transaction, so that a pooler hands nothing of it to the next client.  Without a prologue the statements
+    are a handler's, and may take as long as the handler likes.
+    """
+
+    prologue: str | None = None
+    waiting_since: float | None = None
+
+    def commit(self) -> None:
+        """Commit, and be seen to wait for it."""
+        with answered(self):
+            super().commit()
+
+    def rollback(self) -> None:
+        """Roll back, and be seen to wait for it."""
+        with answered(self):
+            super().rollback()
+
+
+class InternalConnection(WatchedConnection):
+    """A connection on which only Rowcall's own statements run."""
+
+    prologue = INTERNAL_NAMES
+
+
+def patient_prologue(seconds: float) -> str:
+    """The prologue with which a statement fails that waits longer for what another transaction has locked."""
+    return f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(seconds * 1000)};"
+
+
+@contextmanager
+def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
+    """Around whatever waits for the server's answer: lets a thread that watches see since when."""
+    if not isinstance(connection, WatchedConnection):
+        yield
+        return
+    connection.waiting_since = elapsed()
+    try:
+        yield
+    finally:
+        connection.waiting_since = None

@@ -1,0 +1,54 @@
+"""A process is forked: the child shares no connection, no thread and no run with its parent."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import pytest
+
+from rowcall.base import database
+from tests.support.processes import rowcall
+from tests.support.shop import Shop
+
+BACKEND = "SELECT pg_backend_pid()"
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], fresh_url: str) -> Shop:
+    return Shop(environment, fresh_url)
+
+
+def test_the_pool_of_a_server_that_was_loaded_before_it_forked_is_made_anew_in_each_child(fresh_url: str) -> None:
+    pool = database.engine(fresh_url, pool_size=1)
+    with pool.connect() as connection:
+        kept = connection.exec_driver_sql(BACKEND).scalar_one()
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            with pool.connect() as connection:
+                os.write(writes, str(connection.exec_driver_sql(BACKEND).scalar_one()).encode())
+            pool.dispose()
+        os._exit(0)
+    os.close(writes)
+    with os.fdopen(reads) as told:
+        assert told.read() not in ("", str(kept))
+    os.waitpid(child, 0)
+    with pool.connect() as connection:
+        assert connection.exec_driver_sql(BACKEND).scalar_one() == kept
+    pool.dispose()
+
+
+@pytest.mark.parametrize("job_type", ["shop_forks", "shop_isolated_forks"])
+@pytest.mark.parametrize("child", ["returns", "raises", "exits", "is multiprocessing's"])
+def test_a_child_that_a_handler_forks_works_by_itself_and_settles_nothing(
+    shop: Shop, job_type: str, child: str
+) -> None:
+    run_id = shop.ask(job_type, ends=child)
+    worked = rowcall(shop.environment, "worker", "once")
+    assert "claimed 1, succeeded 1, failed 0" in worked.stdout, worked.stderr
+    assert worked.stdout.count("claimed") == 1
+    run = shop.row(run_id)
+    assert (run["result"], run["lease_no"]) == ({"parent": True, "kept": True}, 1)
+    assert [row["order_id"] for row in shop.sql("SELECT order_id FROM bookings ORDER BY order_id")] == [1, 2]

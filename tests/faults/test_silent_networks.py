@@ -1,0 +1,87 @@
+"""The network between a worker and its database falls silent: it acknowledges everything and answers nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rowcall.queue.wake import CHANNEL
+from tests.support.processes import wait_until
+from tests.support.shop import Shop
+from tests.support.silence import Network, network
+
+# A worker that waits for an answer no longer than a second; in life it is ten.
+IMPATIENT = """
+from rowcall.base import logs, settings
+from rowcall_worker.runtime.worker import Task, Worker
+chosen = settings.read()
+logs.configure(chosen)
+Worker(chosen, chosen.database_url, Task(once=False, concurrency=4), patience=1.0).work()
+"""
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], fresh_url: str) -> Shop:
+    return Shop(environment, fresh_url)
+
+
+@pytest.fixture
+def wires(shop: Shop) -> Iterator[Network]:
+    with network(shop.url) as between:
+        yield between
+
+
+@contextmanager
+def impatient(shop: Shop, wires: Network, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    """Such a worker behind the network."""
+    environment = {**shop.environment, "DATABASE_URL": wires.url, **settings}
+    with subprocess.Popen([sys.executable, "-c", IMPATIENT], env=environment, stderr=subprocess.PIPE, text=True) as one:
+        try:
+            yield one
+        finally:
+            one.kill()
+
+
+def test_a_worker_whose_connections_are_silent_is_at_work_again_and_has_lost_no_lease(
+    shop: Shop, wires: Network, tmp_path: Path
+) -> None:
+    with impatient(shop, wires) as worker:
+        run_id = shop.ask("shop_wait", doors=str(tmp_path))
+        shop.wait_for_knock(run_id)
+        wires.fall_silent()
+        before = shop.row(run_id)["locked_until"]
+        for other in shop.ask_many("noop", [{}] * 20):
+            shop.wait(other, "succeeded")
+        wait_until(lambda: shop.row(run_id)["locked_until"] > before, "the lease is renewed again")
+        shop.open_door(run_id)
+        assert shop.wait(run_id, "succeeded")["lease_no"] == 1
+        worker.terminate()
+        _, said = worker.communicate()
+        assert worker.returncode == 0
+        assert '"database lost"' in said
+        assert '"lease lost"' not in said
+
+
+def test_a_worker_is_woken_again_after_what_it_listened_on_fell_silent(shop: Shop, wires: Network) -> None:
+    with impatient(shop, wires, ROWCALL_POLL="3600"):
+        shop.wait(shop.ask("noop"), "succeeded")
+        wires.fall_silent()
+        for _ in range(2):
+            run_id = shop.ask("noop")
+            shop.sql(f"NOTIFY {CHANNEL}")
+            shop.wait(run_id, "succeeded")
+
+
+def test_a_worker_that_waits_for_a_silent_database_ends_when_it_is_told_to(shop: Shop, wires: Network) -> None:
+    with impatient(shop, wires, ROWCALL_GRACE="0") as worker:
+        run_id = shop.ask("shop_slow")
+        shop.wait_until_begun(run_id)
+        wires.fall_silent()
+        worker.terminate()
+        assert worker.wait() == 0
+        shop.wait(run_id, "queued")

@@ -1,0 +1,80 @@
+"""A network between a worker and its database that can fall silent: it acknowledges everything and answers nothing."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
+
+CHUNK_BYTES = 65536
+
+
+class Wire:
+    """One connection through the network."""
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.silent = False
+        self._ends = (client, server)
+        for source, target in ((client, server), (server, client)):
+            threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+
+    def cut(self) -> None:
+        """Close both ends."""
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while chunk := source.recv(CHUNK_BYTES):
+                if not self.silent:
+                    target.sendall(chunk)
+            if not self.silent:
+                target.shutdown(socket.SHUT_WR)
+
+
+class Network:
+    """Carries bytes to the database's server, for those who connect to `url`."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._server = (parts.hostname, parts.port)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = re.sub(r"@[^/]+/", f"@127.0.0.1:{self._listening.getsockname()[1]}/", url)
+        self.wires: list[Wire] = []
+        self._deaf = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def fall_silent(self, *, new_ones_too: bool = False) -> None:
+        """From now on what is connected hears nothing any more; new connections work, unless they shall not either."""
+        self._deaf = new_ones_too
+        for wire in self.wires:
+            wire.silent = True
+
+    def close(self) -> None:
+        """Cut every wire."""
+        self._listening.close()
+        for wire in self.wires:
+            wire.cut()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                wire = Wire(client, socket.create_connection(self._server))
+                wire.silent = self._deaf
+                self.wires.append(wire)
+
+
+@contextmanager
+def network(url: str) -> Iterator[Network]:
+    """A network in front of this database, for as long as the block."""
+    made = Network(url)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,130 @@
+"""The connections of handlers: each handler thread keeps one for all its runs, for as long as it is as good as new."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+
+from rowcall.base import database
+from rowcall.base.clock import elapsed
+from rowcall.base.database import committed
+from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection, answered, patient_prologue
+from rowcall_worker.runtime.answers import Answers
+
+# An effect waits this long for what another transaction has locked, such as the same effect of another run.
+LOCK_SECONDS = 5.0
+
+# What idled for longer is made anew: somebody on the way may have forgotten it, and the next run would find that out.
+IDLE_SECONDS = 30.0
+
+INTERNAL = patient_prologue(LOCK_SECONDS)
+
+
+class Connections:
+    """What the handlers of one process connect to the database.
+
+    A thread that is in a transaction already, and a handler's own thread, get a further connection, which is closed
+    after use.  A process that a handler has forked gets new ones: those of its parent are the parent's.
+    """
+
+    def __init__(self, url: str, answers: Answers, patience: float = ANSWER_SECONDS) -> None:
+        self._url = url
+        self._answers = answers
+        self._patience = patience
+        self._of_thread = threading.local()
+
+    def keep_for_this_thread(self) -> None:
+        """This is a handler thread: from now on it keeps its connection, until it ends."""
+        if not self._keeps():
+            self._of_thread.serves, self._of_thread.kept = os.getpid(), None
+
+    @contextmanager
+    def transaction(self) -> Iterator[WatchedConnection]:
+        """A transaction for the handler's own statements among Rowcall's."""
+        with self._borrowed(None) as connection, committed(connection):
+            yield connection
+
+    @contextmanager
+    def internal_transaction(self) -> Iterator[WatchedConnection]:
+        """A transaction for Rowcall's statements alone."""
+        with self._borrowed(INTERNAL) as connection, committed(connection):
+            yield connection
+
+    @contextmanager
+    def _borrowed(self, prologue: str | None) -> Iterator[WatchedConnection]:
+        """The thread's own connection if it has one at leisure, else a new one, which may become its own."""
+        connection = self._kept() or self._connect()
+        connection.prologue = prologue
+        try:
+            yield connection
+        except BaseException:
+            # Whatever went wrong may be the connection's own fault, such as a server that was read-only when it began.
+            self._close(connection)
+            raise
+        room = self._keeps() and self._of_thread.kept is None
+        if room and _as_made(connection) and (prologue or _forgets(connection)):
+            self._of_thread.kept, self._of_thread.kept_at = connection, elapsed()
+        else:
+            self._close(connection)
+
+    def _keeps(self) -> bool:
+        return getattr(self._of_thread, "serves", None) == os.getpid()
+
+    def _kept(self) -> WatchedConnection | None:
+        """What this thread has kept, if that can still be trusted; it is not kept any more."""
+        if not self._keeps():
+            return None
+        kept: WatchedConnection | None = self._of_thread.kept
+        self._of_thread.kept = None
+        if kept is None:
+            return None
+        if elapsed() < self._of_thread.kept_at + IDLE_SECONDS and _as_made(kept) and not _was_ended(kept):
+            return kept
+        self._close(kept)
+        return None
+
+    def _connect(self) -> WatchedConnection:
+        connection = database.connect_watched(self._url, "rowcall handler")
+        self._answers.watch(connection, self._patience)
+        return connection
+
+    def _close(self, connection: WatchedConnection) -> None:
+        self._answers.forget(connection)
+        connection.close()
+
+
+def _was_ended(connection: WatchedConnection) -> bool:
+    """Whether the server has ended it, as at a restart: then there is something to read, though nothing was asked."""
+    with selectors.PollSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def _forgets(connection: WatchedConnection) -> bool:
+    """Have the session forget what a handler may have set in it; False where that cannot be done."""
+    try:
+        connection.autocommit = True
+        with answered(connection), connection.cursor() as cursor:
+            cursor.execute("DISCARD ALL")
+        connection.autocommit = False
+    except psycopg2.Error:
+        return False
+    return True
+
+
+def _as_made(connection: WatchedConnection) -> bool:
+    """Whether nothing is open on it, and nobody has changed how it works."""
+    return (
+        not connection.closed
+        and connection.info.transaction_status == TRANSACTION_STATUS_IDLE
+        and (connection.isolation_level, connection.readonly, connection.deferrable) == (None, None, None)
+        and connection.cursor_factory is None
+        and not connection.autocommit
+        and connection.encoding == "UTF8"
+    )
