@@ -1717,6 +1717,9 @@ ROLLBACK;
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set limit '50'
+\set look_ahead '450'
+\set quick_types '{"noop"}'
+\set ahead '100'
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
@@ -1735,7 +1738,7 @@ WITH RECURSIVE  lanes AS (
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
     ORDER BY lanes.priority, lanes.run_at
-), seen AS MATERIALIZED (
+), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
@@ -1746,6 +1749,26 @@ WITH RECURSIVE  lanes AS (
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
+), further AS MATERIALIZED (
+    SELECT quick.* FROM (
+        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+                AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
+            ORDER BY run_at, id LIMIT :'look_ahead'
+        ) AS due
+        WHERE due_lanes.max_running IS NULL
+        LIMIT :'look_ahead'
+    ) AS head CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
+        FOR UPDATE SKIP LOCKED
+    ) AS quick
+    LIMIT :'ahead'
+), seen AS MATERIALIZED (
+    SELECT * FROM first UNION ALL SELECT * FROM further
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
@@ -1800,6 +1823,9 @@ ROLLBACK;
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set limit '50'
+\set look_ahead '450'
+\set quick_types '{"noop"}'
+\set ahead '100'
 \set leases '{"noop": 120}'
 BEGIN;
 WITH RECURSIVE finished AS (
@@ -1824,7 +1850,7 @@ RETURNING run.id
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
     ORDER BY lanes.priority, lanes.run_at
-), seen AS MATERIALIZED (
+), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
@@ -1835,6 +1861,26 @@ RETURNING run.id
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
+), further AS MATERIALIZED (
+    SELECT quick.* FROM (
+        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+                AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
+            ORDER BY run_at, id LIMIT :'look_ahead'
+        ) AS due
+        WHERE due_lanes.max_running IS NULL
+        LIMIT :'look_ahead'
+    ) AS head CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
+        FOR UPDATE SKIP LOCKED
+    ) AS quick
+    LIMIT :'ahead'
+), seen AS MATERIALIZED (
+    SELECT * FROM first UNION ALL SELECT * FROM further
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
@@ -2259,7 +2305,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: UNCLAIM
--- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.
+-- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.  Idle
+-- workers are woken, because they can begin them.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -2271,7 +2318,7 @@ SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE
     locked_by = NULL, locked_until = NULL, updated_at = now()
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
-RETURNING run.id;
+RETURNING run.id, pg_catalog.pg_notify('rowcall_due', '') AS woken;
 ROLLBACK;
 
 -- rowcall.queue.lease: HEARTBEAT

@@ -21,7 +21,7 @@ FOLDER = "tests/queue/"
 SENTENCES = (
     *(
         f"{FOLDER}database/test_{name}.py"
-        for name in ("transitions", "claim", "limits", "sweep", "enqueue", "clone", "seen", "bulk")
+        for name in ("transitions", "claim", "claim_ahead", "limits", "sweep", "enqueue", "clone", "seen", "bulk")
     ),
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
     "tests/definitions/test_tick.py",
