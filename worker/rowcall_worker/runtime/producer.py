@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import ClaimRequest, ClaimResult, Swept, exchange
-from rowcall_worker.runtime.completer import Completer
+from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun, Room
 from rowcall_worker.runtime.sweeper import Sweeper
@@ -93,7 +93,12 @@ class Producer:
         asked_at = elapsed()
         quick_types = self.in_flight.quick_types() if room.ahead else ()
         request = replace(self.request, limit=room.slots, ahead=room.ahead, quick_types=quick_types)
-        result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
+        try:
+            result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
+        except REFUSALS:
+            self.completer.write_one_by_one(connection, succeeded)
+            succeeded = []
+            result = exchange(connection, self.worker, [], request)
         self.completer.written(succeeded, result.finished)
         self.request = replace(self.request, limited=result.limited)
         return result | ClaimResult([], swept.expired), asked_at
