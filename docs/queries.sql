@@ -2088,33 +2088,35 @@ RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catal
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
--- job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
--- has by then waited for the winner's commit.  The commit also wakes idle workers.  Functions, operators and types are
--- written out: these statements run in callers' transactions, whose search_path may hold others.
--- Part of the statement that makes a run due.  PostgreSQL sends equal notifications of one transaction once.  Only for
--- runs that are due now: workers wake by the clock for later ones.  Written out, because callers enqueue under
--- search_paths of their own.
+-- Ids are drawn in the order of the requests, so that the first asked for goes first.  Rows go in by the order of their
+-- keys, so that callers with the same keys wait for each other in one order and never in a circle.
+\set payloads '{"{\\"user_id\\": 1}"}'
+\set keys '{"welcome:1"}'
+\set fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
 \set created_by 'cli:me'
-\set payloads '{"{\\"user_id\\": 1}"}'
-\set keys '{"welcome:1"}'
-\set fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
 BEGIN;
+WITH request AS MATERIALIZED (
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, payload, key, fingerprint, position
+    FROM ROWS FROM (
+        pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
+        pg_catalog.unnest(:'fingerprints'::pg_catalog.text[])
+    ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
+    ORDER BY position
+)
 INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
-
-SELECT :'job_type', request.payload, :'queue', :'priority',
+    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
+     status)
+OVERRIDING SYSTEM VALUE
+SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
        :'max_attempts', request.key, request.fingerprint, :'created_by', 'queued'
-FROM ROWS FROM (
-    pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
-    pg_catalog.unnest(:'fingerprints'::pg_catalog.text[])
-) WITH ORDINALITY AS request(payload, key, fingerprint, position)
-ORDER BY request.position
+FROM request
+ORDER BY request.key COLLATE pg_catalog."C", request.position
 
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
