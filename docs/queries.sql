@@ -1729,6 +1729,9 @@ ROLLBACK;
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set limit '50'
+\set look_ahead '450'
+\set quick_types '{"noop"}'
+\set ahead '100'
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
@@ -1747,7 +1750,7 @@ WITH RECURSIVE  lanes AS (
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
     ORDER BY lanes.priority, lanes.run_at
-), seen AS MATERIALIZED (
+), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
@@ -1758,6 +1761,26 @@ WITH RECURSIVE  lanes AS (
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
+), further AS MATERIALIZED (
+    SELECT quick.* FROM (
+        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+                AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
+            ORDER BY run_at, id LIMIT :'look_ahead'
+        ) AS due
+        WHERE due_lanes.max_running IS NULL
+        LIMIT :'look_ahead'
+    ) AS head CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
+        FOR UPDATE SKIP LOCKED
+    ) AS quick
+    LIMIT :'ahead'
+), seen AS MATERIALIZED (
+    SELECT * FROM first UNION ALL SELECT * FROM further
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
@@ -1812,6 +1835,9 @@ ROLLBACK;
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set limit '50'
+\set look_ahead '450'
+\set quick_types '{"noop"}'
+\set ahead '100'
 \set leases '{"noop": 120}'
 BEGIN;
 WITH RECURSIVE finished AS (
@@ -1836,7 +1862,7 @@ RETURNING run.id
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
     ORDER BY lanes.priority, lanes.run_at
-), seen AS MATERIALIZED (
+), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
@@ -1847,6 +1873,26 @@ RETURNING run.id
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
+), further AS MATERIALIZED (
+    SELECT quick.* FROM (
+        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+                AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
+            ORDER BY run_at, id LIMIT :'look_ahead'
+        ) AS due
+        WHERE due_lanes.max_running IS NULL
+        LIMIT :'look_ahead'
+    ) AS head CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
+        FOR UPDATE SKIP LOCKED
+    ) AS quick
+    LIMIT :'ahead'
+), seen AS MATERIALIZED (
+    SELECT * FROM first UNION ALL SELECT * FROM further
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
@@ -2054,33 +2100,35 @@ RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catal
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
--- job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
--- has by then waited for the winner's commit.  The commit also wakes idle workers.  Functions, operators and types are
--- written out: these statements run in callers' transactions, whose search_path may hold others.
--- Part of the statement that makes a run due.  PostgreSQL sends equal notifications of one transaction once.  Only for
--- runs that are due now: workers wake by the clock for later ones.  Written out, because callers enqueue under
--- search_paths of their own.
+-- Ids are drawn in the order of the requests, so that the first asked for goes first.  Rows go in by the order of their
+-- keys, so that callers with the same keys wait for each other in one order and never in a circle.
+\set payloads '{"{\\"user_id\\": 1}"}'
+\set keys '{"welcome:1"}'
+\set fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
 \set created_by 'cli:me'
-\set payloads '{"{\\"user_id\\": 1}"}'
-\set keys '{"welcome:1"}'
-\set fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
 BEGIN;
+WITH request AS MATERIALIZED (
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, payload, key, fingerprint, position
+    FROM ROWS FROM (
+        pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
+        pg_catalog.unnest(:'fingerprints'::pg_catalog.text[])
+    ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
+    ORDER BY position
+)
 INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
-
-SELECT :'job_type', request.payload, :'queue', :'priority',
+    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
+     status)
+OVERRIDING SYSTEM VALUE
+SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
        :'max_attempts', request.key, request.fingerprint, :'created_by', 'queued'
-FROM ROWS FROM (
-    pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
-    pg_catalog.unnest(:'fingerprints'::pg_catalog.text[])
-) WITH ORDINALITY AS request(payload, key, fingerprint, position)
-ORDER BY request.position
+FROM request
+ORDER BY request.key COLLATE pg_catalog."C", request.position
 
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
@@ -2271,7 +2319,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: UNCLAIM
--- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.
+-- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.  Idle
+-- workers are woken, because they can begin them.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -2283,7 +2332,7 @@ SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE
     locked_by = NULL, locked_until = NULL, updated_at = now()
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
-RETURNING run.id;
+RETURNING run.id, pg_catalog.pg_notify('rowcall_due', '') AS woken;
 ROLLBACK;
 
 -- rowcall.queue.lease: UNLOCKED

@@ -17,7 +17,7 @@ READ_WRITE = ("SELECT", "INSERT", "UPDATE")
 ALL = (*READ_WRITE, "DELETE")
 
 ENQUEUED = (
-    *("job_type", "payload", "queue", "priority", "run_at", "max_attempts"),
+    *("id", "job_type", "payload", "queue", "priority", "run_at", "max_attempts"),
     *("idempotency_key", "request_fingerprint", "created_by", "status"),
 )
 
@@ -77,6 +77,7 @@ DO $$ BEGIN
 END $$;
 REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM "{name}";
 GRANT USAGE ON SCHEMA rowcall TO "{name}";
+GRANT USAGE ON SEQUENCE rowcall.job_runs_id_seq TO "{name}";
 """
 
 

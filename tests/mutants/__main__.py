@@ -21,8 +21,20 @@ FOLDER = "tests/queue/"
 SENTENCES = (
     *(
         f"{FOLDER}database/test_{name}.py"
-        for name in ("transitions", "locked_rows", "claim", "limits", "sweep", "enqueue", "clone", "seen", "bulk")
+        for name in (
+            "transitions",
+            "locked_rows",
+            "claim",
+            "claim_ahead",
+            "limits",
+            "sweep",
+            "enqueue",
+            "clone",
+            "seen",
+            "bulk",
+        )
     ),
+    f"{FOLDER}races/test_enqueue.py",
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
     "tests/definitions/test_tick.py",
     "tests/definitions/test_tick_runs.py",

@@ -11,12 +11,13 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import CancelRequested
 from rowcall.job_types import load_catalogue
-from rowcall.queue import Claimed
+from rowcall.queue import Claimed, ClaimRequest
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.producer import Producer
 from tests.support.rows import WORKER, row_of, run_in
 
 
@@ -109,3 +110,24 @@ def test_a_stopping_worker_unclaims_what_it_has_not_begun_and_releases_what_it_h
     link.close()
     assert not completer.in_flight.runs
     assert not completer.in_flight.settle(begun, AttemptResult("too late"))
+
+
+# Its text is short; PostgreSQL writes each of its numbers with 309 digits.
+GROWS = "[" + ", ".join(["1e308"] * 1000) + "]"
+
+
+def test_one_result_that_the_database_refuses_ends_its_run_and_holds_up_no_other(
+    completer: Completer, fresh_url: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        good, bad, other = (ended(completer, connection, AttemptResult(value)) for value in ("7", GROWS, "8"))
+    request = ClaimRequest({"noop": 60}, 0)
+    link = Link(fresh_url, "test", Outage())
+    producer = Producer(completer.in_flight, completer, link, WORKER, request, poll=60, leads=True)
+    completer.in_flight.close()
+    producer.run()
+    with database.transaction(fresh_url) as connection:
+        rows = [row_of(connection, run.lease.run_id) for run in (good, bad, other)]
+    assert [row["status"] for row in rows] == ["succeeded", "dead", "succeeded"]
+    assert rows[1]["last_error"].startswith("the result cannot be stored: ")
+    assert completer.in_flight.empty

@@ -6,7 +6,8 @@ from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun, Room
+from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS
 
 THREADS = 4
 
@@ -22,29 +23,69 @@ def taken(in_flight: InFlight, count: int) -> list[InFlightRun]:
     return runs
 
 
-def finish_quickly(in_flight: InFlight) -> None:
-    """A burst of runs that took no time at all."""
-    for run in taken(in_flight, 10_000):
+def finish(in_flight: InFlight, runs: list[InFlightRun], seconds: float = 0.0) -> None:
+    """Their handlers took so long."""
+    for run in runs:
+        run.begun_at = elapsed() - seconds
+        in_flight.waiting.get()
         in_flight.settle(run, AttemptResult())
     ended = in_flight.collect()
     in_flight.written(ended, [Status.SUCCEEDED] * len(ended))
 
 
+def finish_for_a_while(in_flight: InFlight, seconds: float = 0.0) -> None:
+    """One batch after another, over several windows of the pace."""
+    until = elapsed() + 3 * WINDOW_SECONDS
+    while elapsed() < until:
+        finish(in_flight, taken(in_flight, 100), seconds)
+
+
 def test_at_first_one_run_is_claimed_for_each_thread() -> None:
-    assert InFlight(THREADS).reserve() == THREADS
+    assert InFlight(THREADS).reserve() == Room(THREADS, 0)
 
 
 def test_quick_runs_are_claimed_ahead() -> None:
     in_flight = InFlight(THREADS)
-    finish_quickly(in_flight)
-    assert in_flight.reserve() > 10 * THREADS
+    finish_for_a_while(in_flight)
+    room = in_flight.reserve()
+    assert (room.slots, in_flight.quick_types()) == (THREADS, ["noop"])
+    assert room.ahead > 10 * THREADS
 
 
-def test_after_an_idle_look_nothing_is_hoarded_because_the_past_was_quick() -> None:
+def test_nothing_is_claimed_ahead_by_what_slow_handlers_end_at_the_same_moment() -> None:
     in_flight = InFlight(THREADS)
-    finish_quickly(in_flight)
-    assert in_flight.look_found_nothing(elapsed())
-    assert in_flight.reserve() == THREADS
+    finish_for_a_while(in_flight, seconds=3)
+    assert (in_flight.reserve(), in_flight.quick_types()) == (Room(THREADS, 0), [])
+
+
+def test_a_type_is_not_quick_before_enough_of_its_runs_have_ended_and_stops_being_so_with_a_slow_one() -> None:
+    in_flight = InFlight(THREADS)
+    finish(in_flight, taken(in_flight, SAMPLES - 1))
+    assert in_flight.quick_types() == []
+    finish(in_flight, taken(in_flight, 1))
+    assert in_flight.quick_types() == ["noop"]
+    finish(in_flight, taken(in_flight, 1), seconds=3)
+    assert in_flight.quick_types() == []
+
+
+def test_what_waits_unbegun_for_too_long_goes_back_and_is_not_claimed_ahead_again_until_a_slot_is_free() -> None:
+    in_flight = InFlight(THREADS)
+    finish_for_a_while(in_flight)
+    runs = taken(in_flight, THREADS + 2)
+    for run in runs[:THREADS]:
+        assert in_flight.waiting.get() is run
+        run.begun_at = elapsed()
+    assert in_flight.late() == []
+    for run in runs:
+        run.accepted_at -= KEPT_SECONDS
+    late = in_flight.late()
+    assert late == runs[THREADS:]
+    in_flight.drop(late)
+    assert in_flight.reserve() == Room(0, 0)
+    in_flight.settle(runs[0], AttemptResult())
+    in_flight.written(in_flight.collect(), [Status.SUCCEEDED])
+    assert in_flight.reserve().slots == 1
+    assert in_flight.reserve().ahead > 0
 
 
 def test_a_claim_under_way_keeps_a_stopping_worker_from_leaving() -> None:
@@ -52,8 +93,8 @@ def test_a_claim_under_way_keeps_a_stopping_worker_from_leaving() -> None:
     reserved = in_flight.reserve()
     in_flight.close()
     assert not in_flight.empty
-    assert in_flight.reserve() == 0
-    in_flight.accept(reserved, [])
+    assert in_flight.reserve() == Room(0, 0)
+    in_flight.accept(sum(reserved), [])
     assert in_flight.empty
 
 
@@ -62,7 +103,7 @@ def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None
     reserved = in_flight.reserve()
     in_flight.close()
     run = claimed(1)
-    in_flight.accept(reserved, [run])
+    in_flight.accept(sum(reserved), [run])
     assert in_flight.withdraw() == [run]
     in_flight.drop([run])
     assert in_flight.empty
@@ -79,7 +120,7 @@ def test_only_the_first_end_of_an_attempt_counts() -> None:
 def test_a_look_that_began_before_something_ended_does_not_count_as_quiet() -> None:
     in_flight = InFlight(THREADS)
     began_at = elapsed()
-    finish_quickly(in_flight)
+    finish(in_flight, taken(in_flight, 1))
     assert not in_flight.look_found_nothing(began_at)
     assert not in_flight.quiet.is_set()
     assert in_flight.look_found_nothing(elapsed())

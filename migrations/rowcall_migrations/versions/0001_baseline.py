@@ -88,6 +88,8 @@ CREATE TABLE rowcall.job_runs (
             AND (status = 'running') = (locked_until IS NOT NULL)),
     CONSTRAINT job_runs_finished_iff_final
         CHECK ((status IN ('succeeded', 'dead', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT job_runs_result_bounded CHECK (octet_length(result::text) <= 65536),
+    CONSTRAINT job_runs_saved_bounded CHECK (octet_length((progress -> 'saved')::text) <= 65536),
     CONSTRAINT job_runs_attempts_bounded CHECK (attempts BETWEEN 0 AND max_attempts AND max_attempts > 0),
     CONSTRAINT job_runs_definition_id_fkey
         FOREIGN KEY (definition_id) REFERENCES rowcall.job_definitions (id) ON DELETE SET NULL

@@ -25,3 +25,18 @@ def stored(value: Any) -> str:
     if NULL.search(text):
         raise ValueError("it holds a null character, which PostgreSQL cannot store")
     return text
+
+
+# What is kept of a run's work names it; what is larger belongs in a table or file of the app's own.
+KEPT_BYTES = 64 * 1024
+
+
+def stored_small(value: Any) -> str:
+    """The same for what a handler returns or saves: ValueError says what to do where it is too large."""
+    text = stored(value)
+    size = len(text.encode())
+    if size > KEPT_BYTES:
+        raise ValueError(
+            f"it is {size} bytes; the limit is {KEPT_BYTES}: store it in a table or file of your own and return its id"
+        )
+    return text

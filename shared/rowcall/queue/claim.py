@@ -27,8 +27,14 @@ class Limited(StrEnum):
 CLAIMABLE = f"""
     status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
 
+# Which of them it may have before it has a slot for them.  The last attempt of a run must not be used up by waiting.
+AHEAD = "max_attempts > 1 AND job_type = ANY(%(quick_types)s::text[])"
+
 # Which running runs have lost their worker.
 LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
+
+# How many runs a claim looks at for each that it may have ahead: others have locked some, and some are not quick.
+LOOK_AHEAD = 4
 
 # What a claim does to a run.  Progress that was only shown belongs to the attempt before; what was saved stays.
 CLAIMED = f"""
@@ -46,9 +52,11 @@ def claim_sql(finished: str = "", spared: str = "", written: str = "NULL") -> st
                counts, never the number of rows in them.  A worker of a small queue never walks through a large one's.
     due_lanes  Those that have something due, are served by this worker and not paused, urgent ones first (a lower
                priority number is more urgent), then the lane that has waited longest, so that no queue starves another.
-    seen       Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
+    first      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
                skipped.  A running row is taken only when its lease has run out: that is the whole sweep.  Lanes of
                queues with a limit are left to `claim_limited`, so that they cost nothing where there are none.
+    further    Beyond the free slots only runs whose types are quick, and that would survive a crash of the worker that
+               waits to begin them.  Of what stands first only so many are looked at, however slow all of them are.
     expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
     claimed    By ctid, from rows locked just above: a heap-only update, as no index has a column that it changes.
     answer     The rows in their order, and behind them one row: which runs were finished, and whether queues with a
@@ -70,7 +78,7 @@ WITH RECURSIVE {finished} lanes AS (
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (%(queues)s::text[] IS NULL OR lanes.queue = ANY(%(queues)s::text[]))
     ORDER BY lanes.priority, lanes.run_at
-), seen AS MATERIALIZED (
+), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
@@ -80,6 +88,24 @@ WITH RECURSIVE {finished} lanes AS (
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT %(limit)s
+), further AS MATERIALIZED (
+    SELECT quick.* FROM (
+        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+                AND {CLAIMABLE}
+            ORDER BY run_at, id LIMIT %(look_ahead)s
+        ) AS due
+        WHERE due_lanes.max_running IS NULL
+        LIMIT %(look_ahead)s
+    ) AS head CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND {CLAIMABLE} AND {AHEAD}
+        FOR UPDATE SKIP LOCKED
+    ) AS quick
+    LIMIT %(ahead)s
+), seen AS MATERIALIZED (
+    SELECT * FROM first UNION ALL SELECT * FROM further
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
@@ -133,6 +159,7 @@ class Claimed(NamedTuple):
 class ClaimRequest:
     """What a worker asks for: types with the seconds of their leases, queues (None: all), and how many at the most.
 
+    `ahead` are how many it may have beyond `limit`, of `quick_types` only.
     `declared` names the queues of types with a max_running: queue -> how many of its runs may run at a time.
     `limited` is what the claim before said of queues with a limit.
     """
@@ -142,6 +169,8 @@ class ClaimRequest:
     queues: Sequence[str] | None = None
     declared: Mapping[str, int] = field(default_factory=dict)
     limited: Limited | None = None
+    ahead: int = 0
+    quick_types: Sequence[str] = ()
 
     def parameters(self, worker: str) -> dict[str, Any]:
         """The request as the claims take it."""
@@ -150,6 +179,9 @@ class ClaimRequest:
             "job_types": list(self.leases),
             "leases": json.dumps(dict(self.leases)),
             "limit": self.limit,
+            "ahead": self.ahead,
+            "look_ahead": self.limit + LOOK_AHEAD * self.ahead,
+            "quick_types": list(self.quick_types),
             "queues": None if self.queues is None else list(self.queues),
             "declared": json.dumps(dict(self.declared)),
         }

@@ -45,15 +45,26 @@ VALUES (%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
 {UNLESS_KEY_IS_TAKEN}
 """
 
-ENQUEUE_MANY = f"""{INSERT}
-SELECT %(job_type)s, request.payload, %(queue)s, %(priority)s,
+# Ids are drawn in the order of the requests, so that the first asked for goes first.  Rows go in by the order of their
+# keys, so that callers with the same keys wait for each other in one order and never in a circle.
+ENQUEUE_MANY = f"""
+WITH request AS MATERIALIZED (
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, payload, key, fingerprint, position
+    FROM ROWS FROM (
+        pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
+        pg_catalog.unnest(%(fingerprints)s::pg_catalog.text[])
+    ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
+    ORDER BY position
+)
+INSERT INTO rowcall.job_runs
+    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
+     status)
+OVERRIDING SYSTEM VALUE
+SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
        %(max_attempts)s, request.key, request.fingerprint, %(created_by)s, '{Status.QUEUED}'
-FROM ROWS FROM (
-    pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
-    pg_catalog.unnest(%(fingerprints)s::pg_catalog.text[])
-) WITH ORDINALITY AS request(payload, key, fingerprint, position)
-ORDER BY request.position
+FROM request
+ORDER BY request.key COLLATE pg_catalog."C", request.position
 {UNLESS_KEY_IS_TAKEN}
 """
 

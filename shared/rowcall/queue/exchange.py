@@ -15,11 +15,12 @@ def exchange(connection: PgConnection, worker: str, finished: Sequence[Done], re
     """Write successes and claim for the room there is, in queues with and without a limit.
 
     A busy worker's results travel with its claim.  Queues with a limit cost a statement only where something is due in
-    them; they go first where the exchange before said that they hold the most urgent or the longest due.
+    them; they go first where the exchange before said that they hold the most urgent or the longest due.  Nothing is
+    claimed ahead from them, because what waits would hold a place.
     """
-    if not request.limit:
+    if not (request.limit or request.ahead):
         return ClaimResult([], {}, request.limited, finished=succeed(connection, finished))
-    if request.limited is Limited.FIRST:
+    if request.limited is Limited.FIRST and request.limit:
         # Places under a limit that these runs give free count for the claim right behind them.
         written = ClaimResult([], {}, finished=succeed(connection, finished))
         first = claim_limited(connection, worker, request)
@@ -33,4 +34,4 @@ def exchange(connection: PgConnection, worker: str, finished: Sequence[Done], re
 
 def _less(request: ClaimRequest, taken: ClaimResult) -> ClaimRequest:
     """The same request for the room that is left."""
-    return replace(request, limit=request.limit - len(taken.claimed))
+    return replace(request, limit=max(request.limit - len(taken.claimed), 0))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rowcall.base.database import INTERNAL_NAMES, Connection, fetch_all
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
 from rowcall.queue.lease import Lease, parameters_of
+from rowcall.queue.wake import WAKE
 from rowcall.status import Event, Status, sources_of
 
 # Many at once: the primary key finds each row, and the fence decides.  A success writes no history.
@@ -106,7 +107,8 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.
+# For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.  Idle
+# workers are woken, because they can begin them.
 UNCLAIM = f"""
 UPDATE rowcall.job_runs AS run
 SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END,
@@ -114,7 +116,7 @@ SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' 
     locked_by = NULL, locked_until = NULL, updated_at = now()
 WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.UNCLAIM)}
-RETURNING run.id
+RETURNING run.id, {WAKE} AS woken
 """
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rowcall import status
+from rowcall.base.jsonb import KEPT_BYTES
 from rowcall.schema.columns import check, id_column, metadata, moment, one_of, storage
 
 EMPTY = text("'{}'::jsonb")
@@ -100,6 +101,9 @@ job_runs = Table(
     # What it worked on and how it ended is gone; the row is kept for its key.
     moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),
+    # As text, as jsonb writes it: a number such as 1e300 is longer in there than a handler writes it.
+    check("result_bounded", f"octet_length(result::text) <= {KEPT_BYTES}"),
+    check("saved_bounded", f"octet_length((progress -> 'saved')::text) <= {KEPT_BYTES}"),
     check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
     info=storage(
         # Half of each page stays free, so that claim and heartbeat find room for the row's next version beside it.

@@ -38,15 +38,27 @@ CLAIM = [
         ("a queue may starve another", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.priority"),
         (
             "runs not due are claimed",
-            "priority = due_lanes.priority AND run_at <= now()",
-            "priority = due_lanes.priority",
+            "AND run_at <= now() AND ({CLAIMABLE}",
+            "AND ({CLAIMABLE}",
         ),
-        ("within a queue the first asked for goes first", "ORDER BY run_at, id\n", "ORDER BY id\n"),
-        ("within a queue the last due goes first", "ORDER BY run_at, id\n", "ORDER BY run_at DESC, id\n"),
-        ("claims wait for each other", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
-        ("claims lock nothing", "FOR UPDATE SKIP LOCKED", ""),
+        (
+            "within a queue the first asked for goes first",
+            "ORDER BY run_at, id\n        LIMIT %(limit)s",
+            "ORDER BY id\n        LIMIT %(limit)s",
+        ),
+        (
+            "within a queue the last due goes first",
+            "ORDER BY run_at, id\n        LIMIT %(limit)s",
+            "ORDER BY run_at DESC, id\n        LIMIT %(limit)s",
+        ),
+        ("claims wait for each other", "LIMIT %(limit)s FOR UPDATE SKIP LOCKED", "LIMIT %(limit)s FOR UPDATE"),
+        ("claims lock nothing", "LIMIT %(limit)s FOR UPDATE SKIP LOCKED", "LIMIT %(limit)s"),
         ("each queue fills a batch of its own", "LIMIT %(limit)s\n)", ")"),
-        ("an ordinary claim takes no notice of limits", "WHERE due_lanes.max_running IS NULL", ""),
+        (
+            "an ordinary claim takes no notice of limits",
+            "WHERE due_lanes.max_running IS NULL\n    LIMIT %(limit)s",
+            "LIMIT %(limit)s",
+        ),
         (
             "what is most urgent and limited is not told first",
             "SELECT max_running IS NOT NULL FROM",
@@ -60,6 +72,12 @@ CLAIM = [
         ("running runs take others' places", "status IN {sources_of(Event.CLAIM)} AND attempts", "attempts"),
         ("runs without attempts left are claimed", "AND attempts < max_attempts", ""),
         ("unknown types are claimed", "AND job_type = ANY(%(job_types)s::text[])", ""),
+    ),
+    *at(
+        "claim.py",
+        "AHEAD",
+        ("a run's last attempt may be used up by waiting", "max_attempts > 1 AND ", ""),
+        ("slow runs are claimed ahead", " AND job_type = ANY(%(quick_types)s::text[])", ""),
     ),
     *at("claim.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
     *at(

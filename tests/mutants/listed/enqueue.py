@@ -43,6 +43,7 @@ ENQUEUE = [
         "enqueue.py",
         "ENQUEUE_MANY",
         ("of many the keys are not kept", "%(max_attempts)s, request.key,", "%(max_attempts)s, NULL,"),
+        ("keys are locked in the order of payloads", 'ORDER BY request.key COLLATE pg_catalog."C", ', "ORDER BY "),
         ("many are due at once", "coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now())", "now()"),
     ),
     *at(

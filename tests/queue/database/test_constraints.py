@@ -45,3 +45,25 @@ def test_an_end_is_dated_and_only_an_end(connection: Connection, status: Status)
 def test_attempts_stay_within_their_bounds(connection: Connection, attempts: str) -> None:
     with pytest.raises(psycopg2.errors.CheckViolation, match="job_runs_attempts_bounded"):
         run_in(connection, Status.QUEUED, attempts=attempts)
+
+
+LARGE = """to_jsonb(repeat('x', 65535))"""
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"result": LARGE},
+        {"result": "jsonb_build_array(1e300::numeric ^ 300)"},
+        {"progress": f"jsonb_build_object('saved', {LARGE})"},
+    ],
+    ids=["result", "a number that is long as text", "saved"],
+)
+def test_what_is_kept_of_a_run_is_small(connection: Connection, columns: dict[str, str]) -> None:
+    with pytest.raises(psycopg2.errors.CheckViolation, match="job_runs_(result|saved)_bounded"):
+        run_in(connection, Status.QUEUED, **columns)
+
+
+def test_what_is_kept_of_a_run_may_be_as_large_as_the_limit(connection: Connection) -> None:
+    largest = "to_jsonb(repeat('x', 65534))"
+    run_in(connection, Status.QUEUED, result=largest, progress=f"jsonb_build_object('share', 1, 'saved', {largest})")

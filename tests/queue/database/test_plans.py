@@ -89,6 +89,14 @@ def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgCon
     assert "job_runs_live" in {node.get("Index Name") for node in nodes}
 
 
+def test_a_claim_ahead_looks_at_little_more_than_it_takes_also_where_only_slow_runs_wait(filled: PgConnection) -> None:
+    for quick_types, claimed in ((["noop"], BATCH), ([], 0)):
+        ahead = replace(request(), limit=0, ahead=BATCH, quick_types=quick_types).parameters(WORKER)
+        nodes = plan(filled, BY_INDEX + CLAIM, ahead)
+        assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "ModifyTable") == claimed
+        assert looked_at(nodes) <= 10 * BATCH
+
+
 def test_a_worker_of_a_small_queue_does_not_walk_through_a_large_one(filled: PgConnection) -> None:
     assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["small"]))) <= 50
 

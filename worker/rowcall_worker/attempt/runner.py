@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rowcall.base.errors import Permanent
-from rowcall.base.jsonb import stored
+from rowcall.base.jsonb import stored_small
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall_worker.attempt.connections import Connections
@@ -50,6 +50,6 @@ class Runner:
 def _text(job_type: str, value: object) -> str | None:
     """The value as it is stored; what the database would refuse for a whole batch is refused here for one run."""
     try:
-        return None if value is None else stored(value)
+        return None if value is None else stored_small(value)
     except ValueError as error:
         raise Permanent(f"what the handler of {job_type} returned cannot be stored: {error}") from None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import psycopg2
+import psycopg2.errors
 from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.database import Connection
@@ -13,7 +14,7 @@ from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage
 from rowcall.job_types import Catalogue
-from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, unclaim, unlocked
+from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, succeed, unclaim, unlocked
 from rowcall.status import Event, Status
 from rowcall_worker.attempt.result import AttemptError, failure_of
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
@@ -25,6 +26,10 @@ LOG_EVENTS = {
     Status.QUEUED: LogEvent.RUN_SNOOZED,
     Status.CANCELLED: LogEvent.RUN_CANCELLED,
 }
+
+
+# What the database refuses of one row, whatever is tried again: data it cannot hold, and what is too large for it.
+REFUSALS = (psycopg2.DataError, psycopg2.errors.CheckViolation, psycopg2.errors.ProgramLimitExceeded)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,22 @@ class Completer:
                 log().warning(LogEvent.LEASE_LOST, **named(run))
         self.in_flight.written(succeeded, [Status.SUCCEEDED] * len(run_ids))
 
+    def write_one_by_one(
+        self, connection: Connection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
+    ) -> None:
+        """The database refused one of these results; that one ends its run, and the others are written."""
+        for run in succeeded:
+            try:
+                self.written([run], succeed(connection, self.successes([run])))
+            except LockNotAvailable:
+                self._put_off(ended, [run])
+            except REFUSALS as refused:
+                failure = failure_of(Permanent(f"the result cannot be stored: {refused.diag.message_primary}"))
+                status = give_up(connection, run.lease, failure)
+                if status is not None:
+                    log().warning(LOG_EVENTS[status], error=failure.error, error_type=failure.error_type, **named(run))
+                self.in_flight.written([run], [status] if status else [])
+
     def keep(self, ended: Sequence[InFlightRun]) -> None:
         """The database was lost: what it has not written is kept for the next try."""
         self.in_flight.put_back(ended)
@@ -112,8 +133,8 @@ class Completer:
         failure = error.failure
         try:
             status = self._end(connection, run, error)
-        except psycopg2.DataError as refused:
-            failure = failure_of(Permanent(str(refused)))
+        except REFUSALS as refused:
+            failure = failure_of(Permanent(refused.diag.message_primary or str(refused)))
             status = give_up(connection, run.lease, failure)
         if status is None:
             log().warning(LogEvent.LEASE_LOST, **named(run))

@@ -10,16 +10,21 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed, Lease
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.pace import Pace
 
-# Runs that take a millisecond are claimed ahead, so that a round trip serves many; those that take seconds are not,
-# because what one process has claimed no other can begin.
+# Runs that take a millisecond are claimed ahead, so that a round trip serves many: what is worked in so many seconds.
+# Those that take longer are not, because what one process has claimed no other can begin.
 AHEAD_SECONDS = 0.05
 AHEAD_MOST = 2000
+
+# What has not begun by then goes back, for others to begin it.
+KEPT_SECONDS = 0.25
 
 # A result is written this late at the latest, when others are about to join it.
 FLUSH_SECONDS = 0.004
@@ -29,6 +34,13 @@ FLUSH_STEP_SECONDS = 0.0005
 AGAIN_SECONDS = 1.0
 
 
+class Room(NamedTuple):
+    """How many runs may be claimed: one for each free slot, and so many quick ones ahead."""
+
+    slots: int
+    ahead: int
+
+
 class InFlightRun:
     """One run in flight: its lease as the database last confirmed it, what its handler must learn, and how it ended.
 
@@ -36,6 +48,7 @@ class InFlightRun:
     """
 
     __slots__ = (
+        "accepted_at",
         "begun_at",
         "cancel_requested",
         "claimed",
@@ -54,6 +67,7 @@ class InFlightRun:
         # The same run may come back under a new lease while an old handler still runs: the lease tells them apart.
         self.lease = Lease(worker, claimed.run_id, claimed.lease_no)
         self.deadline = deadline
+        self.accepted_at = elapsed()
         self.begun_at: float | None = None
         self.cancel_requested = False
         self.lost = False
@@ -87,8 +101,10 @@ class InFlight:
         self._lock = threading.Lock()
         self._reserved = 0
         self._leaving = 0
-        self._rate = 0.0
+        self._pace = Pace()
         self._written_at = elapsed()
+        # Something went back unbegun; nothing is claimed ahead until a slot is free.
+        self._returned = False
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
         """Wrap the work of an essential thread: its error stops the worker."""
@@ -119,20 +135,29 @@ class InFlight:
             if not event.is_set():
                 event.set()
 
-    def reserve(self) -> int:
+    def reserve(self) -> Room:
         """Room for more runs beside those that are not ending yet; the caller keeps it until `accept`."""
         with self._lock:
+            unfinished = len(self.runs) - self._leaving + self._reserved
+            slots = max(self.threads - unfinished, 0)
+            self._returned = self._returned and slots == 0
             target = self._target()
             # Half at a time: while one producer's half is on its way, the handlers have the other's.
-            room = min(target - (len(self.runs) - self._leaving) - self._reserved, max(self.threads, target // 2))
+            room = min(target - unfinished, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self._reserved)
             room = 0 if self.closing else max(room, 0)
             self._reserved += room
-            return room
+            slots = min(slots, room)
+            return Room(slots, room - slots)
+
+    def quick_types(self) -> list[str]:
+        """The job types that may be claimed ahead."""
+        with self._lock:
+            return self._pace.quick_types()
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Take in the runs that were claimed for a reservation."""
+        """Take in the runs that were claimed for so much of a room."""
         with self._lock:
             self._reserved -= reserved
             self.claimed += len(runs)
@@ -140,12 +165,30 @@ class InFlight:
         for run in runs:
             self.waiting.put(run)
 
+    def late(self) -> list[InFlightRun]:
+        """Take back what no thread has begun, if some of it has waited for too long; it is not claimed any more."""
+        if self.closing or self.waiting.empty():
+            return []
+        with self._lock:
+            unbegun = (run.accepted_at for run in self.runs.values() if run.begun_at is None and not run.settled)
+            if elapsed() - next(unbegun, elapsed()) < KEPT_SECONDS:
+                return []
+        late = self.withdraw()
+        with self._lock:
+            self._returned = True
+            self.claimed -= len(late)
+            for run in late:
+                run.settled = True
+        return late
+
     def settle(self, run: InFlightRun, result: AttemptResult) -> bool:
         """An attempt has ended.  Only its first end counts: False when its time limit, or our own end, was before."""
         with self._lock:
             if run.settled:
                 return False
             run.settled = True
+            if run.begun_at is not None:
+                self._pace.handled(run.claimed.job_type, elapsed() - run.begun_at)
         run.result = result
         self._ended.append(run)
         self.wake()
@@ -164,7 +207,9 @@ class InFlight:
 
     def _target(self) -> int:
         """How many runs to have in flight: one for each thread, and what quick ones take in a moment."""
-        return self.threads + int(min(self._rate * AHEAD_SECONDS, AHEAD_MOST))
+        if self._returned:
+            return self.threads
+        return self.threads + int(min(self._pace.runs_in(AHEAD_SECONDS, self.threads), AHEAD_MOST))
 
     def collect(self) -> list[InFlightRun]:
         """All runs that have ended, to be written; they make room for others, and stay in flight until then."""
@@ -201,11 +246,8 @@ class InFlight:
             self.tally.update(statuses)
             if not ended:
                 return
-            now = elapsed()
-            sample = len(ended) / max(now - self._written_at, 1e-4)
-            # Half of the new sample: quick to follow a change, and not thrown by one odd batch.
-            self._rate = (self._rate + sample) / 2
-            self._written_at = now
+            self._written_at = elapsed()
+            self._pace.written(len(ended), self._written_at)
 
     def look_found_nothing(self, began_at: float) -> bool:
         """A claim with room found nothing due; with nothing in flight either, all is quiet.
@@ -215,8 +257,6 @@ class InFlight:
         with self._lock:
             if began_at < self._written_at:
                 return False
-            # What comes next may take long: a quick past must not make this worker hoard it.
-            self._rate = 0.0
             if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
             return True

@@ -11,9 +11,9 @@ from psycopg2.errors import LockNotAvailable
 from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import ClaimRequest, ClaimResult, Swept, exchange
-from rowcall_worker.runtime.completer import Completer
+from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
-from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun, Room
 from rowcall_worker.runtime.sweeper import Sweeper
 
 
@@ -43,8 +43,11 @@ class Producer:
     def run(self) -> None:
         """Wait for something to write, to claim, or for the time of the next look; then exchange."""
         while not (self.in_flight.closing and self.in_flight.empty):
-            woken = self._waker.wait(0 if self._more else self.poll)
+            woken = self._waker.wait(self._pause())
             self._waker.clear()
+            if self.leads:
+                # What this worker cannot begin at once, another can.
+                self.completer.unclaim(self.link, self.in_flight.late())
             self.in_flight.gather()
             ended = self.in_flight.collect()
             # The second producer looks for work only while there is plenty: idle, one look a poll is enough.
@@ -52,13 +55,19 @@ class Producer:
                 self._try(ended)
         self.link.close()
 
+    def _pause(self) -> float:
+        """Until the next look; sooner while runs wait for a thread, as they may have to go back."""
+        if self._more:
+            return 0
+        return self.poll if self.in_flight.waiting.empty() else min(self.poll, KEPT_SECONDS / 2)
+
     def _try(self, ended: list[InFlightRun]) -> None:
         """Exchange; without a database, keep what has ended and wait."""
         reserved = self.in_flight.reserve()
         try:
             result, asked_at = self._exchange(ended, reserved)
         except CONNECTION_ERRORS as error:
-            self.in_flight.accept(reserved, [])
+            self.in_flight.accept(sum(reserved), [])
             self.completer.keep(ended)
             self._more = False
             time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile
@@ -66,30 +75,34 @@ class Producer:
             return
         self.link.works()
         self.in_flight.accept(
-            reserved,
+            sum(reserved),
             [InFlightRun(self.worker, run, asked_at + self.request.leases[run.job_type]) for run in result.claimed],
         )
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
         sweeping = self.leads and self._sweeper.first_lap
-        self._more = len(result.claimed) == reserved > 0 or bool(result.expired) or result.contended or sweeping
-        if reserved and not (result.claimed or self._more):
+        self._more = len(result.claimed) == sum(reserved) > 0 or bool(result.expired) or result.contended or sweeping
+        if any(reserved) and not (result.claimed or self._more):
             self._more = not self.in_flight.look_found_nothing(asked_at)
 
-    def _exchange(self, ended: list[InFlightRun], room: int) -> tuple[ClaimResult, float]:
+    def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float]:
         """Write the ends and claim for the room there is; and the moment before which no new lease began."""
         connection = self.link.get()
         # Before the claim, which takes what was swept.
         swept = self._sweeper.sweep(connection, self.request) if self.leads and not self.in_flight.closing else Swept()
         succeeded = self.completer.write_errors(connection, ended)
-        asked_at = elapsed()
-        request = replace(self.request, limit=room)
-        try:
-            result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
-        except LockNotAvailable:
-            succeeded = self.completer.put_off_locked(connection, ended)
+        quick_types = self.in_flight.quick_types() if room.ahead else ()
+        request = replace(self.request, limit=room.slots, ahead=room.ahead, quick_types=quick_types)
+        result = None
+        while result is None:
             asked_at = elapsed()
-            result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
+            try:
+                result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
+            except LockNotAvailable:
+                succeeded = self.completer.put_off_locked(connection, ended)
+            except REFUSALS:
+                self.completer.write_one_by_one(connection, ended, succeeded)
+                succeeded = []
         self.completer.written(succeeded, result.finished)
         self.request = replace(self.request, limited=result.limited)
         return result | ClaimResult([], swept.expired), asked_at

@@ -1,0 +1,16 @@
+"""Wait until a session of the test waits for a lock."""
+
+from __future__ import annotations
+
+from rowcall.base import database
+from tests.support.processes import wait_until
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+def waits_for_a_lock(url: str) -> None:
+    """Return when a session of this database waits for another one."""
+    connection = database.connect(url)
+    connection.autocommit = True
+    wait_until(lambda: database.fetch_value(connection, WAITING), "a session waits for a lock")
+    connection.close()
