@@ -79,6 +79,7 @@ class InFlight:
         self._leaving = 0
         self._rate = 0.0
         self._written_at = elapsed()
+        self._decided_at = 0.0
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
         """Wrap the work of an essential thread: its error stops the worker."""
@@ -189,13 +190,20 @@ class InFlight:
         False when something has ended since the look began: it may have made room under a limit, so look again.
         """
         with self._lock:
-            if began_at < self._written_at:
+            if began_at < max(self._written_at, self._decided_at):
                 return False
             # What comes next may take long: a quick past must not make this worker hoard it.
             self._rate = 0.0
             if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
             return True
+
+    def look_again(self) -> None:
+        """More may be due: a look that began before this moment says nothing about it."""
+        with self._lock:
+            self._decided_at = elapsed()
+            self.quiet.clear()
+        self.wake()
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in flight."""
