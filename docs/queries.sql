@@ -830,7 +830,7 @@ BEGIN;
 UPDATE rowcall.sent_emails
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), message_id = :'message_id'
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -892,7 +892,7 @@ BEGIN;
 UPDATE rowcall.sent_reports
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now()
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -955,7 +955,7 @@ BEGIN;
 UPDATE rowcall.payments
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now()
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -1017,7 +1017,7 @@ BEGIN;
 UPDATE rowcall.delivered_webhooks
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), response_status = :'response_status'
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -1084,7 +1084,7 @@ BEGIN;
 UPDATE rowcall.generated_files
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), path = :'path', sha256 = :'sha256', size_bytes = :'size_bytes'
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 

@@ -25,6 +25,7 @@ from rowcall.base.errors.gateways import (
     WrongCharge,
 )
 from rowcall.base.errors.process import (
+    CommitUnconfirmed,
     DatabaseUnreachable,
     DeclarationError,
     LocalPostgresError,
@@ -58,6 +59,7 @@ __all__ = [
     "Blocked",
     "CancelRequested",
     "ChildDied",
+    "CommitUnconfirmed",
     "DatabaseUnreachable",
     "DeclarationError",
     "Declined",
