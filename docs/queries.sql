@@ -2087,10 +2087,12 @@ RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catal
 ROLLBACK;
 
 -- rowcall.queue.enqueue: FIND_BY_KEY
--- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
+-- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not have
+-- reached the synchronous standby yet: the message makes a commit that writes nothing else wait for it.
 \set keys '{"welcome:1"}'
 BEGIN;
-SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs
+SELECT id, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
+FROM rowcall.job_runs
 WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
 ROLLBACK;
 

@@ -18,7 +18,7 @@ import psycopg2.extensions
 import psycopg2.extras
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
-from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
 from rowcall.base.redaction import redacted
 
 if TYPE_CHECKING:
@@ -48,6 +48,15 @@ PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
 # own, whatever search_path the role or the database has; pg_temp is named because it would otherwise come first.
 # Intervals are read in the one style that psycopg2 knows besides the server's default.
 INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
+
+
+# A cancelled wait for a synchronous standby makes COMMIT succeed with a warning.  It must reach us, whatever the role's
+# setting, and no lesser notice may be taken for it.
+SHOW_WARNINGS = "SET LOCAL client_min_messages = warning;"
+
+
+class HandlerConnection(psycopg2.extensions.connection):
+    """A connection for a handler's own statements among ours: each of ours sees to it that a commit's warning comes."""
 
 
 class InternalConnection(psycopg2.extensions.connection):
@@ -110,22 +119,49 @@ def committed(connection: PgConnection) -> Iterator[None]:
         if not connection.closed:
             connection.rollback()
         raise
-    connection.commit()
+    commit(connection)
+
+
+def commit(connection: PgConnection) -> None:
+    """Commit, or CommitUnconfirmed where the server says that it did not wait for the standby."""
+    with confirmed(connection):
+        connection.commit()
+
+
+@contextmanager
+def confirmed(connection: PgConnection) -> Iterator[None]:
+    """Look at what the server says during a block that commits; what it says is localised, so any word counts."""
+    del connection.notices[:]
+    yield
+    if connection.notices and isinstance(connection, (InternalConnection, HandlerConnection)):
+        raise CommitUnconfirmed(" ".join(" ".join(connection.notices).split()))
 
 
 def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     """SQLAlchemy's pool for the API; a connection that died in the pool is replaced before it is used."""
     import sqlalchemy
 
-    # The bare scheme would mean psycopg 3, which is not installed.
+    options: dict[str, Any] = {**SILENCE}
+
+    def connect_pooled() -> PgConnection:
+        pooled: PgConnection = psycopg2.connect(
+            url,
+            connection_factory=InternalConnection,
+            application_name="rowcall api",
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            **options,
+        )
+        return pooled
+
     return sqlalchemy.create_engine(
-        url.replace("postgresql://", "postgresql+psycopg2://", 1),
+        # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.
+        "postgresql+psycopg2://",
+        creator=connect_pooled,
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
         # It would look for a type that we do not use, with operators that the search_path decides about.
         use_native_hstore=False,
-        connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS, **SILENCE},
     )
 
 
@@ -161,7 +197,8 @@ def limit_waiting(connection: Connection, seconds: float, internal: bool) -> Non
 
     An internal transaction gets INTERNAL_NAMES with the same round trip.
     """
-    fetch_all(connection, (INTERNAL_NAMES if internal else "") + PATIENCE, {"milliseconds": round(seconds * 1000)})
+    begun = INTERNAL_NAMES if internal else ""
+    fetch_all(connection, begun + SHOW_WARNINGS + PATIENCE, {"milliseconds": round(seconds * 1000)})
 
 
 def waited_too_long(error: Exception) -> bool:
@@ -200,8 +237,11 @@ def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, An
 
 def _begun(connection: PgConnection, sql: str) -> str:
     """A statement, with what an internal connection's transaction begins with where it is the first one."""
+    if isinstance(connection, HandlerConnection):
+        return SHOW_WARNINGS + sql
     if isinstance(connection, InternalConnection) and connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
-        return INTERNAL_NAMES + sql
+        # A worker's statements are transactions of their own, and their commits are told to nobody.
+        return INTERNAL_NAMES + ("" if connection.autocommit else SHOW_WARNINGS) + sql
     return sql
 
 

@@ -60,11 +60,22 @@ def one_of(*choices: str) -> Parser:
 
 
 def database_url(text: str) -> str:
-    """A PostgreSQL URL; the driver is Rowcall's business, so a driver in the scheme is dropped."""
+    """Whatever libpq takes; the driver is Rowcall's business, so a driver in the scheme is dropped."""
+    # Loaded by those who use it: `rowcall --help` needs no driver.
+    from psycopg2 import ProgrammingError
+    from psycopg2.extensions import parse_dsn
+
     scheme, separator, rest = text.strip().partition("://")
-    if not separator or scheme.partition("+")[0] not in {"postgresql", "postgres"}:
-        raise ValueError("a URL such as postgresql://user:password@host:5432/database")
-    return f"postgresql://{rest}"
+    is_url = bool(separator) and scheme.partition("+")[0] in {"postgresql", "postgres"}
+    url = f"postgresql://{rest}" if is_url else text.strip()
+    try:
+        parse_dsn(url)
+    except (ProgrammingError, UnicodeError, ValueError):
+        # libpq's own words repeat what may be a password.
+        raise ValueError(
+            "a URL such as postgresql://user:password@host:5432/database, or host=... dbname=..., as libpq takes them"
+        ) from None
+    return url
 
 
 def module_name(text: str) -> str:

@@ -29,7 +29,7 @@ class Runner:
         """A runner on this database, with the gateways of these settings."""
 
         def connect() -> PgConnection:
-            return database.connect(url, "rowcall handler")
+            return database.connect(url, "rowcall handler", database.HandlerConnection)
 
         def connect_internal() -> PgConnection:
             return database.connect_internal(url, "rowcall handler")
