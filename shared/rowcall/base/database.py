@@ -144,13 +144,16 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     options: dict[str, Any] = {**SILENCE}
 
     def connect_pooled() -> PgConnection:
-        pooled: PgConnection = psycopg2.connect(
-            url,
-            connection_factory=InternalConnection,
-            application_name="rowcall api",
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            **options,
-        )
+        try:
+            pooled: PgConnection = psycopg2.connect(
+                url,
+                connection_factory=InternalConnection,
+                application_name="rowcall api",
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                **options,
+            )
+        except psycopg2.ProgrammingError as error:
+            raise DatabaseUnreachable(f"DATABASE_URL cannot be used: {_reason(error)}") from None
         return pooled
 
     return sqlalchemy.create_engine(

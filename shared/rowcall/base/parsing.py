@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+# As libpq reads it: a value in quotes may hold spaces, and a backslash takes what follows as it is.
+_KEYWORD = r"(?P<name>[a-z_]++)\s*+=\s*+(?P<value>'(?:[^'\\]|\\.)*+'|(?:[^\s'\\]|\\.)*+)"
+KEYWORD = re.compile(_KEYWORD)
+KEYWORDS = re.compile(rf"\s*+(?:{re.sub(r'[?]P<[a-z]+>', '?:', _KEYWORD)}(?:\s++|$))++")
+
+# One of these makes it the address of a database.
+NAMES_A_DATABASE = frozenset({"host", "hostaddr", "port", "dbname", "user", "service"})
 
 Parser = Callable[[str], Any]
 
@@ -61,21 +70,26 @@ def one_of(*choices: str) -> Parser:
 
 def database_url(text: str) -> str:
     """Whatever libpq takes; the driver is Rowcall's business, so a driver in the scheme is dropped."""
-    # Loaded by those who use it: `rowcall --help` needs no driver.
-    from psycopg2 import ProgrammingError
-    from psycopg2.extensions import parse_dsn
-
     scheme, separator, rest = text.strip().partition("://")
-    is_url = bool(separator) and scheme.partition("+")[0] in {"postgresql", "postgres"}
-    url = f"postgresql://{rest}" if is_url else text.strip()
-    try:
-        parse_dsn(url)
-    except (ProgrammingError, UnicodeError, ValueError):
-        # libpq's own words repeat what may be a password.
+    if separator and scheme.partition("+")[0] in {"postgresql", "postgres"}:
+        return f"postgresql://{rest}"
+    if not NAMES_A_DATABASE & set(connection_keywords(text) or ()):
         raise ValueError(
             "a URL such as postgresql://user:password@host:5432/database, or host=... dbname=..., as libpq takes them"
-        ) from None
-    return url
+        )
+    return text.strip()
+
+
+def connection_keywords(text: str) -> dict[str, str] | None:
+    """The keywords and values of an address such as `host=db dbname='my app'`; None where it is no such address."""
+    if not KEYWORDS.fullmatch(text):
+        return None
+    found = {}
+    for match in KEYWORD.finditer(text):
+        value = match["value"]
+        quoted = len(value) > 1 and value[0] == "'"
+        found[match["name"]] = re.sub(r"\\(.)", r"\1", value[1:-1] if quoted else value)
+    return found
 
 
 def module_name(text: str) -> str:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
+from rowcall.base.parsing import connection_keywords
 from rowcall.base.settings import all_settings
 
 BLANK = "***"
@@ -106,9 +107,9 @@ def _known(values: tuple[str, ...]) -> re.Pattern[str] | None:
 def _parts_of(value: str) -> tuple[set[str], set[str]]:
     """What of a value may be shown, and what is secret: all of it; of a URL the password, and its query's tokens."""
     scheme, separator, rest = value.partition("://")
-    if not separator and (settings := _settings_of_dsn(value)):
-        names = {settings.get(name, "") for name in ("user", "host", "dbname")}
-        return names, {settings.get("password", ""), settings.get("sslpassword", "")}
+    keywords = None if separator else connection_keywords(value)
+    if keywords and "password" in keywords:
+        return {keywords.get(name, "") for name in ("user", "host", "dbname")}, {keywords["password"]}
     if not separator:
         return set(), {value, *value.split()}  # while one secret takes another's place, a setting holds both
     # Everything up to the last @, because a password may hold what should have been escaped.
@@ -123,21 +124,6 @@ def _parts_of(value: str) -> tuple[set[str], set[str]]:
     secrets |= {parts.password or "", unquote(parts.password or "")}
     secrets |= {text for name, text in parse_qsl(parts.query) if re.search(_NAME, name, re.IGNORECASE)}
     return {unquote(parts.username or ""), parts.hostname or "", parts.path.lstrip("/")}, secrets
-
-
-def _settings_of_dsn(value: str) -> dict[str, str] | None:
-    """The settings of a database's address such as `host=db password=...`; None where it is no such address."""
-    if "=" not in value:
-        return None
-    # Loaded by those who use it: most processes have a URL.
-    from psycopg2 import ProgrammingError
-    from psycopg2.extensions import parse_dsn
-
-    try:
-        settings: dict[str, str] = parse_dsn(value)
-    except (ProgrammingError, UnicodeError, ValueError):
-        return None
-    return settings
 
 
 def _written(secret: str) -> set[str]:
