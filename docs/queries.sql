@@ -830,7 +830,7 @@ BEGIN;
 UPDATE rowcall.sent_emails
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), message_id = :'message_id'
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -892,7 +892,7 @@ BEGIN;
 UPDATE rowcall.sent_reports
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now()
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -955,7 +955,7 @@ BEGIN;
 UPDATE rowcall.payments
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now()
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -1017,7 +1017,7 @@ BEGIN;
 UPDATE rowcall.delivered_webhooks
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), response_status = :'response_status'
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -1084,7 +1084,7 @@ BEGIN;
 UPDATE rowcall.generated_files
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), path = :'path', sha256 = :'sha256', size_bytes = :'size_bytes'
-WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state = 'intent'
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
 RETURNING *;
 ROLLBACK;
 
@@ -2135,10 +2135,12 @@ RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catal
 ROLLBACK;
 
 -- rowcall.queue.enqueue: FIND_BY_KEY
--- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
+-- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not have
+-- reached the synchronous standby yet: the message makes a commit that writes nothing else wait for it.
 \set keys '{"welcome:1"}'
 BEGIN;
-SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs
+SELECT id, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
+FROM rowcall.job_runs
 WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
 ROLLBACK;
 

@@ -27,20 +27,25 @@ class OwnServer:
             self._port = made.port
             self._programs = made.programs
         self._home = Home(folder)
-        self._start()
+        self.start()
 
     def restart(self, number: signal.Signals) -> None:
         """End it as this signal does, and start it again: SIGINT stops it, SIGQUIT and SIGKILL make it recover."""
+        self.kill(number)
+        self.start()
+
+    def kill(self, number: signal.Signals) -> None:
+        """End it as this signal does."""
         process = int((self._home.data / "postmaster.pid").read_text().partition("\n")[0])
         os.kill(process, number)
         wait_until(self._postmaster.ended, "the server has ended")
-        self._start()
 
     def stop(self) -> None:
         """End it for good."""
         self._postmaster.stop()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start it again."""
         # The lock is free when the last process of the server before is gone.
         with leftovers.wait_out(self._home) as lock:
             account = claim(self._home.cluster)

@@ -6,8 +6,8 @@ from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun, Room
-from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS
+from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun
+from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS, Room
 
 THREADS = 4
 

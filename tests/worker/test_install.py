@@ -190,7 +190,7 @@ def test_only_what_the_environment_changes_is_printed(offline: dict[str, str], f
 @pytest.mark.parametrize("format_", FORMATS)
 def test_the_options_beside_it_are_carried_over(offline: dict[str, str], format_: str) -> None:
     options = ["--queues", "mail,default", "--types", "noop", "--concurrency", "2", "--limit", "7"]
-    options += ["--max-seconds", "50", "--grace", "2.5"]
+    options += ["--max-time", "50", "--grace", "2.5"]
     text = printed(format_, offline, *options)
     if format_ == "k8s":
         assert container(text)["args"] == ["worker", "once", *options]

@@ -17,7 +17,7 @@ from rowcall_worker.install.installation import Installation
 from rowcall_worker.install.kubernetes import cron_job
 from rowcall_worker.install.systemd import systemd_units
 from rowcall_worker.runtime.supervisor import supervise_processes
-from rowcall_worker.runtime.worker import Report, Task, Worker
+from rowcall_worker.runtime.worker import MAX_TIME_SECONDS, Report, Task, Worker
 
 Command = Callable[..., Any]
 
@@ -77,7 +77,11 @@ def run_command(processes: int, **options: Any) -> None:
 @worker_command.command("once")
 @_options
 @click.option("--limit", type=click.IntRange(1), help="Claim this many runs at most.")
-@click.option("--max-seconds", type=click.FloatRange(0), help="Claim no more after this long.")
+@click.option(
+    "--max-time",
+    type=click.FloatRange(0),
+    help=f"Seconds after which no more is decided or claimed; what runs is finished.  [default: {MAX_TIME_SECONDS:g}]",
+)
 @_print_options
 def once_command(
     crontab: bool, systemd: bool, k8s: bool, environment_file: str | None, image: str | None, **options: Any
@@ -110,7 +114,8 @@ def _work(
 ) -> Report:
     chosen = _settings(grace)
     logs.configure(chosen)
-    task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **bounds)
+    given = {name: value for name, value in bounds.items() if value is not None}
+    task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **given)
     with database_url(chosen) as url:
         return Worker(chosen, url, task).work()
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import flask
 import sqlalchemy
 
-from rowcall.base.database import limit_waiting, waited_too_long
+from rowcall.base.database import PgConnection, confirmed, limit_waiting, waited_too_long
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.redaction import redacted
 
@@ -38,11 +38,16 @@ def app_transaction() -> Iterator[sqlalchemy.Connection]:
 
 @contextmanager
 def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalchemy.Connection]:
-    """A transaction on the pool; a lost database is reported as DatabaseUnreachable."""
+    """A transaction on the pool; a lost database is DatabaseUnreachable, and a doubtful commit CommitUnconfirmed."""
     try:
-        with pool.begin() as connection:
-            limit_waiting(connection, PATIENCE_SECONDS, internal)
-            yield connection
+        with pool.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, PgConnection)
+            with confirmed(driver), connection.begin():
+                limit_waiting(connection, PATIENCE_SECONDS, internal)
+                yield connection
+                # What the statements have said is not about the commit.
+                del driver.notices[:]
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None
     except sqlalchemy.exc.DBAPIError as error:

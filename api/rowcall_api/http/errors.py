@@ -37,6 +37,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunPruned: ("run-pruned", 409),
     errors.RunChanged: ("run-changed", 412),
     errors.DatabaseUnreachable: ("database-unreachable", 503),
+    errors.CommitUnconfirmed: ("commit-unconfirmed", 503),
     errors.SchemaMismatch: ("schema-mismatch", 503),
 }
 

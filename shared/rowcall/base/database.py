@@ -20,7 +20,7 @@ import psycopg2.extensions
 import psycopg2.extras
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
-from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
 from rowcall.base.redaction import redacted
 from rowcall.base.watched import INTERNAL_NAMES as INTERNAL_NAMES
 from rowcall.base.watched import InternalConnection, WatchedConnection, answered
@@ -52,6 +52,10 @@ SILENCE: dict[str, Any] = {
 
 # Not statement_timeout: that would also cut short the wait for a standby, and call committed what is not there yet.
 PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
+
+# A cancelled wait for a synchronous standby makes COMMIT succeed with a warning.  It must reach us, whatever the role's
+# setting, and no lesser notice may be taken for it.
+SHOW_WARNINGS = "SET LOCAL client_min_messages = warning;"
 
 
 def connect(
@@ -116,22 +120,50 @@ def committed(connection: PgConnection) -> Iterator[None]:
         if not connection.closed:
             connection.rollback()
         raise
-    connection.commit()
+    commit(connection)
+
+
+def commit(connection: PgConnection) -> None:
+    """Commit, or CommitUnconfirmed where the server says that it did not wait for the standby."""
+    with confirmed(connection):
+        connection.commit()
+
+
+@contextmanager
+def confirmed(connection: PgConnection) -> Iterator[None]:
+    """Look at what the server says during a block that commits; what it says is localised, so any word counts."""
+    del connection.notices[:]
+    yield
+    if connection.notices and isinstance(connection, WatchedConnection):
+        raise CommitUnconfirmed(" ".join(" ".join(connection.notices).split()))
 
 
 def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     """SQLAlchemy's pool for the API; a connection that died in the pool is replaced before it is used."""
     import sqlalchemy
 
-    # The bare scheme would mean psycopg 3, which is not installed.
+    def connect_pooled() -> PgConnection:
+        try:
+            pooled: PgConnection = psycopg2.connect(
+                url,
+                connection_factory=InternalConnection,
+                application_name="rowcall api",
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                **SILENCE,
+            )
+        except psycopg2.ProgrammingError as error:
+            raise DatabaseUnreachable(f"DATABASE_URL cannot be used: {_reason(error)}") from None
+        return pooled
+
     pool = sqlalchemy.create_engine(
-        url.replace("postgresql://", "postgresql+psycopg2://", 1),
+        # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.
+        "postgresql+psycopg2://",
+        creator=connect_pooled,
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
         # It would look for a type that we do not use, with operators that the search_path decides about.
         use_native_hstore=False,
-        connect_args={"application_name": "rowcall api", "connect_timeout": CONNECT_TIMEOUT_SECONDS, **SILENCE},
     )
     _leave_to_parent(pool)
     return pool
@@ -181,7 +213,8 @@ def limit_waiting(connection: Connection, seconds: float, internal: bool) -> Non
 
     An internal transaction gets INTERNAL_NAMES with the same round trip.
     """
-    fetch_all(connection, (INTERNAL_NAMES if internal else "") + PATIENCE, {"milliseconds": round(seconds * 1000)})
+    begun = INTERNAL_NAMES if internal else ""
+    fetch_all(connection, begun + SHOW_WARNINGS + PATIENCE, {"milliseconds": round(seconds * 1000)})
 
 
 def waited_too_long(error: Exception) -> bool:
@@ -222,13 +255,16 @@ def _execute(
     cursor: psycopg2.extensions.cursor, connection: PgConnection, sql: str, parameters: Mapping[str, Any] | None
 ) -> None:
     """Run a statement; on an internal connection watched, and behind what its transaction begins with."""
-    if not isinstance(connection, WatchedConnection) or connection.prologue is None:
+    if not isinstance(connection, WatchedConnection):
         cursor.execute(sql, parameters)
-        return
-    if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
-        sql = connection.prologue + sql
-    with answered(connection):
-        cursor.execute(sql, parameters)
+    elif connection.prologue is None:
+        cursor.execute(SHOW_WARNINGS + sql, parameters)
+    else:
+        if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
+            # A worker's statements are transactions of their own, and their commits are told to nobody.
+            sql = connection.prologue + ("" if connection.autocommit else SHOW_WARNINGS) + sql
+        with answered(connection):
+            cursor.execute(sql, parameters)
 
 
 def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Row | None:

@@ -33,6 +33,7 @@ class LogEvent(StrEnum):
     RUN_DEAD = "run dead"
     RUN_SNOOZED = "run snoozed"
     RUN_RELEASED = "run released"
+    EFFECT_UNRECORDED = "effect happened and is not recorded"
     LEASE_EXPIRED = "lease expired"
     LEASE_LOST = "lease lost"
     SCHEDULE_BROKEN = "schedule broken"

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+# As libpq reads it: a value in quotes may hold spaces, and a backslash takes what follows as it is.
+_KEYWORD = r"(?P<name>[a-z_]++)\s*+=\s*+(?P<value>'(?:[^'\\]|\\.)*+'|(?:[^\s'\\]|\\.)*+)"
+KEYWORD = re.compile(_KEYWORD)
+KEYWORDS = re.compile(rf"\s*+(?:{re.sub(r'[?]P<[a-z]+>', '?:', _KEYWORD)}(?:\s++|$))++")
+
+# One of these makes it the address of a database.
+NAMES_A_DATABASE = frozenset({"host", "hostaddr", "port", "dbname", "user", "service"})
 
 Parser = Callable[[str], Any]
 
@@ -60,11 +69,27 @@ def one_of(*choices: str) -> Parser:
 
 
 def database_url(text: str) -> str:
-    """A PostgreSQL URL; the driver is Rowcall's business, so a driver in the scheme is dropped."""
+    """Whatever libpq takes; the driver is Rowcall's business, so a driver in the scheme is dropped."""
     scheme, separator, rest = text.strip().partition("://")
-    if not separator or scheme.partition("+")[0] not in {"postgresql", "postgres"}:
-        raise ValueError("a URL such as postgresql://user:password@host:5432/database")
-    return f"postgresql://{rest}"
+    if separator and scheme.partition("+")[0] in {"postgresql", "postgres"}:
+        return f"postgresql://{rest}"
+    if not NAMES_A_DATABASE & set(connection_keywords(text) or ()):
+        raise ValueError(
+            "a URL such as postgresql://user:password@host:5432/database, or host=... dbname=..., as libpq takes them"
+        )
+    return text.strip()
+
+
+def connection_keywords(text: str) -> dict[str, str] | None:
+    """The keywords and values of an address such as `host=db dbname='my app'`; None where it is no such address."""
+    if not KEYWORDS.fullmatch(text):
+        return None
+    found = {}
+    for match in KEYWORD.finditer(text):
+        value = match["value"]
+        quoted = len(value) > 1 and value[0] == "'"
+        found[match["name"]] = re.sub(r"\\(.)", r"\1", value[1:-1] if quoted else value)
+    return found
 
 
 def module_name(text: str) -> str:

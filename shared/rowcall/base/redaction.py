@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
+from rowcall.base.parsing import connection_keywords
 from rowcall.base.settings import all_settings
 
 BLANK = "***"
@@ -106,6 +107,9 @@ def _known(values: tuple[str, ...]) -> re.Pattern[str] | None:
 def _parts_of(value: str) -> tuple[set[str], set[str]]:
     """What of a value may be shown, and what is secret: all of it; of a URL the password, and its query's tokens."""
     scheme, separator, rest = value.partition("://")
+    keywords = None if separator else connection_keywords(value)
+    if keywords and "password" in keywords:
+        return {keywords.get(name, "") for name in ("user", "host", "dbname")}, {keywords["password"]}
     if not separator:
         return set(), {value, *value.split()}  # while one secret takes another's place, a setting holds both
     # Everything up to the last @, because a password may hold what should have been escaped.

@@ -59,11 +59,13 @@ def begin(
     details: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     horizon: float | None = None,
+    unperformed: bool = False,
 ) -> tuple[Decision, Effect]:
     """Write the intent down, or find what an earlier attempt left; the answer must be committed before it is acted on.
 
     `content` is what makes the effect this one and no other: the same key with other content is a conflict.  `details`
     fill the kind's own columns beside it.  `horizon` is how many seconds a provider remembers keys.
+    `unperformed`: this lease may have left an intent a moment ago, and has not acted on it.
     """
     values = _values(kind, key, content, details or {})
     row = _insert(connection, lease, kind, values)
@@ -72,9 +74,13 @@ def begin(
     row = fetch_one(connection, STATEMENTS[kind.name].find, {**values, "horizon": horizon})
     if row is None:
         # Its maker rolled back between our two statements; there is no harm in trying once more.
-        return begin(connection, lease, kind, key, content, details, policy, horizon)
+        return begin(connection, lease, kind, key, content, details, policy, horizon, unperformed)
     if row["content_hash"] != values["content_hash"]:
         return Decision.CONFLICT, effect_of(kind, row)
+    own = (row["run_id"], row["lease_no"]) == (lease.run_id, lease.lease_no)
+    if unperformed and own and row["state"] == "intent":
+        # Written again, so that this transaction's commit confirms it.
+        return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False))
     return _continue(connection, lease, kind, row, policy or kind.policy)
 
 
@@ -90,7 +96,9 @@ def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row, policy
         return Decision.BUSY, effect_of(kind, row)
     if policy is Policy.AT_LEAST_ONCE or (policy is Policy.PROVIDER_KEY and row["within_horizon"]):
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False), again=True)
-    return Decision.AMBIGUOUS, effect_of(kind, _settle(connection, kind, row["id"], "unknown"))
+    settled = _settle(connection, kind, row["id"], "unknown")
+    assert settled is not None  # `find` has locked it
+    return Decision.AMBIGUOUS, effect_of(kind, settled)
 
 
 def applied(
@@ -172,14 +180,13 @@ def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool
 
 def _settle(
     connection: Connection, kind: Kind, effect_id: int, state: str, refusal: str | None = None, permanent: bool = False
-) -> Row:
-    settled = fetch_one(
+) -> Row | None:
+    """The settled effect; None where this attempt has settled it before, and did not hear of its commit."""
+    return fetch_one(
         connection,
         STATEMENTS[kind.name].settle,
         {"id": effect_id, "state": state, "refusal": refusal, "permanent": permanent},
     )
-    assert settled is not None  # locked, or this attempt's own under its fence
-    return settled
 
 
 def _values(

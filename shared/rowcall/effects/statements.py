@@ -43,12 +43,13 @@ SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s, refusal = NU
 WHERE id = %(id)s
 RETURNING *
 """,
-        # Fenced by the attempt that began it, besides the fence of the run, which HOLD has locked before.
+        # Fenced by the attempt that began it, besides the fence of the run, which HOLD has locked before.  An attempt
+        # that did not hear of its commit applies again.
         apply=f"""
 UPDATE rowcall.{kind.name}
 SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(){learned}
-WHERE id = %(id)s AND run_id = %(run_id)s AND lease_no = %(lease_no)s AND state = 'intent'
+WHERE id = %(id)s AND run_id = %(run_id)s AND lease_no = %(lease_no)s AND state IN ('intent', 'applied')
 RETURNING *
 """,
         # What was refused for good is begun anew as another generation, under another key of the provider's.

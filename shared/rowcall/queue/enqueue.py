@@ -68,9 +68,11 @@ ORDER BY request.key COLLATE pg_catalog."C", request.position
 {UNLESS_KEY_IS_TAKEN}
 """
 
-# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.
+# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not have
+# reached the synchronous standby yet: the message makes a commit that writes nothing else wait for it.
 FIND_BY_KEY = """
-SELECT id, idempotency_key, request_fingerprint FROM rowcall.job_runs
+SELECT id, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
+FROM rowcall.job_runs
 WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
 """
 

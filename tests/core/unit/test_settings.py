@@ -6,9 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from psycopg2.extensions import parse_dsn
 
 from rowcall.base import settings
 from rowcall.base.errors import SettingsError
+from rowcall.base.parsing import connection_keywords
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -110,7 +112,7 @@ def test_the_secrets_of_gateways_are_shown_nowhere() -> None:
     assert told["ROWCALL_WEBHOOK_ALLOW_LOOPBACK"] == "off"
 
 
-@pytest.mark.parametrize("url", ["mysql://me:hush@db/app", "hush"])
+@pytest.mark.parametrize("url", ["mysql://me:hush@db/app", "hush", "hush=", "host='hush", "mode=hush"])
 def test_a_wrong_secret_is_not_repeated(url: str) -> None:
     with pytest.raises(SettingsError, match="DATABASE_URL is set to something else and must be a URL") as error:
         settings.read({"DATABASE_URL": url})
@@ -126,6 +128,17 @@ def test_a_secret_is_neither_in_the_repr_nor_in_what_is_shown() -> None:
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg2"])
 def test_a_url_with_any_driver_is_the_same_database(scheme: str) -> None:
     assert settings.read({"DATABASE_URL": f"{scheme}://me@db/app"}).database_url == "postgresql://me@db/app"
+
+
+def test_the_keywords_of_an_address_are_read_as_libpq_reads_them() -> None:
+    for address in (
+        r"host=db dbname = 'my \' app' password=a\ b",
+        "host=h1,h2 port=1,2",
+        "service=shop",
+        "user='' host=x",
+    ):
+        assert settings.read({"DATABASE_URL": f" {address} "}).database_url == address
+        assert connection_keywords(address) == parse_dsn(address), address
 
 
 def test_every_setting_says_what_it_means_and_belongs_to_rowcall() -> None:

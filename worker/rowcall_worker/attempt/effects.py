@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import psycopg2
 
 from rowcall import effects
 from rowcall.base.database import PgConnection
-from rowcall.base.errors import AmbiguousEffect, EffectConflict, EffectInvalid, GatewayError, Retry
+from rowcall.base.errors import (
+    AmbiguousEffect,
+    CommitUnconfirmed,
+    DatabaseUnreachable,
+    EffectConflict,
+    EffectInvalid,
+    GatewayError,
+    LeaseLost,
+    Retry,
+)
+from rowcall.base.logs import LogEvent, log
+from rowcall.base.outages import is_outage, is_passing
 from rowcall.effects import Decision, Effect, Kind, Policy
 from rowcall.queue import Lease
 
@@ -16,6 +31,12 @@ from rowcall.queue import Lease
 Answer = str | Mapping[str, Any] | None
 Perform = Callable[[Effect], Answer]
 Transaction = Callable[[], AbstractContextManager[PgConnection]]
+
+Recorded = TypeVar("Recorded")
+
+# Between two tries; an outage ends when it ends, and a lease lasts for two minutes.
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 2.0
 
 # By then another run that has begun the same effect has ended, or lost its lease.
 BUSY_SECONDS = 15.0
@@ -41,8 +62,8 @@ def perform_once(
     chosen = effects.policy_of(policy or kind.policy)
     if Policy.WITH_THE_RUN in (chosen, kind.policy):
         raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
-    with transaction() as connection:
-        decision, effect = effects.begin(connection, lease, kind, key, content, details, chosen, horizon)
+    asking = Asking(lease, kind, key, content, details, chosen, horizon)
+    decision, effect = until_recorded(transaction, check_lease, asking.begin)
     if decision is Decision.DONE:
         return effect
     if decision is not Decision.PERFORM:
@@ -51,13 +72,74 @@ def perform_once(
     try:
         answer = perform(effect)
     except GatewayError as error:
-        with transaction() as connection:
-            unknown = effects.failed(connection, lease, effect, error, chosen)
+        refused = error
+        unknown = until_recorded(
+            transaction, check_lease, lambda connection: effects.failed(connection, lease, effect, refused, chosen)
+        )
         if unknown and not error.permanent:
             raise _refusal(Decision.AMBIGUOUS, effect, str(error)) from error
         raise
-    with transaction() as connection:
-        return effects.applied(connection, lease, effect, *_reference_and_columns(answer))
+    reference, learned = _reference_and_columns(answer)
+    try:
+        return until_recorded(
+            transaction, check_lease, lambda connection: effects.applied(connection, lease, effect, reference, learned)
+        )
+    except LeaseLost as lost:
+        # It has happened, and no table says so: the operator needs the reference to find it.
+        log().error(LogEvent.EFFECT_UNRECORDED, kind=kind.name, key=dict(effect.key), reference=reference)
+        happened = f"it happened, with the reference {reference!r}, and could not be recorded before the lease ended"
+        raise _refusal(Decision.AMBIGUOUS, effect, happened) from lost
+
+
+def until_recorded(
+    transaction: Transaction, check_lease: Callable[[], None], write: Callable[[PgConnection], Recorded]
+) -> Recorded:
+    """Write in a transaction; while the database is gone or does not confirm, again until the lease's deadline."""
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            with transaction() as connection:
+                return write(connection)
+        except (psycopg2.Error, DatabaseUnreachable, CommitUnconfirmed) as error:
+            # After these nobody knows, or it is certain, that nothing was recorded; every write here may be made again.
+            if not (isinstance(error, CommitUnconfirmed) or is_outage(error) or is_passing(error)):
+                raise
+            check_lease()
+            time.sleep(pause)  # nothing tells when the database is back
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+@dataclass
+class Asking:
+    """One question to the ledger, which may have to be asked again because nobody knows whether it was committed."""
+
+    lease: Lease
+    kind: Kind
+    key: Mapping[str, Any]
+    content: Mapping[str, Any]
+    details: Mapping[str, Any] | None
+    policy: Policy
+    horizon: float
+    allowed: Effect | None = None
+
+    def begin(self, connection: PgConnection) -> tuple[Decision, Effect]:
+        """The ledger's answer.  What it allowed before, and nobody has performed since, it allows again."""
+        decision, effect = effects.begin(
+            connection,
+            self.lease,
+            self.kind,
+            self.key,
+            self.content,
+            self.details,
+            self.policy,
+            self.horizon,
+            unperformed=self.allowed is not None,
+        )
+        if self.allowed is not None:
+            effect = replace(effect, again=self.allowed.again)
+        elif decision is Decision.PERFORM:
+            self.allowed = effect
+        return decision, effect
 
 
 def _reference_and_columns(answer: Answer) -> tuple[str | None, Mapping[str, Any]]:

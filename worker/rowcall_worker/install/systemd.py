@@ -19,9 +19,9 @@ UNITS = r"""# Wakes Rowcall each minute: printed by rowcall {version} for what i
 # `systemctl list-timers rowcall.timer` tells when it wakes, `journalctl -t rowcall` what was done.
 
 # /etc/systemd/system/rowcall.service
-# The timer does not start this again while it runs.  So one long job delays the schedules, and every run that finds
-# no room beside it: print this again with --max-seconds, after which no more is claimed and what still runs gets its
-# grace; or, better for jobs that take minutes, let `rowcall worker run` stay as a service of its own.
+# The timer does not start this again while it runs.  After --max-time no more is claimed, and what runs is finished: so
+# one long job delays the schedules, and every run that is due meanwhile.  For jobs that take minutes, let
+# `rowcall worker run` stay as a service of its own.
 [Unit]
 Description=Rowcall: do what is due
 

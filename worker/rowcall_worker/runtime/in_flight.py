@@ -10,18 +10,12 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed, Lease
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.runtime.pace import Pace
-
-# Runs that take a millisecond are claimed ahead, so that a round trip serves many: what is worked in so many seconds.
-# Those that take longer are not, because what one process has claimed no other can begin.
-AHEAD_SECONDS = 0.05
-AHEAD_MOST = 2000
+from rowcall_worker.runtime.pace import Pace, Room
 
 # What has not begun by then goes back, for others to begin it.
 KEPT_SECONDS = 0.25
@@ -32,13 +26,6 @@ FLUSH_STEP_SECONDS = 0.0005
 
 # How soon to try again what could not be written to a run's row because somebody has locked it.
 AGAIN_SECONDS = 1.0
-
-
-class Room(NamedTuple):
-    """How many runs may be claimed: one for each free slot, and so many quick ones ahead."""
-
-    slots: int
-    ahead: int
 
 
 class InFlightRun:
@@ -105,6 +92,7 @@ class InFlight:
         self._written_at = elapsed()
         # Something went back unbegun; nothing is claimed ahead until a slot is free.
         self._returned = False
+        self._decided_at = 0.0
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
         """Wrap the work of an essential thread: its error stops the worker."""
@@ -209,7 +197,7 @@ class InFlight:
         """How many runs to have in flight: one for each thread, and what quick ones take in a moment."""
         if self._returned:
             return self.threads
-        return self.threads + int(min(self._pace.runs_in(AHEAD_SECONDS, self.threads), AHEAD_MOST))
+        return self.threads + self._pace.ahead(self.threads)
 
     def collect(self) -> list[InFlightRun]:
         """All runs that have ended, to be written; they make room for others, and stay in flight until then."""
@@ -255,7 +243,7 @@ class InFlight:
         False when something has ended since the look began: it may have made room under a limit, so look again.
         """
         with self._lock:
-            if began_at < self._written_at:
+            if began_at < max(self._written_at, self._decided_at):
                 return False
             if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
@@ -271,6 +259,13 @@ class InFlight:
             for run in abandoned:
                 run.settled = True
         return abandoned
+
+    def look_again(self) -> None:
+        """More may be due: a look that began before this moment says nothing about it."""
+        with self._lock:
+            self._decided_at = elapsed()
+            self.quiet.clear()
+        self.wake()
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in flight."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rowcall.base.clock import elapsed
 
@@ -10,8 +11,20 @@ from rowcall.base.clock import elapsed
 QUICK_SECONDS = 0.005
 SAMPLES = 20
 
+# Runs that take a millisecond are claimed ahead, so that a round trip serves many: what is worked in so many seconds.
+# Those that take longer are not, because what one process has claimed no other can begin.
+AHEAD_SECONDS = 0.05
+AHEAD_MOST = 2000
+
 # Runs are counted over windows of this length, as a batch that ends at once says nothing of the pace.
 WINDOW_SECONDS = 0.05
+
+
+class Room(NamedTuple):
+    """How many runs may be claimed: one for each free slot, and so many quick ones ahead."""
+
+    slots: int
+    ahead: int
 
 
 @dataclass
@@ -56,13 +69,14 @@ class Pace:
         """The job types whose handlers take a few milliseconds."""
         return [job_type for job_type, time in self._times.items() if time.is_quick]
 
-    def runs_in(self, seconds: float, threads: int) -> float:
-        """How many quick runs these threads work in so many seconds, by their handlers' time and by the last window."""
+    def ahead(self, threads: int) -> int:
+        """How many quick runs these threads work in a moment, by their handlers' time and by the last window."""
         quick = [time.seconds for time in self._times.values() if time.is_quick]
         if not quick:
-            return 0.0
+            return 0
         rate, age = self._rate, elapsed() - self._since
         if age > 2 * WINDOW_SECONDS:
             # Little has ended lately: the last window says too much.
             rate = min(rate, self._ended / age)
-        return min(rate * seconds, threads * seconds / max(*quick, 1e-6))
+        runs = min(rate * AHEAD_SECONDS, threads * AHEAD_SECONDS / max(*quick, 1e-6))
+        return int(min(runs, AHEAD_MOST))

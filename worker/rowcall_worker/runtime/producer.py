@@ -13,7 +13,8 @@ from rowcall.base.logs import LogEvent, log
 from rowcall.queue import ClaimRequest, ClaimResult, Swept, exchange
 from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
-from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun, Room
+from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun
+from rowcall_worker.runtime.pace import Room
 from rowcall_worker.runtime.sweeper import Sweeper
 
 

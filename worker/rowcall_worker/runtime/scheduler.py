@@ -1,7 +1,8 @@
 """The scheduler: decides the nominal times that have come, on a thread and connection of its own.
 
 Every worker ticks.  `run` looks again when the next nominal time comes, and never later than its poll interval, so that
-a definition that was just changed is noticed; `once` looks a single time, before it drains what is due.
+a definition that was just changed is noticed.  `once` ticks until nothing is left to decide or its time is up, while
+the worker does what is due already.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
 from rowcall.definitions import Resting, Ticked, tick
 from rowcall.job_types import Catalogue
@@ -28,6 +30,7 @@ class Scheduler:
     catalogue: Catalogue
     bound: int
     poll: float
+    deciding: bool = False
     _stopped: threading.Event = field(default_factory=threading.Event)
     _resting: Resting = field(default_factory=Resting)
     _logged: set[tuple[str, int]] = field(default_factory=set)
@@ -40,20 +43,42 @@ class Scheduler:
         """Tick no more."""
         self._stopped.set()
 
-    def once(self) -> None:
-        """One tick, for a worker that does not stay."""
-        try:
-            self._log(tick(self.link.get(), self.worker, self.catalogue, self.bound))
-        except CONNECTION_ERRORS as error:
-            # The worker that cron starts next minute ticks; what is due can still be tried.
-            self.link.lost(error)
+    def start_once(
+        self, guarded: Callable[[Callable[[], None]], Callable[[], None]], until: float, decided: Callable[[], None]
+    ) -> None:
+        """Tick until nothing is left to decide, or until this moment; `decided` is called when that is over.
+
+        Beside the worker's other threads: what is due already must not wait until a long sleep has been caught up.
+        """
+        self.deciding = True
+
+        def run() -> None:
+            try:
+                self._catch_up(until)
+            finally:
+                decided()
+                self.deciding = False
+
+        threading.Thread(target=guarded(run), name="scheduler", daemon=True).start()
+
+    def _catch_up(self, until: float) -> None:
+        more = True
+        while more and not self._stopped.is_set():
+            try:
+                ticked = tick(self.link.get(), self.worker, self.catalogue, self.bound, self._resting)
+            except CONNECTION_ERRORS as error:
+                # The worker that cron starts next minute ticks; what is due can still be tried.
+                self.link.lost(error)
+                break
+            self._log(ticked)
+            more = any(ticked.decided.values()) and elapsed() < until
         self.link.close()
 
     def _run(self) -> None:
         pause = 0.0
         while not self._stopped.wait(pause):
             try:
-                ticked = tick(self.link.get(), self.worker, self.catalogue, self.bound)
+                ticked = tick(self.link.get(), self.worker, self.catalogue, self.bound, self._resting)
             except CONNECTION_ERRORS as error:
                 pause = self.link.lost(error)
             else:

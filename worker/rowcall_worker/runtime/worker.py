@@ -42,6 +42,9 @@ LEAST_ANSWER_SECONDS = 2.0
 # How often a stopping worker looks whether its handlers have ended.
 DRAIN_STEP_SECONDS = 0.05
 
+# For how long `once` decides and claims: cron wakes the next worker after a minute.
+MAX_TIME_SECONDS = 55.0
+
 RELEASED = "the worker was stopped before the run was finished"
 
 
@@ -54,7 +57,7 @@ class Task:
     queues: Sequence[str] | None = None
     types: Sequence[str] | None = None
     limit: int | None = None
-    max_seconds: float | None = None
+    max_time: float = MAX_TIME_SECONDS
 
 
 @dataclass(frozen=True)
@@ -130,20 +133,24 @@ class Worker:
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
         stop = StopSignal(self.in_flight.quiet.set)
         self._heartbeat.start()
+        until = started + task.max_time if task.once else float("inf")
         if task.once:
-            self._scheduler.once()
+            self._scheduler.start_once(self.in_flight.guarded, until, self.in_flight.look_again)
         else:
             self._scheduler.start(self.in_flight.guarded)
             self._notifier.start(self.in_flight.guarded)
             self._isolation.start()
         threads = [producer.start() for producer in self._producers]
-        until = float("inf") if task.max_seconds is None else started + task.max_seconds
         while not stop.asked and elapsed() < until and self.in_flight.failure is None:
+            # Only a look that began after the last tick says that nothing is due.
+            deciding = self._scheduler.deciding
             # Signals are handled between waits, so none may last for ever.
             quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
             self.in_flight.quiet.clear()
-            if task.once and (quiet or self._limit_reached()):
+            if task.once and not deciding and (quiet or self._limit_reached()):
                 break
+        if task.once:
+            self._finish(stop)
         self._drain()
         for thread in threads:
             thread.join(DRAIN_STEP_SECONDS)
@@ -163,6 +170,12 @@ class Worker:
             make_queues(connection, list(self._request.declared))
             register(connection, self._registered())
         link.close()
+
+    def _finish(self, stop: StopSignal) -> None:
+        """Claim no more, and let what runs end: the time of `once` bounds what it begins, not its handlers."""
+        self.in_flight.close()
+        while not (stop.asked or self.in_flight.empty or self.in_flight.failure is not None):
+            self.in_flight.quiet.wait(DRAIN_STEP_SECONDS)
 
     def _limit_reached(self) -> bool:
         limit = self._task.limit

@@ -26,6 +26,7 @@ from rowcall.base.errors.gateways import (
     WrongCharge,
 )
 from rowcall.base.errors.process import (
+    CommitUnconfirmed,
     DatabaseUnreachable,
     DeclarationError,
     LocalPostgresError,
@@ -59,6 +60,7 @@ __all__ = [
     "Blocked",
     "CancelRequested",
     "ChildDied",
+    "CommitUnconfirmed",
     "DatabaseUnreachable",
     "DeclarationError",
     "Declined",

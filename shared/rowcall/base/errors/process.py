@@ -29,6 +29,16 @@ class DatabaseUnreachable(RowcallError):
     exit_code = 3
 
 
+class CommitUnconfirmed(DatabaseUnreachable):
+    """A commit may be lost with the primary: the wait for the synchronous standby was cancelled."""
+
+    def __init__(self, notices: str) -> None:
+        super().__init__(
+            "the commit is not confirmed: it may be lost if the database fails over now; repeat it, with the same"
+            f" idempotency key where it has one, which makes that harmless (the database says: {notices})"
+        )
+
+
 class LocalPostgresError(DatabaseUnreachable):
     """The local PostgreSQL could not be found, made, started or stopped."""
 

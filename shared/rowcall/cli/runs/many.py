@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rowcall import queue
+from rowcall.base.database import commit
 from rowcall.base.errors import RowcallError
 from rowcall.cli.output import show_json
 from rowcall.cli.session import command_transaction, operator
@@ -51,7 +52,7 @@ class Many:
                     cursor=cursor,
                     dry_run=self.dry_run,
                 )
-                connection.commit()
+                commit(connection)
                 matched, refused, cursor = matched + done.matched, refused + done.refused, done.next
                 ids += done.ids
                 if cursor is None or matched == self.limit:
