@@ -115,6 +115,17 @@ def test_two_steps_of_one_handler_hold_their_lease_without_waiting_for_each_othe
     assert seconds_left(worker, lease) < 10
 
 
+def test_a_step_that_could_not_renew_its_lease_keeps_it_all_the_same(
+    running: tuple[PgConnection, list[Lease]], connection: PgConnection, module_url: str
+) -> None:
+    worker, [lease, _] = running
+    with database.transaction(module_url) as another_step:
+        lock(another_step, lease, "FOR SHARE")
+        assert queue.renew(connection, lease, 60)
+    with pytest.raises(LockNotAvailable):
+        queue.force_cancel(worker, lease.run_id, lease.lease_no, Operator("a test"))
+
+
 @pytest.mark.parametrize("wrong", ["lease_no", "worker", "status"])
 def test_a_step_under_a_lost_lease_renews_nothing(
     running: tuple[PgConnection, list[Lease]], connection: PgConnection, wrong: str
