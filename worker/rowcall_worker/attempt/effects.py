@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rowcall import effects
 from rowcall.base.database import PgConnection
-from rowcall.base.errors import AmbiguousEffect, EffectConflict, EffectInvalid, GatewayError, Retry
+from rowcall.base.errors import AmbiguousEffect, EffectConflict, EffectInvalid, GatewayError, Snooze
 from rowcall.effects import Decision, Effect, Kind, Policy
 from rowcall.queue import Lease
 
@@ -72,7 +73,8 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
     """Why an effect is not performed."""
     named = f"{effect.kind.name} {'/'.join(str(part) for part in effect.key.values())!r}"
     if decision is Decision.BUSY:
-        return Retry(f"run {effect.run_id} is at {named} just now", after=BUSY_SECONDS)
+        until = datetime.now(UTC) + timedelta(seconds=BUSY_SECONDS)
+        return Snooze(until, f"run {effect.run_id} is at {named} just now")
     if decision is Decision.CONFLICT:
         return EffectConflict(
             f"{named} belongs to run {effect.run_id}, which asked for it with other content: this run needs another key"
