@@ -2274,7 +2274,8 @@ WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
         finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
-        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE :'until' END, attempts = run.attempts - 1,
+        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE greatest(:'until', now() + interval '1 second') END,
+        attempts = run.attempts - 1,
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')

@@ -84,9 +84,9 @@ class Saas:
         return [row["state"] for row in self.sql(f"SELECT state FROM rowcall.{kind} ORDER BY id")]
 
     def try_again_now(self) -> None:
-        """What time would do to leases that nobody renews, and to runs that wait for another attempt."""
+        """What time would do to leases that nobody renews, and to runs that wait for another attempt or snooze."""
         self.sql("UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
-        self.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE status = 'failed'")
+        self.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE status IN ('failed', 'queued')")
 
     def happened(self, kind: str) -> int:
         """How often the world has seen an effect of this kind."""

@@ -231,8 +231,13 @@ def test_two_runs_with_one_payment_key_make_one_charge(saas: Saas) -> None:
         assert held.came.wait(LIMIT_SECONDS)
         asked = rowcall(saas.environment, "enqueue", "charge_invoice", '{"invoice_id": 1}', "--key", "again", "--json")
         second = json.loads(asked.stdout)["run_id"]
-        saas.wait(second, "failed")
-        assert f"run {first} is at payments 'invoice_charge:1' just now" in saas.row(second)["last_error"]
+        tried = f"SELECT outcome, error FROM rowcall.job_attempts WHERE run_id = {second}"
+        wait_until(lambda: saas.sql(tried), "the second run meets the first")
+        assert saas.sql(tried) == [
+            {"outcome": "snooze", "error": f"run {first} is at payments 'invoice_charge:1' just now"}
+        ]
+        # It waits at no cost: its attempts are all left.
+        assert saas.row(second)["attempts"] == 0
         held.may_go_on.set()
         saas.wait(first, "succeeded")
         saas.try_again_now()

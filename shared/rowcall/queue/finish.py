@@ -80,13 +80,17 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
+# A handler that asks for a time that has come, by a worker's wrong clock too, must not be called without a pause.
+SHORTEST_SNOOZE = "interval '1 second'"
+
 # The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.
 SNOOZE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END,
         finished_at = CASE WHEN {ASKED} THEN now() END,
-        run_at = CASE WHEN {ASKED} THEN run.run_at ELSE %(until)s END, attempts = run.attempts - 1,
+        run_at = CASE WHEN {ASKED} THEN run.run_at ELSE greatest(%(until)s, now() + {SHORTEST_SNOOZE}) END,
+        attempts = run.attempts - 1,
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.SNOOZE)}

@@ -87,7 +87,8 @@ FINISH = [
         "finish.py",
         "SNOOZE",
         ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
-        ("snooze without waiting", "ELSE %(until)s END", "ELSE now() END"),
+        ("snooze without waiting", "ELSE greatest(%(until)s, now()", "ELSE greatest(now(), now()"),
+        ("snooze without a pause", "greatest(%(until)s, now() + {SHORTEST_SNOOZE})", "%(until)s::timestamptz"),
         ("snooze is remembered as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),
     ),
     *at(

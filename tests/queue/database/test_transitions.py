@@ -123,22 +123,6 @@ def test_where_an_event_leads_depends_on_attempts_left_and_cancelling(
     assert row_of(connection, run["id"])["status"] == target
 
 
-@pytest.mark.parametrize("event", [Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.UNCLAIM])
-def test_a_run_that_was_asked_to_stop_has_ended_when_its_attempt_has(connection: PgConnection, event: Event) -> None:
-    run = run_in(connection, Status.RUNNING, cancel_requested_at="now()")
-    assert attempt(connection, event, run)
-    now = row_of(connection, run["id"])
-    assert (now["finished_at"], now["run_at"], now["locked_by"]) == (now["updated_at"], run["run_at"], None)
-    kept = [one["outcome"] for one in queue.attempts_of(connection, run["id"])]
-    assert kept == ([] if event is Event.UNCLAIM else [event])
-
-
-def test_a_run_that_was_asked_to_stop_and_succeeds_has_succeeded(connection: PgConnection) -> None:
-    run = run_in(connection, Status.RUNNING, cancel_requested_at="now()")
-    assert attempt(connection, Event.SUCCEED, run)
-    assert row_of(connection, run["id"])["status"] == Status.SUCCEEDED
-
-
 def test_the_last_attempt_cannot_end_in_failed(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, **LAST)
     assert not attempt(connection, Event.FAIL, run)
@@ -231,6 +215,13 @@ def test_a_snoozed_attempt_is_given_back(connection: PgConnection) -> None:
     assert attempt(connection, Event.SNOOZE, run)
     now = row_of(connection, run["id"])
     assert (now["attempts"], now["run_at"], now["lease_no"]) == (run["attempts"] - 1, LATER, run["lease_no"])
+
+
+def test_a_snooze_until_a_time_that_has_come_lasts_a_second(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING)
+    assert queue.snooze(connection, lease_of(run), run["created_at"], "now")
+    now = row_of(connection, run["id"])
+    assert (now["run_at"] - now["updated_at"]).total_seconds() == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import psycopg2
@@ -20,7 +21,7 @@ from rowcall.base.errors import (
     EffectInvalid,
     GatewayError,
     LeaseLost,
-    Retry,
+    Snooze,
 )
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
@@ -154,7 +155,8 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
     """Why an effect is not performed."""
     named = f"{effect.kind.name} {'/'.join(str(part) for part in effect.key.values())!r}"
     if decision is Decision.BUSY:
-        return Retry(f"run {effect.run_id} is at {named} just now", after=BUSY_SECONDS)
+        until = datetime.now(UTC) + timedelta(seconds=BUSY_SECONDS)
+        return Snooze(until, f"run {effect.run_id} is at {named} just now")
     if decision is Decision.CONFLICT:
         return EffectConflict(
             f"{named} belongs to run {effect.run_id}, which asked for it with other content: this run needs another key"
