@@ -2259,7 +2259,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: SNOOZE
--- The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.
+-- The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.  Of several in a row the
+-- history keeps the last: a handler may ask again and again for days.
 \set until '2027-01-05T12:00:00+00:00'
 \set run_id '1'
 \set lease_no '1'
@@ -2282,6 +2283,10 @@ WITH ended AS (
     RETURNING run.status, run.attempts + 1 AS attempt, 'snooze' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
         :'error' AS error, :'stack' AS stack, :'permanent'::boolean AS permanent,
         :'forensics'::jsonb AS forensics
+), replaced AS (
+    DELETE FROM rowcall.job_attempts AS earlier USING ended
+    WHERE earlier.run_id = ended.run_id AND earlier.outcome = 'snooze' AND earlier.lease_no = (
+        SELECT lease_no FROM rowcall.job_attempts WHERE run_id = ended.run_id ORDER BY lease_no DESC LIMIT 1)
 ), history AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)

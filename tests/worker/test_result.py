@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -18,7 +18,7 @@ from rowcall_worker.attempt.result import (
     failure_of,
 )
 
-LATER = datetime(2030, 1, 1, tzinfo=UTC)
+LATER = datetime.now(UTC) + timedelta(days=1)
 KEY = "sk_live_0123456789abcdef"
 
 
@@ -91,3 +91,5 @@ def test_what_a_handler_asks_for_is_checked_where_it_asks() -> None:
         Retry(after="soon")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs a time with an offset"):
         Snooze(datetime(2030, 1, 1))
+    with pytest.raises(ValueError, match="more than a year away"):
+        Snooze(datetime.now(UTC) + timedelta(days=367))

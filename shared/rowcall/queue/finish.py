@@ -83,7 +83,8 @@ SELECT status FROM ended
 # A handler that asks for a time that has come, by a worker's wrong clock too, must not be called without a pause.
 SHORTEST_SNOOZE = "interval '1 second'"
 
-# The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.
+# The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.  Of several in a row the
+# history keeps the last: a handler may ask again and again for days.
 SNOOZE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
@@ -95,6 +96,10 @@ WITH ended AS (
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.SNOOZE)}
     RETURNING run.status, run.attempts + 1 AS attempt, '{Event.SNOOZE}' AS outcome, {ATTEMPT}
+), replaced AS (
+    DELETE FROM rowcall.job_attempts AS earlier USING ended
+    WHERE earlier.run_id = ended.run_id AND earlier.outcome = '{Event.SNOOZE}' AND earlier.lease_no = (
+        SELECT lease_no FROM rowcall.job_attempts WHERE run_id = ended.run_id ORDER BY lease_no DESC LIMIT 1)
 ), history AS ({HISTORY})
 SELECT status FROM ended
 """

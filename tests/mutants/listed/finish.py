@@ -89,6 +89,8 @@ FINISH = [
         ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
         ("snooze without waiting", "ELSE greatest(%(until)s, now()", "ELSE greatest(now(), now()"),
         ("snooze without a pause", "greatest(%(until)s, now() + {SHORTEST_SNOOZE})", "%(until)s::timestamptz"),
+        ("snooze takes other attempts out of the history", "earlier.outcome = '{Event.SNOOZE}'", "true"),
+        ("snooze is written to the history each time", "earlier.run_id = ended.run_id", "false"),
         ("snooze is remembered as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),
     ),
     *at(

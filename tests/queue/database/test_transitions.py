@@ -13,7 +13,6 @@ from rowcall.queue import Lease, LeaseRenewal
 from rowcall.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.queue.database.acts import (
     ACTS,
-    LATER,
     OPERATOR,
     Act,
     attempt,
@@ -208,20 +207,6 @@ def test_when_cancelling_was_first_asked_for_is_kept(connection: PgConnection, e
     run = run_in(connection, Status.RUNNING, cancel_requested_at="now() - interval '1 minute'")
     assert attempt(connection, event, run)
     assert row_of(connection, run["id"])["cancel_requested_at"] == run["cancel_requested_at"]
-
-
-def test_a_snoozed_attempt_is_given_back(connection: PgConnection) -> None:
-    run = run_in(connection, Status.RUNNING)
-    assert attempt(connection, Event.SNOOZE, run)
-    now = row_of(connection, run["id"])
-    assert (now["attempts"], now["run_at"], now["lease_no"]) == (run["attempts"] - 1, LATER, run["lease_no"])
-
-
-def test_a_snooze_until_a_time_that_has_come_lasts_a_second(connection: PgConnection) -> None:
-    run = run_in(connection, Status.RUNNING)
-    assert queue.snooze(connection, lease_of(run), run["created_at"], "now")
-    now = row_of(connection, run["id"])
-    assert (now["run_at"] - now["updated_at"]).total_seconds() == 1
 
 
 @pytest.mark.parametrize(

@@ -103,9 +103,10 @@ def unless_asked(run: Run, status: Status) -> Status:
 
 
 def unclaim(world: World, lease: Lease, now: datetime) -> bool:
-    """As if it had not been claimed, but for the lease's number.  Nothing goes into the history."""
+    """As if it had not been claimed, but for the lease's number; others may take it.  Nothing goes into the history."""
     run = owned(world, Event.UNCLAIM, lease)
     if run:
+        world.woken = True
         run.becomes(Event.UNCLAIM, unless_asked(run, Status.QUEUED), now, attempts=run.attempts - 1)
     return run is not None
 
@@ -115,6 +116,7 @@ def snooze(world: World, lease: Lease, now: datetime) -> Status | None:
     run = owned(world, Event.SNOOZE, lease)
     if run is None:
         return None
+    world.forget_last_snooze(run)
     world.remember(Event.SNOOZE, run, SNOOZED, now)
     later = run.run_at if run.was_asked_to_stop else MUCH_LATER
     run.becomes(Event.SNOOZE, unless_asked(run, Status.QUEUED), now, run_at=later, attempts=run.attempts - 1)

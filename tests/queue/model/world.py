@@ -49,6 +49,12 @@ class World:
                 return None
         return self.runs[run_id]
 
+    def forget_last_snooze(self, run: Run) -> None:
+        """Of several snoozes in a row the history keeps the last."""
+        of_run = [attempt for attempt in self.attempts if attempt["run_id"] == run.id]
+        if of_run and of_run[-1]["outcome"] == Event.SNOOZE:
+            self.attempts.remove(of_run[-1])
+
     def remember(self, event: Event, run: Run, failure: Failure, now: datetime) -> None:
         """An attempt ended without success: history, under the lease it had."""
         self.attempts.append(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from rowcall.base.errors.process import RowcallError
+
+LONGEST_SNOOZE = timedelta(days=366)
 
 
 class LeaseLost(RowcallError):
@@ -93,5 +95,7 @@ class Snooze(RowcallError):
     def __init__(self, until: datetime, reason: str = "the handler asked to wait") -> None:
         if until.tzinfo is None:
             raise ValueError(f"Snooze(until={until!r}) needs a time with an offset, such as datetime.now(UTC)")
+        if until - datetime.now(UTC) > LONGEST_SNOOZE:
+            raise ValueError(f"Snooze(until={until!r}) is more than a year away; enqueue the run for that time instead")
         self.until = until
         super().__init__(reason)
