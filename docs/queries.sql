@@ -2393,20 +2393,16 @@ WITH renewed AS (
     SET locked_until = greatest(run.locked_until,
             pg_catalog.clock_timestamp() + :'seconds' * interval '1 second'), updated_at = pg_catalog.now()
     WHERE run.id = (
-        SELECT id FROM rowcall.job_runs
-        WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
-            AND status IN ('running')
-        FOR NO KEY UPDATE SKIP LOCKED
+        SELECT id FROM rowcall.job_runs WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+            AND status IN ('running') FOR NO KEY UPDATE SKIP LOCKED
     )
     RETURNING run.id
 )
 SELECT id FROM renewed
 UNION ALL
 SELECT held.id FROM (
-    SELECT id FROM rowcall.job_runs
-    WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
-        AND status IN ('running') AND NOT EXISTS (SELECT FROM renewed)
-    FOR SHARE
+    SELECT id FROM rowcall.job_runs WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+            AND status IN ('running') AND NOT EXISTS (SELECT FROM renewed) FOR SHARE
 ) AS held;
 ROLLBACK;
 

@@ -36,6 +36,10 @@ WHERE (SELECT count(*) FROM renewed) < cardinality(%(run_ids)s::bigint[])
     AND {OWN} AND run.id <> ALL(ARRAY(SELECT id FROM renewed))
 """
 
+# One lease of a handler, in the handler's own transaction.
+HELD = f"""id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
+            AND status IN {sources_of(Event.HEARTBEAT)}"""
+
 # The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  A row that
 # another step of the same handler has locked is only held: to renew it would make the two wait for each other.
 RENEW = f"""
@@ -44,20 +48,14 @@ WITH renewed AS (
     SET locked_until = greatest(run.locked_until,
             pg_catalog.clock_timestamp() + %(seconds)s * interval '1 second'), updated_at = pg_catalog.now()
     WHERE run.id = (
-        SELECT id FROM rowcall.job_runs
-        WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
-            AND status IN {sources_of(Event.HEARTBEAT)}
-        FOR NO KEY UPDATE SKIP LOCKED
+        SELECT id FROM rowcall.job_runs WHERE {HELD} FOR NO KEY UPDATE SKIP LOCKED
     )
     RETURNING run.id
 )
 SELECT id FROM renewed
 UNION ALL
 SELECT held.id FROM (
-    SELECT id FROM rowcall.job_runs
-    WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
-        AND status IN {sources_of(Event.HEARTBEAT)} AND NOT EXISTS (SELECT FROM renewed)
-    FOR SHARE
+    SELECT id FROM rowcall.job_runs WHERE {HELD} AND NOT EXISTS (SELECT FROM renewed) FOR SHARE
 ) AS held
 """
 

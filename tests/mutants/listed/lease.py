@@ -27,6 +27,13 @@ LEASE = [
     ),
     *at(
         "lease.py",
+        "HELD",
+        ("a step keeps other leases", "id = %(run_id)s AND ", ""),
+        ("a step keeps a lease that is over", "lease_no = %(lease_no)s AND ", ""),
+        ("a step keeps another worker's lease", " AND locked_by = %(worker)s", ""),
+    ),
+    *at(
+        "lease.py",
         "RENEW",
         ("a step shortens a lease", "greatest(run.locked_until,", "greatest('-infinity',"),
         ("a step renews from its beginning", "pg_catalog.clock_timestamp()", "pg_catalog.now()"),

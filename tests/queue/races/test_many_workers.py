@@ -19,8 +19,9 @@ WAVES = 3
 WAVE = 10
 SHIPMENTS = 60
 
+# The number of the lease is another one where a run was claimed ahead and went back unbegun.
 ENDED = """
-SELECT status, attempts, lease_no, payload = result AS answered, count(*) FROM rowcall.job_runs GROUP BY 1, 2, 3, 4
+SELECT status, attempts, payload = result AS answered, count(*) FROM rowcall.job_runs GROUP BY 1, 2, 3
 """
 
 
@@ -33,11 +34,11 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 def test_eight_workers_handle_twenty_thousand_runs_once_each(shop: Shop, arguments: list[str]) -> None:
     with database.transaction(shop.url) as connection:
         queue.enqueue_many(connection, "noop", [{"number": number} for number in range(RUNS)])
-    workers = [start(shop.environment, "worker", *arguments) for _ in range(WORKERS)]
+    workers = [start(shop.environment, "worker", *arguments, "--max-time", "600") for _ in range(WORKERS)]
     for worker in workers:
         said, _ = worker.communicate()
         assert worker.returncode == 0, said
-    assert shop.sql(ENDED) == [{"status": "succeeded", "attempts": 1, "lease_no": 1, "answered": True, "count": RUNS}]
+    assert shop.sql(ENDED) == [{"status": "succeeded", "attempts": 1, "answered": True, "count": RUNS}]
 
 
 def test_once_started_ten_at_a_time_again_and_again_while_the_work_grows_does_each_run_once(shop: Shop) -> None:
@@ -45,14 +46,14 @@ def test_once_started_ten_at_a_time_again_and_again_while_the_work_grows_does_ea
     for wave in range(WAVES):
         shop.ask_many("shop_ship", [{"order_id": wave * SHIPMENTS + n} for n in range(SHIPMENTS)])
         shop.ask_many("noop", [{}] * SHIPMENTS)
-        workers += [start(shop.environment, "worker", "once") for _ in range(WAVE)]
+        workers += [start(shop.environment, "worker", "once", "--max-time", "600") for _ in range(WAVE)]
         # The next ten come when the first of these is at work.
         shop.wait_for_workers(wave * WAVE + 1)
     for worker in workers:
         said, _ = worker.communicate()
         assert worker.returncode == 0, said
-    assert shop.sql("SELECT status, attempts, lease_no, count(*) FROM rowcall.job_runs GROUP BY 1, 2, 3") == [
-        {"status": "succeeded", "attempts": 1, "lease_no": 1, "count": 2 * WAVES * SHIPMENTS}
+    assert shop.sql("SELECT status, attempts, count(*) FROM rowcall.job_runs GROUP BY 1, 2") == [
+        {"status": "succeeded", "attempts": 1, "count": 2 * WAVES * SHIPMENTS}
     ]
     assert shop.sql("SELECT count(*), count(DISTINCT order_id) AS orders FROM shipments") == [
         {"count": WAVES * SHIPMENTS, "orders": WAVES * SHIPMENTS}
