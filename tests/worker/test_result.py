@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -89,6 +90,9 @@ def test_what_a_secret_was_hidden_with_does_not_hide_it(monkeypatch: pytest.Monk
 def test_what_a_handler_asks_for_is_checked_where_it_asks() -> None:
     with pytest.raises(ValueError, match="could not convert"):
         Retry(after="soon")  # type: ignore[arg-type]
+    for never in (math.nan, math.inf, 1e18, -1):
+        with pytest.raises(ValueError, match="from 0 to those of a year"):
+            Retry(after=never)
     with pytest.raises(ValueError, match="needs a time with an offset"):
         Snooze(datetime(2030, 1, 1))
     with pytest.raises(ValueError, match="more than a year away"):

@@ -13,7 +13,7 @@ SAMPLES = 20
 
 # Runs that take a millisecond are claimed ahead, so that a round trip serves many: what is worked in so many seconds.
 # Those that take longer are not, because what one process has claimed no other can begin.
-AHEAD_SECONDS = 0.05
+AHEAD_SECONDS = 0.1
 AHEAD_MOST = 2000
 
 # Runs are counted over windows of this length, as a batch that ends at once says nothing of the pace.

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from rowcall.base.errors.process import RowcallError
 
-LONGEST_SNOOZE = timedelta(days=366)
+# How long a handler may ask to wait.
+LONGEST_WAIT = timedelta(days=366)
 
 
 class LeaseLost(RowcallError):
@@ -82,6 +83,8 @@ class Retry(RowcallError):
 
     def __init__(self, reason: str = "the handler asked to be tried again", after: float | None = None) -> None:
         self.after = None if after is None else float(after)
+        if self.after is not None and not 0 <= self.after <= LONGEST_WAIT.total_seconds():
+            raise ValueError(f"Retry(after={after!r}) must be a number of seconds from 0 to those of a year")
         super().__init__(reason)
 
 
@@ -95,7 +98,7 @@ class Snooze(RowcallError):
     def __init__(self, until: datetime, reason: str = "the handler asked to wait") -> None:
         if until.tzinfo is None:
             raise ValueError(f"Snooze(until={until!r}) needs a time with an offset, such as datetime.now(UTC)")
-        if until - datetime.now(UTC) > LONGEST_SNOOZE:
+        if until - datetime.now(UTC) > LONGEST_WAIT:
             raise ValueError(f"Snooze(until={until!r}) is more than a year away; enqueue the run for that time instead")
         self.until = until
         super().__init__(reason)
