@@ -83,8 +83,13 @@ class Producer:
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
         sweeping = self.leads and self._sweeper.first_lap
         self._more = len(result.claimed) == sum(reserved) > 0 or bool(result.expired) or result.contended or sweeping
-        if any(reserved) and not (result.claimed or self._more):
+        if result.claimed or self._more:
+            return
+        if reserved.slots:
             self._more = not self.in_flight.look_found_nothing(asked_at)
+        elif reserved.ahead:
+            # It looked for quick runs only, and says nothing of the others; by now there may be a slot for them.
+            self._more = self.in_flight.empty
 
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float]:
         """Write the ends and claim for the room there is; and the moment before which no new lease began."""
