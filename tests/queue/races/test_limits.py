@@ -9,7 +9,7 @@ import pytest
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.queue import limit_queue
-from tests.support.processes import rowcall, start
+from tests.support.processes import rowcall, start, wait_until
 from tests.support.shop import Shop
 
 RUNS = 60
@@ -54,6 +54,12 @@ def test_a_queues_limit_holds_over_all_workers(shop: Shop) -> None:
     assert most_at_a_time(shop, "default") == 3
 
 
+AT_WORK = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()
+"""
+
+
 def test_the_places_of_killed_workers_come_free(shop: Shop) -> None:
     for _ in range(RUNS):
         shop.ask("shop_narrow")
@@ -65,7 +71,7 @@ def test_the_places_of_killed_workers_come_free(shop: Shop) -> None:
         worker.send_signal(signal.SIGKILL)
         worker.communicate()
         # A claim that was under way when its worker died may still be carried out, under a lease of its own.
-        shop.wait_for_the_server()
+        wait_until(lambda: not shop.sql(AT_WORK), "the server has done what the killed worker asked for")
         shop.sql("UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
     assert most_at_a_time(shop, "narrow") == 2
 
