@@ -28,6 +28,8 @@ SENTENCES = (
             "claim_ahead",
             "limits",
             "sweep",
+            "snooze",
+            "cancel_requests",
             "enqueue",
             "clone",
             "seen",
