@@ -161,6 +161,7 @@ def test_a_step_within_a_step_and_a_handlers_own_thread_have_connections_of_thei
 ) -> None:
     seen: list[int] = []
     with database.transaction(fresh_url) as watching:
+        watching.autocommit = True  # within a transaction, who is connected never changes
         with connections.transaction() as outer:
             seen += [outer.info.backend_pid, backend(connections)]
             thread = threading.Thread(target=lambda: seen.append(backend(connections)))
@@ -178,6 +179,7 @@ def test_the_connection_of_a_thread_that_ends_is_closed(fresh_url: str) -> None:
         backend(connections)
 
     with database.transaction(fresh_url) as watching:
+        watching.autocommit = True  # within a transaction, who is connected never changes
         thread = threading.Thread(target=serve)
         thread.start()
         thread.join()

@@ -53,6 +53,8 @@ class Outage:
         with self._lock:
             back = self._logged and epoch == self.epoch
             self._logged = self._logged and not back
+            # What was made during the outage may lead to a server that is still read-only: all are made anew.
+            self.epoch += back
         if back:
             log().info(LogEvent.DATABASE_BACK)
 
