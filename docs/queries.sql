@@ -2065,9 +2065,12 @@ ROLLBACK;
 \set run_id '1'
 BEGIN;
 INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
+     status)
+OVERRIDING SYSTEM VALUE
 
-SELECT job_type, coalesce(:'payload'::jsonb, payload), coalesce(:'queue', queue), coalesce(:'priority', priority),
+SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), job_type, coalesce(:'payload'::jsonb, payload), coalesce(:'queue', queue),
+    coalesce(:'priority', priority),
     coalesce(:'run_at'::timestamptz, now()), coalesce(:'max_attempts', max_attempts), :'key', :'fingerprint',
     :'who', 'queued'
 FROM rowcall.job_runs WHERE id = :'run_id' AND pruned_at IS NULL
@@ -2089,9 +2092,11 @@ ROLLBACK;
 \set created_by 'cli:me'
 BEGIN;
 INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
+     status)
+OVERRIDING SYSTEM VALUE
 
-VALUES (:'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+VALUES (DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
         coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
         :'max_attempts', :'key', :'fingerprint', :'created_by', 'queued')
 
@@ -2100,8 +2105,8 @@ RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catal
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
--- Ids are drawn in the order of the requests, so that the first asked for goes first.  Rows go in by the order of their
--- keys, so that callers with the same keys wait for each other in one order and never in a circle.
+-- Ids are drawn in the order of the requests, so that the first one goes first.  Rows are inserted in the order of their
+-- keys, so that callers with the same keys cannot deadlock.
 \set payloads '{"{\\"user_id\\": 1}"}'
 \set keys '{"welcome:1"}'
 \set fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
@@ -2120,10 +2125,12 @@ WITH request AS MATERIALIZED (
     ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
     ORDER BY position
 )
+
 INSERT INTO rowcall.job_runs
     (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
      status)
 OVERRIDING SYSTEM VALUE
+
 SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
        :'max_attempts', request.key, request.fingerprint, :'created_by', 'queued'
@@ -2135,8 +2142,8 @@ RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catal
 ROLLBACK;
 
 -- rowcall.queue.enqueue: FIND_BY_KEY
--- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not have
--- reached the synchronous standby yet: the message makes a commit that writes nothing else wait for it.
+-- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
+-- have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
 \set keys '{"welcome:1"}'
 BEGIN;
 SELECT id, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
@@ -2262,6 +2269,7 @@ ROLLBACK;
 -- The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.  Of several in a row the
 -- history keeps the last: a handler may ask again and again for days.
 \set until '2027-01-05T12:00:00+00:00'
+\set pause '15'
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
@@ -2275,7 +2283,8 @@ WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
         finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
-        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE greatest(:'until', now() + interval '1 second') END,
+        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at
+                      ELSE greatest(:'until'::timestamptz, now() + :'pause' * interval '1 second') END,
         attempts = run.attempts - 1,
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
@@ -2328,23 +2337,24 @@ ROLLBACK;
 
 -- rowcall.queue.finish: UNCLAIM
 -- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.  Idle
--- workers are woken, because they can begin them.
+-- workers are woken, because they can begin them.  It waits for no locked row, whose lease runs out by itself.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH unlocked AS (SELECT run.id FROM rowcall.job_runs AS run WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+        AND run.status IN ('running') FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE rowcall.job_runs AS run
 SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END, attempts = run.attempts - 1,
     locked_by = NULL, locked_until = NULL, updated_at = now()
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
-    AND run.status IN ('running')
+WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked)) AND run.status IN ('running')
 RETURNING run.id, pg_catalog.pg_notify('rowcall_due', '') AS woken;
 ROLLBACK;
 
 -- rowcall.queue.lease: UNLOCKED
--- Those that nobody else has locked.  Whoever locks one of them keeps only that one from being written, and no other.
+-- Those whose rows no other transaction has locked, so that a locked row delays only itself.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -2356,8 +2366,8 @@ ROLLBACK;
 
 -- rowcall.queue.lease: HEARTBEAT
 -- One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
--- Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: one that somebody has
--- locked is answered for as it is seen, without being renewed; one that is not answered for at all is lost.
+-- Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: a locked row is
+-- returned as it is, not renewed.  A lease that is not returned at all is lost.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -2381,8 +2391,8 @@ WHERE (SELECT count(*) FROM renewed) < cardinality(:'run_ids'::bigint[])
 ROLLBACK;
 
 -- rowcall.queue.lease: RENEW
--- The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  A row that
--- another step of the same handler has locked is only held: to renew it would make the two wait for each other.
+-- The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  If another step
+-- of the same handler has locked the row, this one only holds it: to renew it would make the two wait for each other.
 \set seconds '120'
 \set run_id '1'
 \set lease_no '1'
@@ -2406,14 +2416,15 @@ SELECT held.id FROM (
 ) AS held;
 ROLLBACK;
 
--- rowcall.queue.lease: PROGRESS
--- What the handler saves for its next attempt.  Fenced like every write of a worker.
-\set progress '{"share": 0.5, "note": "writing"}'
+-- rowcall.queue.lease: SAVE
+-- What the handler saves for its next attempt, beside its progress.  Fenced like every write of a worker.
+\set saved '{"rows": 7}'
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
 BEGIN;
-UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{}') || :'progress'::jsonb,
+UPDATE rowcall.job_runs AS run
+SET progress = coalesce(run.progress, '{}') || pg_catalog.jsonb_build_object('saved', :'saved'::jsonb),
     updated_at = pg_catalog.now()
 WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
     AND run.status IN ('running')
@@ -2421,7 +2432,7 @@ RETURNING run.id;
 ROLLBACK;
 
 -- rowcall.queue.lease: SHOW_PROGRESS
--- What handlers say of their progress, for people to see: many at once, and none that somebody has locked.
+-- The progress that handlers report, for people to see: many at once, without waiting for locked rows.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -2680,10 +2691,11 @@ ROLLBACK;
 -- Reads as: find the lanes, look at the next of their runs, end the leases that ran out.
 --
 -- served   The lanes of this worker's queues, from the one on where the last sweep stopped.
--- walked   Their runs behind the last one that was looked at, in the order of job_runs_live.  `running` is in no index,
---          because claim and heartbeat are heap-only updates, so the rows are looked at one by one, and only so many.
--- seen     Those whose lease ran out, locked; whoever has one locked already is ending or renewing it.
--- answer   Each run that was ended, and behind them where the next sweep goes on: NULL, from the beginning.
+-- walked   Their runs behind the last one looked at, in the order of job_runs_live.  No index holds the status, so that
+--          claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number of them.
+-- seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
+-- answer   Each run whose lease was ended, and last a row that says where the next sweep continues (NULL: at the first
+--          lane).
 \set declared '{"mail": 2}'
 \set after_queue ''
 \set after_priority '-32768'

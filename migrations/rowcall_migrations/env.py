@@ -7,7 +7,7 @@ from typing import Any
 from alembic import context
 from alembic.runtime.migration import MigrationContext
 
-from rowcall.base.database import INTERNAL_NAMES
+from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.schema.revision import VERSION_TABLE
 from rowcall_migrations.versions_folder import fits_at
 

@@ -14,8 +14,9 @@ from alembic.util.exc import CommandError
 from psycopg2.errors import InsufficientPrivilege, LockNotAvailable
 from sqlalchemy.exc import DBAPIError
 
-from rowcall.base.database import INTERNAL_NAMES, engine
+from rowcall.base.database import engine
 from rowcall.base.errors import DatabaseUnreachable, MigrationRefused, SchemaMismatch
+from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.schema import REVISION, Schema, mismatch, schema_of
 from rowcall_migrations.indexes import bring
 from rowcall_migrations.refusals import look, refuse_to_begin, refuse_to_change, refuse_unusable
@@ -85,7 +86,9 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
             if not isinstance(error.orig, LockNotAvailable):
                 raise
             # Giving way lets the queue behind the busy table move on before the next try.
-            time.sleep(lock_timeout * attempt / ATTEMPTS)  # longer each time, while nothing is held
+            time.sleep(
+                lock_timeout * attempt / ATTEMPTS
+            )  # nothing tells when the table is free; longer each time, and no lock is held meanwhile
     raise DatabaseUnreachable(
         f"a table was busy for {ATTEMPTS} tries of {lock_timeout:g} seconds, and nothing was changed: end the long"
         " transactions (select pid, xact_start, query from pg_stat_activity order by xact_start), or raise"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from rowcall.access.audit import Operator
@@ -17,6 +17,18 @@ def kept(connection: Connection, name: str = "sleeper", **content: Any) -> Row:
     """A definition of the type noop, every hour, unless told otherwise."""
     told = {"job_type": "noop", "schedule": "0 * * * *", **content}
     return put(connection, name, checked(name, told, catalogue()), catalogue(), "api", OPERATOR).row
+
+
+def hourly_but_not_now(connection: Connection) -> str:
+    """A schedule with one time in each hour, and none within half an hour of now: none comes while a test runs."""
+    return f"{(now_is(connection).minute + 30) % 60} * * * *"
+
+
+def minutely_but_not_now(connection: Connection) -> str:
+    """A schedule of each minute of 22 hours of the day: not in this hour and the next, so none comes meanwhile."""
+    this = now_is(connection).astimezone(UTC).hour
+    hours = sorted((this + ahead) % 24 for ahead in range(2, 24))
+    return f"* {','.join(map(str, hours))} * * *"
 
 
 def asleep_since(connection: Connection, row: Row, ago: str) -> datetime:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.database import PgConnection, fetch_value
+from rowcall.base.database import PgConnection
 from rowcall.definitions import (
     apply_code,
     apply_file,
@@ -28,7 +28,7 @@ from tests.definitions.making import (
     code,
     row_of,
 )
-from tests.support.processes import wait_until
+from tests.support.locks import wait_for_a_waiting_session
 
 # At once.
 
@@ -56,17 +56,13 @@ class Aside:
         return self._answer[0]
 
 
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-
-
 @contextmanager
 def while_in(url: str, *acts: Callable[[PgConnection], Any], beside: Callable[[PgConnection], Any]) -> Iterator[Aside]:
     """Acts in one transaction, of which all but the first come once `beside`, in another, waits for it."""
-    with database.transaction(url) as watcher, database.transaction(url) as connection:
-        watcher.autocommit = True  # one transaction would see the same activity for ever
+    with database.transaction(url) as connection:
         acts[0](connection)
         aside = Aside(url, beside)
-        wait_until(lambda: fetch_value(watcher, WAITING), "the second waits for the first")
+        wait_for_a_waiting_session(url)
         for act in acts[1:]:
             act(connection)
         connection.commit()

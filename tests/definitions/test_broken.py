@@ -75,8 +75,11 @@ def ticked(connection: PgConnection, known: Catalogue, resting: Resting | None =
 
 
 BREAKING = {
-    "a key that is no text": (lambda payload: 7, "job type 'failing': its key returned 7 and must return a text"),
-    "an error without words": (unspeakable, "job type 'failing': its key raised Unspeakable: (it has no message)"),
+    "a key that is a number": (lambda payload: 7, "job type 'failing': its key returned 7 and must return a string"),
+    "an error without words": (
+        unspeakable,
+        "job type 'failing': its key raised Unspeakable: (its message cannot be read)",
+    ),
     "an exit": (leaving, "job type 'failing': its key raised SystemExit: 3"),
     "a schema that cannot be made": (RefusedAtStart, "job type 'failing': its schema raised LookupError: no schema"),
 }

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
-
 import pytest
 
 from rowcall.base import database
-from tests.support.processes import rowcall
+from tests.support.processes import from_a_fork, rowcall
 from tests.support.shop import Shop
 
 BACKEND = "SELECT pg_backend_pid()"
@@ -23,18 +20,14 @@ def test_the_pool_of_a_server_that_was_loaded_before_it_forked_is_made_anew_in_e
     pool = database.engine(fresh_url, pool_size=1)
     with pool.connect() as connection:
         kept = connection.exec_driver_sql(BACKEND).scalar_one()
-    reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            with pool.connect() as connection:
-                os.write(writes, str(connection.exec_driver_sql(BACKEND).scalar_one()).encode())
-            pool.dispose()
-        os._exit(0)
-    os.close(writes)
-    with os.fdopen(reads) as told:
-        assert told.read() not in ("", str(kept))
-    os.waitpid(child, 0)
+
+    def in_child() -> int:
+        with pool.connect() as connection:
+            backend: int = connection.exec_driver_sql(BACKEND).scalar_one()
+        pool.dispose()
+        return backend
+
+    assert from_a_fork(in_child) not in ("", str(kept))
     with pool.connect() as connection:
         assert connection.exec_driver_sql(BACKEND).scalar_one() == kept
     pool.dispose()

@@ -19,7 +19,7 @@ from rowcall.base.database import PgConnection, Row
 from rowcall.definitions import Content
 from rowcall.job_types import catalogue
 from tests.core.schedule.oracle import Oracle
-from tests.definitions.keeping import OPERATOR, asleep_since, kept, move, next_of, occurred, runs_of
+from tests.definitions.keeping import OPERATOR, asleep_since, hourly_but_not_now, kept, move, next_of, occurred, runs_of
 from tests.support.gate import Gate, gate
 from tests.support.processes import rowcall, running, start, wait_until
 from tests.support.shop import Shop, kill
@@ -101,8 +101,8 @@ def test_two_schedulers_that_are_killed_again_and_again_through_both_clock_chang
 def test_a_worker_killed_at_its_ticks_commit_has_decided_all_or_nothing(
     shop: Shop, connection: PgConnection, barred: Gate, carried_out: bool
 ) -> None:
-    row = kept(connection, schedule="* * * * *", catch_up="all")
-    first = asleep_since(connection, row, "5 minutes")
+    row = kept(connection, schedule=hourly_but_not_now(connection), catch_up="all")
+    first = asleep_since(connection, row, "5 hours")
     barred.hold_commit("schedule_occurrences")
     worker = start(shop.environment, "worker", "once")
     barred.wait()
@@ -152,8 +152,8 @@ def test_an_edit_while_a_tick_runs_waits_for_it_and_begins_behind_it(
 def test_a_tick_while_an_edit_runs_passes_it_by_and_goes_by_the_new_rules_after(
     shop: Shop, connection: PgConnection
 ) -> None:
-    row = kept(connection, schedule="* * * * *", catch_up="all")
-    asleep_since(connection, row, "5 minutes")
+    row = kept(connection, schedule=hourly_but_not_now(connection), catch_up="all")
+    asleep_since(connection, row, "5 hours")
     with database.transaction(shop.url) as editing:
         put(editing, row, "0 0 1 1 *")
         assert "claimed 0" in rowcall(shop.environment, "worker", "once").stdout

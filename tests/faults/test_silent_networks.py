@@ -24,6 +24,11 @@ logs.configure(chosen)
 Worker(chosen, chosen.database_url, Task(once=False, concurrency=4), patience=1.0).work()
 """
 
+OTHERS_AT_WORK = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
+"""
+
 
 @pytest.fixture
 def shop(environment: dict[str, str], fresh_url: str) -> Shop:
@@ -47,13 +52,22 @@ def impatient(shop: Shop, wires: Network, **settings: str) -> Iterator[subproces
             one.kill()
 
 
+def fall_silent(shop: Shop, wires: Network) -> None:
+    """From now on nothing arrives, and nothing that has arrived is still carried out.
+
+    A claim under way would take what the test enqueues next, and with its answer lost, hold it for a whole lease.
+    """
+    wires.fall_silent()
+    wait_until(lambda: not shop.sql(OTHERS_AT_WORK), "the server has carried out what had arrived")
+
+
 def test_a_worker_whose_connections_are_silent_is_at_work_again_and_has_lost_no_lease(
     shop: Shop, wires: Network, tmp_path: Path
 ) -> None:
     with impatient(shop, wires) as worker:
         run_id = shop.ask("shop_wait", doors=str(tmp_path))
         shop.wait_for_knock(run_id)
-        wires.fall_silent()
+        fall_silent(shop, wires)
         before = shop.row(run_id)["locked_until"]
         for other in shop.ask_many("noop", [{}] * 20):
             shop.wait(other, "succeeded")
@@ -70,7 +84,7 @@ def test_a_worker_whose_connections_are_silent_is_at_work_again_and_has_lost_no_
 def test_a_worker_is_woken_again_after_what_it_listened_on_fell_silent(shop: Shop, wires: Network) -> None:
     with impatient(shop, wires, ROWCALL_POLL="3600"):
         shop.wait(shop.ask("noop"), "succeeded")
-        wires.fall_silent()
+        fall_silent(shop, wires)
         for _ in range(2):
             run_id = shop.ask("noop")
             shop.sql(f"NOTIFY {CHANNEL}")

@@ -11,7 +11,7 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import Row
-from tests.definitions.keeping import asleep_since, kept
+from tests.definitions.keeping import asleep_since, hourly_but_not_now, kept
 from tests.support.processes import APPS, rowcall, running, wait_until
 from tests.support.shop import Shop
 
@@ -73,11 +73,11 @@ def test_a_worker_with_a_wrong_clock_begins_and_retries_runs_when_a_right_one_wo
 
 def test_a_worker_with_a_wrong_clock_ticks_by_the_right_one(shop: Shop, wrong: dict[str, str]) -> None:
     with database.transaction(shop.url) as connection:
-        row = kept(connection, schedule="* * * * *", catch_up="all")
-        asleep_since(connection, row, "3 minutes")
+        row = kept(connection, schedule=hourly_but_not_now(connection), catch_up="all")
+        asleep_since(connection, row, "3 hours")
     assert "succeeded 3" in rowcall(wrong, "worker", "once").stdout
     [read] = shop.sql(
-        "SELECT count(*) AS told, max(nominal_at) <= now() AND max(nominal_at) > now() - interval '2 minutes' AS fits"
+        "SELECT count(*) AS told, max(nominal_at) <= now() AND max(nominal_at) > now() - interval '1 hour' AS fits"
         " FROM rowcall.schedule_occurrences WHERE outcome = 'enqueued'"
     )
     assert (read["told"], read["fits"]) == (3, True)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rowcall.base.child_processes import own_command
@@ -74,6 +74,21 @@ def state_of(pid: int) -> str | None:
 def gone(pid: int) -> bool:
     """Whether there is no such process, or only one that waits to be reaped."""
     return state_of(pid) in (None, "Z")
+
+
+def from_a_fork(work: Callable[[], object]) -> str:
+    """What this returns, as text, in a fork of the test's own process; empty where it fails there."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os.write(writes, str(work()).encode())
+        os._exit(0)
+    os.close(writes)
+    with os.fdopen(reads) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return text
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:

@@ -16,10 +16,16 @@ class Wire:
     """One connection through the network."""
 
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
-        self.silent = False
+        self._silent = False
+        self._carrying = threading.Lock()
         self._ends = (client, server)
         for source, target in ((client, server), (server, client)):
             threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+
+    def fall_silent(self) -> None:
+        """Carry nothing from now on."""
+        with self._carrying:
+            self._silent = True
 
     def cut(self) -> None:
         """Close both ends."""
@@ -31,9 +37,10 @@ class Wire:
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while chunk := source.recv(CHUNK_BYTES):
-                if not self.silent:
-                    target.sendall(chunk)
-            if not self.silent:
+                with self._carrying:
+                    if not self._silent:
+                        target.sendall(chunk)
+            if not self._silent:
                 target.shutdown(socket.SHUT_WR)
 
 
@@ -46,14 +53,12 @@ class Network:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = re.sub(r"@[^/]+/", f"@127.0.0.1:{self._listening.getsockname()[1]}/", url)
         self.wires: list[Wire] = []
-        self._deaf = False
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def fall_silent(self, *, new_ones_too: bool = False) -> None:
-        """From now on what is connected hears nothing any more; new connections work, unless they shall not either."""
-        self._deaf = new_ones_too
+    def fall_silent(self) -> None:
+        """From now on no connection made so far carries anything; new connections work."""
         for wire in self.wires:
-            wire.silent = True
+            wire.fall_silent()
 
     def close(self) -> None:
         """Cut every wire."""
@@ -65,9 +70,7 @@ class Network:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                wire = Wire(client, socket.create_connection(self._server))
-                wire.silent = self._deaf
-                self.wires.append(wire)
+                self.wires.append(Wire(client, socket.create_connection(self._server)))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,7 +16,7 @@ from rowcall.base.outages import is_outage
 from rowcall.base.watched import WatchedConnection
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.runtime.answers import Answers
-from tests.support.processes import wait_until
+from tests.support.processes import from_a_fork, wait_until
 from tests.support.silence import network
 
 HANDLERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rowcall handler' AND datname = %(name)s"
@@ -190,19 +189,14 @@ def test_a_process_that_a_handler_forks_has_connections_of_its_own_and_leaves_th
     connections: Connections,
 ) -> None:
     kept = backend(connections)
-    reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            connections.keep_for_this_thread()
-            os.write(writes, str(backend(connections)).encode())
-            del connections
-            gc.collect()
-        os._exit(0)
-    os.close(writes)
-    with os.fdopen(reads) as told:
-        assert told.read() not in ("", str(kept))
-    os.waitpid(child, 0)
+
+    def in_child() -> int:
+        connections.keep_for_this_thread()
+        its_own = backend(connections)
+        gc.collect()
+        return its_own
+
+    assert from_a_fork(in_child) not in ("", str(kept))
     assert backend(connections) == kept
 
 

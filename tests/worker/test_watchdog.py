@@ -86,9 +86,10 @@ def test_limits_are_kept_while_the_heartbeat_waits_for_the_database(
     with running(shop.environment, "worker", "run", "--grace", "0"):
         shop.wait_for_workers(1)
         shop.sql(SLOW_HEARTBEATS)
-        wait_until(lambda: shop.sql(HEARTBEATS_WAITING), "the heartbeat waits for the worker's row")
+        wait_until(lambda: shop.sql(HEARTBEATS_WAITING), "the heartbeat waits for a slow server")
         run = shop.wait(shop.ask("shop_limited"), "failed")
         assert run["error_type"] == "TimeLimitExceeded"
+        assert shop.sql(HEARTBEATS_WAITING)
 
 
 def test_a_lease_that_nobody_could_renew_in_time_is_lost_without_asking_the_database(in_flight: InFlight) -> None:

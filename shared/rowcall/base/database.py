@@ -22,8 +22,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
 from rowcall.base.redaction import redacted
-from rowcall.base.watched import INTERNAL_NAMES as INTERNAL_NAMES
-from rowcall.base.watched import InternalConnection, WatchedConnection, answered
+from rowcall.base.watched import INTERNAL_NAMES, InternalConnection, WatchedConnection, answered
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -131,7 +130,7 @@ def commit(connection: PgConnection) -> None:
 
 @contextmanager
 def confirmed(connection: PgConnection) -> Iterator[None]:
-    """Look at what the server says during a block that commits; what it says is localised, so any word counts."""
+    """Around a commit: any notice of the server means that it is not confirmed, because the texts are localised."""
     del connection.notices[:]
     yield
     if connection.notices and isinstance(connection, WatchedConnection):
@@ -142,23 +141,10 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     """SQLAlchemy's pool for the API; a connection that died in the pool is replaced before it is used."""
     import sqlalchemy
 
-    def connect_pooled() -> PgConnection:
-        try:
-            pooled: PgConnection = psycopg2.connect(
-                url,
-                connection_factory=InternalConnection,
-                application_name="rowcall api",
-                connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                **SILENCE,
-            )
-        except psycopg2.ProgrammingError as error:
-            raise DatabaseUnreachable(f"DATABASE_URL cannot be used: {_reason(error)}") from None
-        return pooled
-
     pool = sqlalchemy.create_engine(
         # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.
         "postgresql+psycopg2://",
-        creator=connect_pooled,
+        creator=lambda: connect_internal(url, "rowcall api"),
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,

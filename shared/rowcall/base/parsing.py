@@ -81,7 +81,7 @@ def database_url(text: str) -> str:
 
 
 def connection_keywords(text: str) -> dict[str, str] | None:
-    """The keywords and values of an address such as `host=db dbname='my app'`; None where it is no such address."""
+    """The keywords and values of an address such as `host=db dbname='my app'`; None for any other text."""
     if not KEYWORDS.fullmatch(text):
         return None
     found = {}

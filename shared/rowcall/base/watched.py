@@ -1,4 +1,4 @@
-"""Connections of which another thread can see since when their owner waits for an answer."""
+"""Connections that show other threads how long they have waited for the server's answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import psycopg2.extensions
 
 from rowcall.base.clock import elapsed
 
-# How long a thread of a worker waits for the answer to one statement.  A peer that acknowledges all and answers nothing
-# looks alive to the kernel.
+# How long a worker's thread waits for the answer to one statement.  The kernel cannot tell: a server that acknowledges
+# every packet and answers nothing looks alive to it.
 ANSWER_SECONDS = 10.0
 
 # Tables are written out in every statement.  Functions, operators and types are looked up where PostgreSQL keeps its
@@ -20,7 +20,7 @@ INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL interva
 
 
 class WatchedConnection(psycopg2.extensions.connection):
-    """A connection of a worker: `waiting_since` tells a thread that watches since when its owner waits for an answer.
+    """A connection of a worker; `waiting_since` is when its thread began to wait for an answer, for a watching thread.
 
     With a prologue, only Rowcall's own statements run on it: each of them is watched, and each transaction begins with
     the prologue.  It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends
@@ -55,7 +55,7 @@ def patient_prologue(seconds: float) -> str:
 
 @contextmanager
 def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
-    """Around whatever waits for the server's answer: lets a thread that watches see since when."""
+    """Mark the connection as waiting for the server's answer, for as long as the block."""
     if not isinstance(connection, WatchedConnection):
         yield
         return

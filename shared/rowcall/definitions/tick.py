@@ -154,23 +154,22 @@ def tick(
     counts = dict.fromkeys(Outcome, 0)
     broken: list[Broken] = []
     parameters: dict[str, Any] = {"job_types": list(catalogue), "tried": [], **_resting(resting)}
-    due: Row | None = {}
-    while due is not None:
-        refused = None
+    due: Row | None = None
+    while True:
         try:
             with all_or_nothing(connection):
                 due = fetch_one(connection, DUE, parameters)
-                if due is not None:
-                    parameters["tried"].append(due["id"])
-                    decided = decide_definition(connection, due, due["decided_at"], catalogue, bound)
-                    refused = decided.refused
-            for outcome in decided.outcomes if due is not None else ():
-                counts[outcome] += 1
+                if due is None:
+                    break
+                parameters["tried"].append(due["id"])
+                decided = decide_definition(connection, due, due["decided_at"], catalogue, bound)
         except UNDECIDABLE as error:
             assert due, "only a definition raises these"
-            refused = message_of(error)
-        if due is not None and refused is not None:
-            broken.append(Broken(due["name"], due["revision"], refused))
+            decided = Decided([], message_of(error))
+        for outcome in decided.outcomes:
+            counts[outcome] += 1
+        if decided.refused is not None:
+            broken.append(Broken(due["name"], due["revision"], decided.refused))
             resting.add(due["id"], due["revision"])
     beat = fetch_one(connection, BEAT, {"worker": worker})
     slept = beat and (beat["after"] - beat["before"]).total_seconds() > SILENCE_SECONDS

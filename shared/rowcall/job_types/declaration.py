@@ -114,7 +114,7 @@ class JobType:
         except (Exception, SystemExit) as error:
             raise self._broken("key", error) from error
         if self.key and not isinstance(key, str):
-            raise DeclarationError(f"job type {self.name!r}: its key returned {key!r} and must return a text")
+            raise DeclarationError(f"job type {self.name!r}: its key returned {key!r} and must return a string")
         return key
 
     def _broken(self, part: str, error: BaseException) -> DeclarationError:

@@ -83,7 +83,7 @@ class Keeper:
             while not self._told and not self._users.try_exclusive():
                 if self._postmaster.ended():
                     self._revive()
-                time.sleep(POLL)  # a lock that its last user lets go of wakes nobody
+                time.sleep(POLL)  # nothing tells when the last user releases its lock
         finally:
             self._withdraw()
             self._postmaster.stop()
@@ -126,7 +126,7 @@ class Keeper:
             raise LocalPostgresError(f"the server died {self._deaths} times in a row and is given up")
         self._withdraw()
         _log(f"the server died and is started again ({self._deaths} of {DEATHS} times in a row)")
-        time.sleep(BACKOFF * 2**self._deaths)  # what killed it may pass, and nothing tells when
+        time.sleep(BACKOFF * 2**self._deaths)  # the cause may pass, and nothing tells when
         try:
             self._postmaster = self._start(self._postmaster.port)
         except (RowcallError, OSError) as error:

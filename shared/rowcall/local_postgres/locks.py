@@ -89,5 +89,5 @@ def _wait(lock: Lock, attempt: Callable[[Lock], bool], deadline: float) -> bool:
     while not attempt(lock):
         if time.monotonic() > deadline:
             raise LockBusy
-        time.sleep(POLL)  # a blocking flock() could be woken, but knows no deadline
+        time.sleep(POLL)  # a blocking flock() has no deadline
     return not lock.removed()

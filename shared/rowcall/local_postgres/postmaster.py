@@ -66,7 +66,7 @@ class Postmaster:
                     f"the local PostgreSQL was told to stop before it was ready, or was not ready after"
                     f" {START_LIMIT:g} seconds: see {self._home.log}"
                 )
-            time.sleep(READY_POLL)  # PostgreSQL writes into a file that it is ready, and wakes nobody
+            time.sleep(READY_POLL)  # PostgreSQL only writes to a file that it is ready
 
     def ended(self) -> bool:
         """Whether the process is gone."""

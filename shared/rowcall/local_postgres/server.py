@@ -133,7 +133,7 @@ def _running(place: Home, source: str, port: int, options: Mapping[str, str]) ->
         if state is not None and state.running:
             _refuse_other_port(place, state.port, port)
             return state
-        time.sleep(JOIN_POLL)  # the keeper is just starting the server, again or for somebody who is gone
+        time.sleep(JOIN_POLL)  # another process is starting the server; nothing tells when it is ready
     raise LockBusy
 
 

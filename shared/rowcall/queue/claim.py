@@ -27,13 +27,13 @@ class Limited(StrEnum):
 CLAIMABLE = f"""
     status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
 
-# Which of them it may have before it has a slot for them.  The last attempt of a run must not be used up by waiting.
+# Which of them it may claim ahead of a free slot.  A crash must not cost a run that still waits its only attempt.
 AHEAD = "max_attempts > 1 AND job_type = ANY(%(quick_types)s::text[])"
 
 # Which running runs have lost their worker.
 LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
-# How many runs a claim looks at for each that it may have ahead: others have locked some, and some are not quick.
+# How many runs a claim looks at for each that it may claim ahead: some are locked, and some are not quick.
 LOOK_AHEAD = 4
 
 # What a claim does to a run.  Progress that was only shown belongs to the attempt before; what was saved stays.
@@ -55,8 +55,9 @@ def claim_sql(finished: str = "", spared: str = "", written: str = "NULL") -> st
     first      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
                skipped.  A running row is taken only when its lease has run out: that is the whole sweep.  Lanes of
                queues with a limit are left to `claim_limited`, so that they cost nothing where there are none.
-    further    Beyond the free slots only runs whose types are quick, and that would survive a crash of the worker that
-               waits to begin them.  Of what stands first only so many are looked at, however slow all of them are.
+    further    Beyond the free slots, only runs of quick types that have another attempt left if the worker crashes
+               before it begins them.  It reads a bounded number of rows, even if all of them are slow.
+    seen       All rows locked by this claim.
     expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
     claimed    By ctid, from rows locked just above: a heap-only update, as no index has a column that it changes.
     answer     The rows in their order, and behind them one row: which runs were finished, and whether queues with a
@@ -159,7 +160,7 @@ class Claimed(NamedTuple):
 class ClaimRequest:
     """What a worker asks for: types with the seconds of their leases, queues (None: all), and how many at the most.
 
-    `ahead` are how many it may have beyond `limit`, of `quick_types` only.
+    `ahead` is how many it may claim beyond `limit`, of `quick_types` only.
     `declared` names the queues of types with a max_running: queue -> how many of its runs may run at a time.
     `limited` is what the claim before said of queues with a limit.
     """

@@ -11,6 +11,7 @@ from rowcall.base.timestamps import in_utc
 from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import (
     INSERT,
+    NEXT_ID,
     UNLESS_KEY_IS_TAKEN,
     Enqueued,
     Prepared,
@@ -27,7 +28,8 @@ from rowcall.status import Status
 
 # The key of the business fact and the occurrence stay the original's.  A pruned run has no content to enqueue again.
 CLONE = f"""{INSERT}
-SELECT job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue), coalesce(%(priority)s, priority),
+SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue),
+    coalesce(%(priority)s, priority),
     coalesce(%(run_at)s::timestamptz, now()), coalesce(%(max_attempts)s, max_attempts), %(key)s, %(fingerprint)s,
     %(who)s, '{Status.QUEUED}'
 FROM rowcall.job_runs WHERE id = %(run_id)s AND pruned_at IS NULL

@@ -30,8 +30,11 @@ TRIES = 3
 # written out: these statements run in callers' transactions, whose search_path may hold others.
 INSERT = """
 INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by, status)
+    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
+     status)
+OVERRIDING SYSTEM VALUE
 """
+NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
 UNLESS_KEY_IS_TAKEN = f"""
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN {WAKE} END AS woken
@@ -39,27 +42,24 @@ RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catal
 
 # For one run: planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
-VALUES (%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
+VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
         coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
         %(max_attempts)s, %(key)s, %(fingerprint)s, %(created_by)s, '{Status.QUEUED}')
 {UNLESS_KEY_IS_TAKEN}
 """
 
-# Ids are drawn in the order of the requests, so that the first asked for goes first.  Rows go in by the order of their
-# keys, so that callers with the same keys wait for each other in one order and never in a circle.
+# Ids are drawn in the order of the requests, so that the first one goes first.  Rows are inserted in the order of their
+# keys, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
-    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, payload, key, fingerprint, position
+    SELECT {NEXT_ID} AS id, payload, key, fingerprint, position
     FROM ROWS FROM (
         pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
         pg_catalog.unnest(%(fingerprints)s::pg_catalog.text[])
     ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
     ORDER BY position
 )
-INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
-     status)
-OVERRIDING SYSTEM VALUE
+{INSERT}
 SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
        %(max_attempts)s, request.key, request.fingerprint, %(created_by)s, '{Status.QUEUED}'
@@ -68,8 +68,8 @@ ORDER BY request.key COLLATE pg_catalog."C", request.position
 {UNLESS_KEY_IS_TAKEN}
 """
 
-# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not have
-# reached the synchronous standby yet: the message makes a commit that writes nothing else wait for it.
+# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
+# have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
 FIND_BY_KEY = """
 SELECT id, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
 FROM rowcall.job_runs

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rowcall.base.database import INTERNAL_NAMES, Connection, fetch_all
+from rowcall.base.database import Connection, fetch_all
+from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
-from rowcall.queue.lease import Lease, parameters_of
+from rowcall.queue.lease import UNLOCKED, Lease, parameters_of
 from rowcall.queue.wake import WAKE
 from rowcall.status import Event, Status, sources_of
 
@@ -80,8 +81,8 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# A handler that asks for a time that has come, by a worker's wrong clock too, must not be called without a pause.
-SHORTEST_SNOOZE = "interval '1 second'"
+# A handler may ask for a time that has come already, perhaps by a wrong clock: the run waits this long anyway.
+SHORTEST_SNOOZE_SECONDS = 1.0
 
 # The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.  Of several in a row the
 # history keeps the last: a handler may ask again and again for days.
@@ -90,7 +91,8 @@ WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END,
         finished_at = CASE WHEN {ASKED} THEN now() END,
-        run_at = CASE WHEN {ASKED} THEN run.run_at ELSE greatest(%(until)s, now() + {SHORTEST_SNOOZE}) END,
+        run_at = CASE WHEN {ASKED} THEN run.run_at
+                      ELSE greatest(%(until)s::timestamptz, now() + %(pause)s * interval '1 second') END,
         attempts = run.attempts - 1,
         locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
@@ -117,14 +119,14 @@ SELECT status FROM ended
 """
 
 # For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.  Idle
-# workers are woken, because they can begin them.
+# workers are woken, because they can begin them.  It waits for no locked row, whose lease runs out by itself.
 UNCLAIM = f"""
+WITH unlocked AS ({UNLOCKED})
 UPDATE rowcall.job_runs AS run
 SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END,
     finished_at = CASE WHEN {ASKED} THEN now() END, attempts = run.attempts - 1,
     locked_by = NULL, locked_until = NULL, updated_at = now()
-WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
-    AND run.status IN {sources_of(Event.UNCLAIM)}
+WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked)) AND run.status IN {sources_of(Event.UNCLAIM)}
 RETURNING run.id, {WAKE} AS woken
 """
 
@@ -189,10 +191,16 @@ def unclaim(connection: Connection, leases: Sequence[Lease]) -> set[int]:
 
 
 def snooze(
-    connection: Connection, lease: Lease, until: datetime, reason: str, forensics: str | None = None
+    connection: Connection,
+    lease: Lease,
+    until: datetime | None,
+    reason: str,
+    forensics: str | None = None,
+    pause: float = SHORTEST_SNOOZE_SECONDS,
 ) -> Status | None:
-    """The handler wants to be called again at `until`."""
-    return _end(connection, SNOOZE, lease, Failure(reason, "Snooze", forensics=forensics), until=until)
+    """The handler wants to be called again at `until`, and in `pause` seconds at the earliest."""
+    failure = Failure(reason, "Snooze", forensics=forensics)
+    return _end(connection, SNOOZE, lease, failure, until=until, pause=pause)
 
 
 def cancelled(connection: Connection, lease: Lease, forensics: str | None = None) -> Status | None:

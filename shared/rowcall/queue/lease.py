@@ -10,16 +10,16 @@ from rowcall.base.database import Connection, fetch_all, fetch_value
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
 from rowcall.status import Event, Status, sources_of
 
-# Which of a worker's runs it may have in its keeping, by the primary key; the lease's own key stands in LEASE_KEY.
+# The runs of one worker's leases, found by primary key.  LEASE_KEY tells it from earlier leases of its run.
 OWN = f"""run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.HEARTBEAT)}"""
 
-# Those that nobody else has locked.  Whoever locks one of them keeps only that one from being written, and no other.
+# Those whose rows no other transaction has locked, so that a locked row delays only itself.
 UNLOCKED = f"SELECT run.id FROM rowcall.job_runs AS run WHERE {OWN} FOR NO KEY UPDATE SKIP LOCKED"
 
 # One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
-# Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: one that somebody has
-# locked is answered for as it is seen, without being renewed; one that is not answered for at all is lost.
+# Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: a locked row is
+# returned as it is, not renewed.  A lease that is not returned at all is lost.
 HEARTBEAT = f"""
 WITH unlocked AS ({UNLOCKED}), renewed AS (
     UPDATE rowcall.job_runs AS run
@@ -40,8 +40,8 @@ WHERE (SELECT count(*) FROM renewed) < cardinality(%(run_ids)s::bigint[])
 HELD = f"""id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
             AND status IN {sources_of(Event.HEARTBEAT)}"""
 
-# The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  A row that
-# another step of the same handler has locked is only held: to renew it would make the two wait for each other.
+# The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  If another step
+# of the same handler has locked the row, this one only holds it: to renew it would make the two wait for each other.
 RENEW = f"""
 WITH renewed AS (
     UPDATE rowcall.job_runs AS run
@@ -59,16 +59,17 @@ SELECT held.id FROM (
 ) AS held
 """
 
-# What the handler saves for its next attempt.  Fenced like every write of a worker.
-PROGRESS = f"""
-UPDATE rowcall.job_runs AS run SET progress = coalesce(run.progress, '{{}}') || %(progress)s::jsonb,
+# What the handler saves for its next attempt, beside its progress.  Fenced like every write of a worker.
+SAVE = f"""
+UPDATE rowcall.job_runs AS run
+SET progress = coalesce(run.progress, '{{}}') || pg_catalog.jsonb_build_object('saved', %(saved)s::jsonb),
     updated_at = pg_catalog.now()
 WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.HEARTBEAT)}
 RETURNING run.id
 """
 
-# What handlers say of their progress, for people to see: many at once, and none that somebody has locked.
+# The progress that handlers report, for people to see: many at once, without waiting for locked rows.
 SHOW_PROGRESS = f"""
 WITH unlocked AS ({UNLOCKED})
 UPDATE rowcall.job_runs AS run
@@ -140,14 +141,14 @@ def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
 
 
 class LeaseRenewal(NamedTuple):
-    """What a heartbeat learns of a lease that is not lost.  Not renewed: somebody has locked the run's row."""
+    """What a heartbeat learns of a lease that is not lost.  It is not renewed while its run's row is locked."""
 
     renewed: bool
     cancel_requested: bool
 
 
 def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Lease, LeaseRenewal]:
-    """Renew one worker's leases for so many seconds from now; a lease that is missing from the answer is lost."""
+    """Renew one worker's leases, each for its number of seconds from now; a lease missing from the answer is lost."""
     if not seconds:
         return {}
     parameters = parameters_of({lease: json.dumps(length) for lease, length in seconds.items()})
@@ -159,12 +160,12 @@ def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Le
 
 
 def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
-    """Renew a lease in the handler's own transaction, and keep it until that ends; False when it was lost."""
+    """Renew a lease in the handler's own transaction, and hold it until that ends; False when it was lost."""
     return bool(fetch_all(connection, RENEW, {**lease._asdict(), "seconds": seconds}))
 
 
 def unlocked(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
-    """Those of one worker's leases that are not lost, and whose rows nobody else has locked."""
+    """Those of one worker's leases that are not lost and whose rows no other transaction has locked."""
     if not leases:
         return set()
     parameters = parameters_of(dict.fromkeys(leases, "true"))
@@ -173,15 +174,15 @@ def unlocked(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
 
 
 def show_progress(connection: Connection, progress: Mapping[Lease, str]) -> set[Lease]:
-    """Show how far one worker's handlers say they are, as JSON text; those for which it was written."""
+    """Write the progress that one worker's handlers report, as JSON text; the leases for which it was written."""
     parameters = parameters_of(progress)
     rows = fetch_all(connection, BY_INDEX + SHOW_PROGRESS, parameters)
     return {Lease(parameters["worker"], row["id"], row["lease_no"]) for row in rows}
 
 
-def note_progress(connection: Connection, lease: Lease, progress: str) -> bool:
-    """Keep this beside the run's progress, as JSON text; False when the lease was lost, and nothing was kept."""
-    return bool(fetch_all(connection, PROGRESS, {**lease._asdict(), "progress": progress}))
+def save(connection: Connection, lease: Lease, what: str) -> bool:
+    """Save this JSON text for the run's next attempt; False when the lease was lost, and nothing was saved."""
+    return bool(fetch_all(connection, SAVE, {**lease._asdict(), "saved": what}))
 
 
 def saved(connection: Connection, run_id: int) -> Any:

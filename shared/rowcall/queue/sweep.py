@@ -1,4 +1,4 @@
-"""Sweep: end the leases that ran out in every lane, also where no claim comes by: paused, limited, or less urgent."""
+"""Sweep: end the leases that ran out in every lane, also in those that no claim visits, such as paused ones."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from rowcall.queue.fragments import BY_INDEX, HISTORY, LANES
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
 from rowcall.status import Event, Status, sources_of
 
-# How many runs a sweep looks at, at the most; the next one goes on behind them.
+# The most runs that one sweep looks at; the next sweep continues behind them.
 SWEPT_MOST = 10_000
 
-# Of a lane that claims take from, so many: what runs stands at its head, and claims end what is further behind.
+# The most of a lane that claims take from: running rows stand at its head, and claims end the leases further behind.
 OPEN_MOST = 1000
 
 # Reads as: find the lanes, look at the next of their runs, end the leases that ran out.
 #
 # served   The lanes of this worker's queues, from the one on where the last sweep stopped.
-# walked   Their runs behind the last one that was looked at, in the order of job_runs_live.  `running` is in no index,
-#          because claim and heartbeat are heap-only updates, so the rows are looked at one by one, and only so many.
-# seen     Those whose lease ran out, locked; whoever has one locked already is ending or renewing it.
-# answer   Each run that was ended, and behind them where the next sweep goes on: NULL, from the beginning.
+# walked   Their runs behind the last one looked at, in the order of job_runs_live.  No index holds the status, so that
+#          claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number of them.
+# seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
+# answer   Each run whose lease was ended, and last a row that says where the next sweep continues (NULL: at the first
+#          lane).
 SWEEP = f"""
 WITH RECURSIVE {LANES}, served AS MATERIALIZED (
     SELECT lanes.*,
@@ -67,7 +68,7 @@ BEGINNING = {"after_queue": "", "after_priority": -32768, "after_run_at": "-infi
 
 @dataclass(frozen=True)
 class Swept:
-    """The runs whose lease was ended (id -> status now), and where the next sweep goes on."""
+    """The runs whose lease was ended (id -> status now), and where the next sweep continues."""
 
     expired: dict[int, Status] = field(default_factory=dict)
     place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
@@ -75,7 +76,7 @@ class Swept:
     @property
     def complete(self) -> bool:
         """This sweep came to the end of the last lane."""
-        return self.place is BEGINNING
+        return self.place == BEGINNING
 
 
 def sweep(

@@ -61,7 +61,7 @@ def heartbeat(connection: PgConnection, run: dict[str, Any]) -> object:
 
 
 def progress(connection: PgConnection, run: dict[str, Any]) -> object:
-    return queue.note_progress(connection, lease_of(run), '{"share": 0.5}')
+    return queue.show_progress(connection, {lease_of(run): '{"share": 0.5}'})
 
 
 def fail(connection: PgConnection, run: dict[str, Any]) -> object:

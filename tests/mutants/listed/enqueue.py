@@ -10,8 +10,8 @@ ENQUEUE = [
         "INSERT",
         (
             "a key is written down as who asked",
-            "idempotency_key, request_fingerprint, created_by, status)",
-            "created_by, request_fingerprint, idempotency_key, status)",
+            "idempotency_key, request_fingerprint, created_by,\n     status)",
+            "created_by, request_fingerprint, idempotency_key,\n     status)",
         ),
     ),
     *at(

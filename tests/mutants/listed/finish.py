@@ -50,8 +50,7 @@ FINISH = [
     *at(
         "finish.py",
         "UNCLAIM",
-        ("unclaim under a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
-        ("unclaim by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("unclaim whatever others have locked", "ANY(ARRAY(SELECT id FROM unlocked))", "ANY(%(run_ids)s::bigint[])"),
         ("unclaim keeps the attempt", "attempts = run.attempts - 1, ", ""),
     ),
     *at(
@@ -87,8 +86,12 @@ FINISH = [
         "finish.py",
         "SNOOZE",
         ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
-        ("snooze without waiting", "ELSE greatest(%(until)s, now()", "ELSE greatest(now(), now()"),
-        ("snooze without a pause", "greatest(%(until)s, now() + {SHORTEST_SNOOZE})", "%(until)s::timestamptz"),
+        ("snooze without waiting", "ELSE greatest(%(until)s::timestamptz, now()", "ELSE greatest(now(), now()"),
+        (
+            "snooze without a pause",
+            "greatest(%(until)s::timestamptz, now() + %(pause)s * interval '1 second')",
+            "%(until)s::timestamptz",
+        ),
         ("snooze takes other attempts out of the history", "earlier.outcome = '{Event.SNOOZE}'", "true"),
         ("snooze is written to the history each time", "earlier.run_id = ended.run_id", "false"),
         ("snooze is remembered as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),

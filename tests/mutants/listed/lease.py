@@ -47,11 +47,11 @@ LEASE = [
     ),
     *at(
         "lease.py",
-        "PROGRESS",
-        ("progress is told of other runs", "run.id = %(run_id)s AND ", ""),
-        ("progress is told under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
-        ("progress is told by another worker", " AND run.locked_by = %(worker)s", ""),
-        ("telling of progress forgets what was saved", "coalesce(run.progress, '{{}}') || ", ""),
+        "SAVE",
+        ("something is saved for other runs", "run.id = %(run_id)s AND ", ""),
+        ("something is saved under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
+        ("something is saved by another worker", " AND run.locked_by = %(worker)s", ""),
+        ("saving forgets the progress", "coalesce(run.progress, '{{}}') || ", ""),
     ),
     *at(
         "lease.py",

@@ -53,9 +53,9 @@ def test_an_attempt_begins_without_the_progress_of_the_one_before_and_with_what_
 def test_telling_of_progress_keeps_what_was_saved(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, progress="""'{"saved": {"rows": 7}}'""")
     lease = queue.Lease(WORKER, run["id"], run["lease_no"])
-    assert queue.note_progress(connection, lease, '{"share": 0.9, "note": "nearly"}')
+    assert queue.show_progress(connection, {lease: '{"share": 0.9, "note": "nearly"}'}) == {lease}
     assert row_of(connection, run["id"])["progress"] == {"share": 0.9, "note": "nearly", "saved": {"rows": 7}}
-    assert not queue.note_progress(connection, lease._replace(worker="worker-2"), '{"saved": null}')
+    assert not queue.save(connection, lease._replace(worker="worker-2"), "null")
 
 
 def test_what_is_not_due_waits(connection: PgConnection) -> None:

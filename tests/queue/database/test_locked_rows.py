@@ -81,7 +81,7 @@ def test_progress_is_shown_of_all_but_a_locked_row_and_keeps_what_was_saved(
 ) -> None:
     worker, [locked, other] = running
     for lease in (locked, other):
-        assert queue.note_progress(worker, lease, '{"saved": 7}')
+        assert queue.save(worker, lease, "7")
     lock(connection, locked, how)
     stale = other._replace(lease_no=other.lease_no + 1)
     foreign = Lease("worker-2", other.run_id, other.lease_no)

@@ -28,7 +28,7 @@ from rowcall.queue.finish import (
     done_parameters,
 )
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.lease import EXPIRE, HEARTBEAT, PROGRESS, Lease, parameters_of
+from rowcall.queue.lease import EXPIRE, HEARTBEAT, SAVE, Lease, parameters_of
 from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
 from rowcall.queue.sweep import BEGINNING, OPEN_MOST, SWEEP
@@ -186,7 +186,7 @@ ENDED = f"{WAITS}; UPDATE rowcall.job_runs SET status = 'dead', finished_at = no
 # What can happen to one run, and what makes a running one fit for it.
 TO_ONE_RUN = {
     "look": (GET_RUN, ""),
-    "progress": (PROGRESS, ""),
+    "save": (SAVE, ""),
     "fail": (FAIL, ""),
     "give up": (GIVE_UP, ""),
     "release": (RELEASE, ""),
@@ -213,7 +213,8 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
         "stack": "",
         "permanent": False,
         "forensics": None,
-        "progress": "{}",
+        "saved": "7",
+        "pause": 1,
         "who": "a test",
     }
     nodes = plan(filled, sql, {**dict.fromkeys(CHANGEABLE), "key": None, "fingerprint": "", **ending, **why}, before)

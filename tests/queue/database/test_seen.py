@@ -13,10 +13,8 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import RunChanged
 from rowcall.status import Status
 from tests.queue.database.acts import OPERATOR
-from tests.support.processes import wait_until
+from tests.support.locks import wait_for_a_waiting_session
 from tests.support.rows import row_of, run_in
-
-WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 STEERED = {
     Status.DEAD: queue.retry,
@@ -68,10 +66,9 @@ def test_what_changes_a_run_meanwhile_is_waited_for_and_seen(module_url: str) ->
             outcomes.append(refusal.version)
 
     late = threading.Thread(target=retry)
-    with database.transaction(module_url) as first, database.transaction(module_url) as watching:
-        watching.autocommit = True  # each look is a new one
+    with database.transaction(module_url) as first:
         changed = queue.retry(first, run["id"], Operator("first"))
         late.start()
-        wait_until(lambda: fetch_all(watching, WAITING), "the other one waits for the row")
+        wait_for_a_waiting_session(module_url)
     late.join()
     assert outcomes == [queue.version_of(changed)]

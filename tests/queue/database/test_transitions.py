@@ -72,11 +72,13 @@ def test_an_event_happens_to_one_run_and_leaves_its_like_alone(connection: PgCon
 
 @pytest.mark.parametrize("worker", [WORKER, "worker-2"])
 @pytest.mark.parametrize("lease_no", [3, 2])
-def test_progress_is_told_by_the_owner_of_the_very_lease(connection: PgConnection, worker: str, lease_no: int) -> None:
+def test_only_the_owner_of_the_very_lease_can_save_for_the_next_attempt(
+    connection: PgConnection, worker: str, lease_no: int
+) -> None:
     run, alike = (run_in(connection, Status.RUNNING) for _ in range(2))
-    queue.note_progress(connection, Lease(worker, run["id"], lease_no), '{"share": 0.5}')
-    told = {"share": 0.5} if (worker, lease_no) == (WORKER, 3) else None
-    assert row_of(connection, run["id"])["progress"] == told
+    kept = queue.save(connection, Lease(worker, run["id"], lease_no), "7")
+    saved = {"saved": 7} if (worker, lease_no) == (WORKER, 3) else None
+    assert (row_of(connection, run["id"])["progress"], kept) == (saved, saved is not None)
     assert row_of(connection, alike["id"]) == alike
 
 

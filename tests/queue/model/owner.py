@@ -103,8 +103,8 @@ def unless_asked(run: Run, status: Status) -> Status:
 
 
 def unclaim(world: World, lease: Lease, now: datetime) -> bool:
-    """As if it had not been claimed, but for the lease's number; others may take it.  Nothing goes into the history."""
-    run = owned(world, Event.UNCLAIM, lease)
+    """As if it had not been claimed, but for the lease's number; it waits for nobody, and has no history."""
+    run = None if lease.run_id in world.locked else owned(world, Event.UNCLAIM, lease)
     if run:
         world.woken = True
         run.becomes(Event.UNCLAIM, unless_asked(run, Status.QUEUED), now, attempts=run.attempts - 1)
@@ -207,11 +207,11 @@ class Telling:
 
     def perform(self, connection: PgConnection) -> None:
         """Nothing is answered."""
-        queue.note_progress(connection, self.lease, '{"share": 0.5}')
+        queue.show_progress(connection, {self.lease: '{"share": 0.5}'})
 
     def expect(self, world: World, now: datetime, _answer: object) -> None:
-        """It is shown, if the lease is still the worker's."""
-        run = owned(world, Event.HEARTBEAT, self.lease)
+        """It is shown, if the lease is still the worker's and nobody has locked the row."""
+        run = None if self.lease.run_id in world.locked else owned(world, Event.HEARTBEAT, self.lease)
         if run:
             run.becomes(Event.HEARTBEAT, Status.RUNNING, now, progress={"share": 0.5})
 

@@ -8,7 +8,7 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.queue import Enqueued
-from tests.queue.races.locks import waits_for_a_lock
+from tests.support.locks import wait_for_a_waiting_session
 
 KEYS = [f"key:{number}" for number in range(300)]
 
@@ -33,7 +33,7 @@ def test_a_caller_locks_its_keys_in_their_order_and_not_in_the_order_of_its_payl
         queue.enqueue(one, "noop", {}, key="a")
         with ThreadPoolExecutor(1) as caller:
             waiting = caller.submit(queue.enqueue_many, other, "noop", [{}, {}], keys=["b", "a"])
-            waits_for_a_lock(fresh_url)
+            wait_for_a_waiting_session(fresh_url)
             # The other one waits for `a` before it has taken `b`.
             [first] = queue.enqueue_many(one, "noop", [{}], keys=["b"])
             one.commit()

@@ -17,17 +17,17 @@ from rowcall.base.database import committed
 from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection, answered, patient_prologue
 from rowcall_worker.runtime.answers import Answers
 
-# An effect waits this long for what another transaction has locked, such as the same effect of another run.
+# How long an effect waits for a lock, such as that of the same effect in another run.
 LOCK_SECONDS = 5.0
 
-# What idled for longer is made anew: somebody on the way may have forgotten it, and the next run would find that out.
+# A connection that idled for longer is replaced: a firewall may have dropped it, and the next run would notice.
 IDLE_SECONDS = 30.0
 
 INTERNAL = patient_prologue(LOCK_SECONDS)
 
 
 class Connections:
-    """What the handlers of one process connect to the database.
+    """The connections to the database of one process's handlers.
 
     A thread that is in a transaction already, and a handler's own thread, get a further connection, which is closed
     after use.  A process that a handler has forked gets new ones: those of its parent are the parent's.
@@ -58,13 +58,13 @@ class Connections:
 
     @contextmanager
     def _borrowed(self, prologue: str | None) -> Iterator[WatchedConnection]:
-        """The thread's own connection if it has one at leisure, else a new one, which may become its own."""
+        """The connection that the thread keeps, if it is not in use; else a new one, which the thread may then keep."""
         connection = self._kept() or self._connect()
         connection.prologue = prologue
         try:
             yield connection
         except BaseException:
-            # Whatever went wrong may be the connection's own fault, such as a server that was read-only when it began.
+            # The connection itself may be at fault: it may lead to a server that was read-only when it was made.
             self._close(connection)
             raise
         room = self._keeps() and self._of_thread.kept is None
@@ -77,7 +77,7 @@ class Connections:
         return getattr(self._of_thread, "serves", None) == os.getpid()
 
     def _kept(self) -> WatchedConnection | None:
-        """What this thread has kept, if that can still be trusted; it is not kept any more."""
+        """Take the kept connection, if there is one that can still be trusted."""
         if not self._keeps():
             return None
         kept: WatchedConnection | None = self._of_thread.kept
@@ -100,14 +100,14 @@ class Connections:
 
 
 def _was_ended(connection: WatchedConnection) -> bool:
-    """Whether the server has ended it, as at a restart: then there is something to read, though nothing was asked."""
+    """Whether the server has closed it, as at a restart: then it can be read from though nothing was sent."""
     with selectors.PollSelector() as selector:
         selector.register(connection, selectors.EVENT_READ)
         return bool(selector.select(0))
 
 
 def _forgets(connection: WatchedConnection) -> bool:
-    """Have the session forget what a handler may have set in it; False where that cannot be done."""
+    """Reset what a handler may have set in the session; False where that fails."""
     try:
         connection.autocommit = True
         with answered(connection), connection.cursor() as cursor:

@@ -13,13 +13,14 @@ import structlog
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, Row
-from rowcall.base.errors import CancelRequested, LeaseLost, Permanent
-from rowcall.base.jsonb import stored, stored_small
+from rowcall.base.errors import CancelRequested, LeaseLost
+from rowcall.base.jsonb import stored
 from rowcall.base.watched import answered
 from rowcall.effects import Effect, effects_of, key_of, kind_of, record
-from rowcall.queue import Done, note_progress, renew, saved, succeed
+from rowcall.queue import Done, renew, save, saved, succeed
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import Perform, perform_once
+from rowcall_worker.attempt.result import kept_text
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.runtime.in_flight import InFlightRun
 
@@ -163,7 +164,7 @@ class Run:
 
     def save(self, connection: PgConnection, what: Any) -> None:
         """Keep something for the next attempt to go on from, together with the work of this step."""
-        if not note_progress(connection, self._in_flight.lease, f'{{"saved": {_kept(what, "save")}}}'):
+        if not save(connection, self._in_flight.lease, kept_text(what, "run.save was given")):
             raise LeaseLost(self.id, self.lease_no)
 
     @contextmanager
@@ -176,16 +177,8 @@ class Run:
         self.check()
         with self._resources.connections.transaction() as connection:
             yield connection
-            text = None if result is None else _kept(result, "transaction")
+            text = None if result is None else kept_text(result, "run.transaction was given")
             with answered(connection):
                 if not succeed(connection, [Done(self._in_flight.lease, text)]):
                     raise LeaseLost(self.id, self.lease_no)
         self.finished = True
-
-
-def _kept(value: Any, method: str) -> str:
-    """The value as it is stored; an error that no other attempt would mend where it cannot be."""
-    try:
-        return stored_small(value)
-    except ValueError as error:
-        raise Permanent(f"what run.{method} was given cannot be stored: {error}") from None

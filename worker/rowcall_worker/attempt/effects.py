@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import psycopg2
@@ -15,13 +14,12 @@ from rowcall import effects
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import (
     AmbiguousEffect,
-    CommitUnconfirmed,
     DatabaseUnreachable,
+    EffectBusy,
     EffectConflict,
     EffectInvalid,
     GatewayError,
     LeaseLost,
-    Snooze,
 )
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
@@ -38,9 +36,6 @@ Recorded = TypeVar("Recorded")
 # Between two tries; an outage ends when it ends, and a lease lasts for two minutes.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
-
-# By then another run that has begun the same effect has ended, or lost its lease.
-BUSY_SECONDS = 15.0
 
 
 def perform_once(
@@ -95,15 +90,15 @@ def perform_once(
 def until_recorded(
     transaction: Transaction, check_lease: Callable[[], None], write: Callable[[PgConnection], Recorded]
 ) -> Recorded:
-    """Write in a transaction; while the database is gone or does not confirm, again until the lease's deadline."""
+    """Write in a transaction; repeat it while the database is gone or does not confirm, until the lease's deadline."""
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
             with transaction() as connection:
                 return write(connection)
-        except (psycopg2.Error, DatabaseUnreachable, CommitUnconfirmed) as error:
-            # After these nobody knows, or it is certain, that nothing was recorded; every write here may be made again.
-            if not (isinstance(error, CommitUnconfirmed) or is_outage(error) or is_passing(error)):
+        except (psycopg2.Error, DatabaseUnreachable) as error:
+            # Perhaps it was recorded, or certainly not; every write here may be repeated.
+            if not (is_outage(error) or is_passing(error)):
                 raise
             check_lease()
             time.sleep(pause)  # nothing tells when the database is back
@@ -112,7 +107,7 @@ def until_recorded(
 
 @dataclass
 class Asking:
-    """One question to the ledger, which may have to be asked again because nobody knows whether it was committed."""
+    """One request to the ledger; it is repeated when its commit is in doubt."""
 
     lease: Lease
     kind: Kind
@@ -124,7 +119,7 @@ class Asking:
     allowed: Effect | None = None
 
     def begin(self, connection: PgConnection) -> tuple[Decision, Effect]:
-        """The ledger's answer.  What it allowed before, and nobody has performed since, it allows again."""
+        """The ledger's answer.  A repeated request may perform what the first one was allowed to."""
         decision, effect = effects.begin(
             connection,
             self.lease,
@@ -155,8 +150,7 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
     """Why an effect is not performed."""
     named = f"{effect.kind.name} {'/'.join(str(part) for part in effect.key.values())!r}"
     if decision is Decision.BUSY:
-        until = datetime.now(UTC) + timedelta(seconds=BUSY_SECONDS)
-        return Snooze(until, f"run {effect.run_id} is at {named} just now")
+        return EffectBusy(f"run {effect.run_id} is at {named} just now")
     if decision is Decision.CONFLICT:
         return EffectConflict(
             f"{named} belongs to run {effect.run_id}, which asked for it with other content: this run needs another key"

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rowcall.base import errors
+from rowcall.base.errors import Permanent, message_of
+from rowcall.base.jsonb import stored_small
 from rowcall.base.redaction import fit_to_keep
 from rowcall.queue import Failure
 from rowcall.status import Event
@@ -20,12 +22,9 @@ from rowcall.status import Event
 ERROR_CHARACTERS = 1000
 STACK_CHARACTERS = 8000
 
-# Of words without end, only this much is searched for secrets: to search a hundred megabytes would stop all threads for
-# seconds.  What the cut may leave of a secret is far behind what is kept.
+# Only this much of a message is searched for secrets: searching a hundred megabytes would stop all threads for seconds.
+# If the cut leaves half a secret, it is far behind the part that is kept.
 SEARCHED_CHARACTERS = 200_000
-
-# What a handler may ask to wait: thirty years.  The database's own calendar ends, too.
-LONGEST_SECONDS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +79,15 @@ class AttemptResult:
 
 
 def error_of(error: BaseException) -> AttemptError:
-    """What the error that ended an attempt means for its run.  It may be of any making: this raises nothing."""
+    """What the error that ended an attempt means for its run.  It raises nothing, whatever error it is given."""
     failure = failure_of(error)
     match error:
         case errors.LeaseLost():
             return AttemptError(None, failure)
         case errors.CancelRequested():
             return AttemptError(Event.CANCELLED, failure)
+        case errors.EffectBusy():
+            return AttemptError(Event.SNOOZE, failure, after=errors.EffectBusy.PAUSE_SECONDS)
         case errors.Snooze():
             until = _moment(error)
             return AttemptError(Event.FAIL if until is None else Event.SNOOZE, failure, until=until)
@@ -101,37 +102,37 @@ def failure_of(error: BaseException, stack: str | None = None) -> Failure:
     """What is kept of an error: short, and fit to be shown.  The stack is its own, unless another is known."""
     name = error.kind if isinstance(error, errors.ChildDied) else _type_name(error)
     return Failure(
-        (_kept(_words(error, name)[:SEARCHED_CHARACTERS]) or name)[:ERROR_CHARACTERS],
+        (_redacted(message_of(error)[:SEARCHED_CHARACTERS]) or name)[:ERROR_CHARACTERS],
         name,
-        _kept((stack or _stack(error))[-SEARCHED_CHARACTERS:])[-STACK_CHARACTERS:],
+        _redacted((stack or _stack(error))[-SEARCHED_CHARACTERS:])[-STACK_CHARACTERS:],
         permanent=isinstance(error, errors.Permanent),
     )
 
 
+def kept_text(value: object, source: str) -> str:
+    """A value as the database keeps it; an error that another attempt would not mend, if it cannot be kept."""
+    try:
+        return stored_small(value)
+    except ValueError as error:
+        raise Permanent(f"what {source} cannot be stored: {error}") from None
+
+
 def _type_name(error: BaseException) -> str:
-    # Past the metaclass, which may have a word of its own for it.
+    # Not error.__class__.__name__, which a metaclass may override.
     name: str = type.__dict__["__name__"].__get__(type(error))
     return str.__str__(name)
 
 
-def _words(error: BaseException, name: str) -> str:
-    """What an error says, or that it cannot say it: a team's own error may raise another one instead."""
-    try:
-        return str.__str__(str(error))
-    except BaseException as instead:
-        return f"{name}, whose own words raise {_type_name(instead)}"
-
-
 def _stack(error: BaseException) -> str:
-    """The stack with all the words in it; without them where they cannot be had."""
+    """The stack, without the messages where they cannot be read."""
     try:
         return "".join(traceback.format_exception(error))
     except BaseException:
         return "".join(traceback.format_tb(error.__traceback__))
 
 
-def _kept(text: str) -> str:
-    """The text as it may be kept; what cannot be searched for secrets, for want of memory, is not."""
+def _redacted(text: str) -> str:
+    """The text without secrets; none of it where there is no memory to search it."""
     try:
         return fit_to_keep(text)
     except Exception:
@@ -139,16 +140,16 @@ def _kept(text: str) -> str:
 
 
 def _seconds(error: errors.Retry) -> float | None:
-    """After how long to try again, where the error says so in a way that the database takes."""
+    """The seconds after which to try again; None where they are not given or cannot be used."""
     try:
         after = float(error.after)  # type: ignore[arg-type]
     except Exception:
         return None
-    return after if abs(after) <= LONGEST_SECONDS else None
+    return after if 0 <= after <= errors.LONGEST_WAIT.total_seconds() else None
 
 
 def _moment(error: errors.Snooze) -> datetime | None:
-    """Until when to wait; None where the error does not say it."""
+    """The time until which to wait; None where it cannot be used."""
     try:
         return error.until.astimezone(UTC) if error.until.utcoffset() is not None else None
     except Exception:

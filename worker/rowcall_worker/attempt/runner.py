@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rowcall.base.errors import Permanent
-from rowcall.base.jsonb import stored_small
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Resources, Run
-from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.attempt.result import AttemptResult, kept_text
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.handlers import Handler
 from rowcall_worker.runtime.in_flight import InFlightRun
@@ -41,15 +39,9 @@ class Runner:
             value = self.handlers[job_type](context)
             if context.finished:
                 return AttemptResult(finished=True)
-            return AttemptResult(_text(job_type, value))
+            # What the database would refuse together with a whole batch is refused here for one run.
+            text = None if value is None else kept_text(value, f"the handler of {job_type} returned")
+            return AttemptResult(text)
         except BaseException as error:
             # Also SystemExit: it ends the attempt, not the worker.
             return AttemptResult.of_error(error)
-
-
-def _text(job_type: str, value: object) -> str | None:
-    """The value as it is stored; what the database would refuse for a whole batch is refused here for one run."""
-    try:
-        return None if value is None else stored_small(value)
-    except ValueError as error:
-        raise Permanent(f"what the handler of {job_type} returned cannot be stored: {error}") from None

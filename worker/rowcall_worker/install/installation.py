@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from rowcall.base.errors import RowcallError
 
-# After its grace a stopping worker releases what still runs, for which it gets this long: a silent database is waited
-# for twice.
+# What a stopping worker gets beyond its grace, to release what still runs: it may have to wait for two answers of a
+# silent database, ten seconds each.
 SECONDS_TO_RELEASE = 30
 
 # What no text file should hold: control characters, and bytes of a path that are no UTF-8.

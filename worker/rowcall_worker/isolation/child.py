@@ -71,7 +71,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     channel.send({"begun": elapsed()})
     process = os.getpid()
     result = runner.attempt(run)
-    # A process that the handler has forked, and that came back from it, has nothing to say here.
+    # In a process that the handler forked: the result is its parent's to send.
     if os.getpid() != process:
         os._exit(1)
     channel.send({"result": result.packed()})

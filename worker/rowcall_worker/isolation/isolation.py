@@ -78,12 +78,12 @@ class Isolation:
                 raise NoChild(run.claimed.run_id, "the worker is stopping")
             self._under_way.add(run)
             try:
-                try:
-                    return self._order(*ends)
-                except OSError:
-                    # It has just died: its channel is closed, and its process not yet reaped.
-                    self._end_fork_server()
-                    return self._order(*ends)
+                return self._order(*ends)
+            except OSError:
+                # It has just died: its channel is closed, and its process not yet reaped.
+                self._end_fork_server()
+            try:
+                return self._order(*ends)
             except OSError as error:
                 raise NoChild(run.claimed.run_id, str(error)) from None
 

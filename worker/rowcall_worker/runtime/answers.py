@@ -1,7 +1,7 @@
 """Answers: no thread of a worker waits for the database for ever.
 
-The thread that waits cannot help itself, and to cancel its statement would need the network that is silent.  So another
-thread, which never waits, shuts the socket down, and the one that waits learns that its connection is lost.
+The waiting thread is blocked, and cancelling its statement would need the silent network.  So another thread, which
+never waits, shuts the socket down, and the waiting thread gets an error: its connection is lost.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LOOK_SECONDS = 0.5
 
 
 class Answers:
-    """The connections of a worker on which somebody may wait for an answer, and for how long at most."""
+    """The connections of a worker, and how long an answer on each may take."""
 
     def __init__(self) -> None:
         # Weak: a thread that ends takes its connection with it.
         self._patience: dict[weakref.ref[WatchedConnection], float] = {}
 
     def watch(self, connection: WatchedConnection, seconds: float = ANSWER_SECONDS) -> None:
-        """From now on no answer on this connection may take longer than this."""
+        """From now on, no answer on this connection may take longer than this."""
         self._patience[weakref.ref(connection, self._gone)] = seconds
 
     def forget(self, connection: WatchedConnection) -> None:
@@ -38,7 +38,7 @@ class Answers:
         self._patience.pop(weakref.ref(connection), None)
 
     def end_overdue(self) -> None:
-        """Shut down what has waited for too long."""
+        """Shut down the connections that have waited for too long."""
         now = elapsed()
         for reference, seconds in list(self._patience.items()):
             connection = reference()
@@ -52,12 +52,12 @@ class Answers:
 
 
 def watched_answers() -> Answers:
-    """Answers that a thread of their own keeps, in a process that has no watchdog."""
+    """Answers with a thread of its own, for a process that has no watchdog."""
     answers = Answers()
 
     def keep() -> None:
         while True:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)  # waking it for every statement would cost more than looking
             answers.end_overdue()
 
     threading.Thread(target=keep, name="answers", daemon=True).start()

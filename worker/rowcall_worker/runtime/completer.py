@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import psycopg2
-import psycopg2.errors
-from psycopg2.errors import LockNotAvailable
+from psycopg2.errors import CheckViolation, LockNotAvailable, ProgramLimitExceeded
 
 from rowcall.base.database import Connection
 from rowcall.base.errors import Permanent
@@ -15,8 +14,9 @@ from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage
 from rowcall.job_types import Catalogue
 from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, succeed, unclaim, unlocked
+from rowcall.queue.finish import SHORTEST_SNOOZE_SECONDS
 from rowcall.status import Event, Status
-from rowcall_worker.attempt.result import AttemptError, failure_of
+from rowcall_worker.attempt.result import AttemptError, error_of, failure_of
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
 
@@ -27,9 +27,8 @@ LOG_EVENTS = {
     Status.CANCELLED: LogEvent.RUN_CANCELLED,
 }
 
-
-# What the database refuses of one row, whatever is tried again: data it cannot hold, and what is too large for it.
-REFUSALS = (psycopg2.DataError, psycopg2.errors.CheckViolation, psycopg2.errors.ProgramLimitExceeded)
+# What the database refuses of one row, however often it is tried: data that it cannot hold or that is too large.
+REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
 
 
 @dataclass(frozen=True)
@@ -42,26 +41,32 @@ class Completer:
     def write_errors(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
         """Write the ends of the runs that did not succeed; the runs whose success is still to be written.
 
-        Each takes a statement of its own, so that one that the database refuses does not hold up the others; one whose
-        row somebody has locked leaves the list and is tried again later.
+        Each has a statement of its own, so that one that the database refuses does not hold up the others.  A run whose
+        row is locked leaves the list and is tried again later.
         """
         self._written_by_handlers([run for run in ended if run.result.finished])
         for run in list(ended):
             if run.result.error is not None:
-                try:
-                    status = self._write_error(connection, run, run.result.error)
-                except LockNotAvailable:
-                    self._put_off(ended, [run])
-                else:
-                    self.in_flight.written([run], [status] if status else [])
+                self._end_with_error(connection, ended, run, run.result.error)
         return [run for run in ended if not run.result.finished and run.result.error is None]
 
-    def put_off_locked(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
-        """Some success could not be written because somebody has locked its run's row; those whose rows are free."""
-        succeeded = [run for run in ended if run.lease in self.in_flight.runs]
+    def put_off_locked(
+        self, connection: Connection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
+    ) -> list[InFlightRun]:
+        """Put off the successes whose rows are locked; those that are left to be written."""
         free = unlocked(connection, [run.lease for run in succeeded])
         self._put_off(ended, [run for run in succeeded if run.lease not in free])
         return [run for run in succeeded if run.lease in free]
+
+    def _end_with_error(
+        self, connection: Connection, ended: list[InFlightRun], run: InFlightRun, error: AttemptError
+    ) -> None:
+        try:
+            status = self._write_error(connection, run, error)
+        except LockNotAvailable:
+            self._put_off(ended, [run])
+        else:
+            self.in_flight.written([run], [status] if status else [])
 
     def _put_off(self, ended: list[InFlightRun], locked: Sequence[InFlightRun]) -> None:
         self.in_flight.put_off(locked)
@@ -89,29 +94,25 @@ class Completer:
             except LockNotAvailable:
                 self._put_off(ended, [run])
             except REFUSALS as refused:
-                failure = failure_of(Permanent(f"the result cannot be stored: {refused.diag.message_primary}"))
-                status = give_up(connection, run.lease, failure)
-                if status is not None:
-                    log().warning(LOG_EVENTS[status], error=failure.error, error_type=failure.error_type, **named(run))
-                self.in_flight.written([run], [status] if status else [])
+                error = error_of(Permanent(f"the result cannot be stored: {refused.diag.message_primary}"))
+                self._end_with_error(connection, ended, run, error)
 
     def keep(self, ended: Sequence[InFlightRun]) -> None:
         """The database was lost: what it has not written is kept for the next try."""
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
-        """Return what was claimed and not begun; what cannot be returned now has a lease that runs out by itself."""
+        """Return what was claimed and not begun.  Without a database, or a free row, the lease runs out by itself."""
         if not runs:
             return
-        leases = [run.lease for run in runs]
         try:
-            unclaim(link.get(), sorted(unlocked(link.get(), leases)))
+            unclaim(link.get(), [run.lease for run in runs])
         except CONNECTION_ERRORS as error:
             link.lost(error)
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
-        """Return what was begun and will not be finished here; one that somebody has locked is left to its lease."""
+        """Return what was begun and will not be finished here; a run whose row is locked is left to its lease."""
         for run in runs:
             try:
                 released = release(link.get(), run.lease, reason, run.forensics)
@@ -147,8 +148,9 @@ class Completer:
         claimed, lease, failure = run.claimed, run.lease, replace(error.failure, forensics=run.forensics)
         if error.event is None:
             return None
-        if error.until is not None:
-            return snooze(connection, lease, error.until, failure.error, failure.forensics)
+        if error.event is Event.SNOOZE:
+            pause = SHORTEST_SNOOZE_SECONDS if error.after is None else error.after
+            return snooze(connection, lease, error.until, failure.error, failure.forensics, pause)
         if error.event is Event.CANCELLED:
             status = cancelled(connection, lease, failure.forensics)
             if status is not None:

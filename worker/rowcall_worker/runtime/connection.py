@@ -17,11 +17,10 @@ from rowcall_worker.runtime.answers import Answers
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 
-# A worker's writes wait no longer than this for what somebody has locked: others wait behind them.  What could not be
-# written is tried again.
+# A worker's writes wait no longer than this for a lock, because other writes wait behind them.  They are tried again.
 LOCK_SECONDS = 0.2
 
-# What a thread gives to Link.lost, which raises it again where it is neither an outage nor a matter of moments.
+# The errors that threads pass to Link.lost, which raises those again that are neither an outage nor passing.
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
 
 
@@ -31,8 +30,8 @@ class Outage:
     Each outage begins a new epoch.  A connection of an older one is not trusted: it is made anew before it is used.
     """
 
-    def __init__(self, answers: Answers | None = None) -> None:
-        self.answers = answers or Answers()
+    def __init__(self) -> None:
+        self.answers = Answers()
         self.epoch = 0
         self._logged = False
         self._lock = threading.Lock()
@@ -53,7 +52,7 @@ class Outage:
         with self._lock:
             back = self._logged and epoch == self.epoch
             self._logged = self._logged and not back
-            # What was made during the outage may lead to a server that is still read-only: all are made anew.
+            # A connection made during the outage may lead to a server that is still read-only: all are made anew.
             self.epoch += back
         if back:
             log().info(LogEvent.DATABASE_BACK)
@@ -88,7 +87,7 @@ class Link:
         return self._connection
 
     def responds(self) -> None:
-        """The server answers; whether it also takes what is to be written, another thread finds out."""
+        """The server answers; whether it also accepts writes, another thread finds out."""
         self._pause = 0.0
 
     def works(self) -> None:
@@ -99,7 +98,7 @@ class Link:
     def lost(self, error: Exception) -> float:
         """Give up what was tried; the seconds to wait before the next try.
 
-        An outage drops the connection; what only had to wait too long does not.  Any other error is raised again.
+        An outage drops the connection; a passing error, such as a lock that was not free, does not.  Others are raised.
         """
         if is_outage(error):
             self.close()

@@ -34,7 +34,7 @@ class Executor:
         threading.Thread(target=self._run, name=f"handler-{next(self._numbers)}", daemon=True).start()
 
     def replace_thread(self, run: InFlightRun) -> int:
-        """The thread of this run is stuck beyond its time limit: another takes its place; how many are stuck now."""
+        """Start a thread in place of this run's, which is stuck beyond its time limit; how many are stuck now."""
         self._stuck.add(run)
         self.add_thread()
         return len(self._stuck)
@@ -49,13 +49,13 @@ class Executor:
             run.begun_at = elapsed()
             result = self._result(run)
             if os.getpid() != self._process:
-                os._exit(1)  # a process that the handler has forked: the run is its parent's, and so is the queue
+                os._exit(1)  # in a process that the handler forked: the run is its parent's to settle
             if not self._in_flight.settle(run, result):
                 self._stuck.discard(run)
                 return  # another thread has taken this one's place
 
     def _result(self, run: InFlightRun) -> AttemptResult:
-        """Have the run attempted; whatever goes wrong ends this attempt, and never the thread."""
+        """Attempt the run; any error ends this attempt and never the thread."""
         token = logs.RUN.set((run.lease.run_id, run.lease.lease_no))
         try:
             return self._attempts[run.claimed.job_type](run)

@@ -73,7 +73,7 @@ class Heartbeat:
             self.link.works()
 
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
-        """Renew leases in one statement.  One whose row is locked is tried again soon; one not answered for is lost."""
+        """Renew leases in one statement.  A locked one is tried again soon; one missing from the answer is lost."""
         asked_at = elapsed()
         kept = heartbeat(connection, {run.lease: self.leases[run.claimed.job_type] for run in runs})
         skipped = []
@@ -102,7 +102,7 @@ class Heartbeat:
 
 
 def lose(run: InFlightRun) -> None:
-    """The lease is over, and its handler learns it; said once."""
+    """The lease is over: its handler learns of it, and the log says so once."""
     if not run.lost:
         run.lost = True
         log().warning(LogEvent.LEASE_LOST, **named(run))

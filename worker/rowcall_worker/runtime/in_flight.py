@@ -17,14 +17,14 @@ from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.pace import Pace, Room
 
-# What has not begun by then goes back, for others to begin it.
+# A run that no thread has begun by then goes back, so that another worker can begin it.
 KEPT_SECONDS = 0.25
 
 # A result is written this late at the latest, when others are about to join it.
 FLUSH_SECONDS = 0.004
 FLUSH_STEP_SECONDS = 0.0005
 
-# How soon to try again what could not be written to a run's row because somebody has locked it.
+# How soon a write is tried again that failed because the run's row was locked.
 AGAIN_SECONDS = 1.0
 
 
@@ -65,7 +65,7 @@ class InFlightRun:
         self.write_at = 0.0
 
     def renewed(self, deadline: float) -> None:
-        """A renewal of the lease is committed that lasts at least until then."""
+        """A renewal of the lease is committed; it lasts until then or longer."""
         self.deadline = max(self.deadline, deadline)
 
 
@@ -90,7 +90,7 @@ class InFlight:
         self._leaving = 0
         self._pace = Pace()
         self._written_at = elapsed()
-        # Something went back unbegun; nothing is claimed ahead until a slot is free.
+        # Runs went back unbegun: nothing is claimed ahead until a slot is free.
         self._returned = False
         self._decided_at = 0.0
 
@@ -145,7 +145,7 @@ class InFlight:
             return self._pace.quick_types()
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Take in the runs that were claimed for so much of a room."""
+        """Take in the runs that were claimed for this much reserved room."""
         with self._lock:
             self._reserved -= reserved
             self.claimed += len(runs)
@@ -154,7 +154,7 @@ class InFlight:
             self.waiting.put(run)
 
     def late(self) -> list[InFlightRun]:
-        """Take back what no thread has begun, if some of it has waited for too long; it is not claimed any more."""
+        """Take back the runs that no thread has begun, if one of them has waited for too long."""
         if self.closing or self.waiting.empty():
             return []
         with self._lock:
@@ -212,7 +212,7 @@ class InFlight:
         return ended
 
     def put_off(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep those whose rows somebody has locked for a later try; they go on making room, and hold up nobody."""
+        """Keep the runs whose rows are locked for a later try; they take no slot and hold up nobody."""
         with self._lock:
             for run in ended:
                 run.write_at = elapsed() + AGAIN_SECONDS
@@ -250,9 +250,9 @@ class InFlight:
             return True
 
     def abandon(self) -> list[InFlightRun]:
-        """Give up the runs whose handlers have not ended; no end of theirs counts from now on.
+        """Give up the runs whose handlers have not ended: from now on their ends do not count.
 
-        What has ended is not among them: its end is yet to be written.
+        Runs that have ended are left: their ends are still to be written.
         """
         with self._lock:
             abandoned = [run for run in self.runs.values() if not run.settled]

@@ -16,7 +16,7 @@ TICK_SECONDS = 1.0
 
 
 class Notifier:
-    """A thread that waits for notifications; every `patience` seconds it asks whether the server is still there."""
+    """A thread that waits for notifications; every `patience` seconds it checks that the server still answers."""
 
     def __init__(self, link: Link, wake: Callable[[], None], patience: float) -> None:
         self._link = link
@@ -53,7 +53,7 @@ class Notifier:
                 self._wait(connection, selector, elapsed() + self._patience)
 
     def _wait(self, connection: PgConnection, selector: selectors.BaseSelector, until: float) -> None:
-        """Wait for notifications until then; and make sure that nobody waits where nothing can come from any more."""
+        """Wait for notifications until then; after that, check that the server still answers."""
         while not self._stopped.is_set() and elapsed() < until:
             if selector.select(min(TICK_SECONDS, self._patience)):
                 connection.poll()

@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from rowcall.base.clock import elapsed
 
-# A type is quick while its handler takes so many seconds on average, over about so many of its last runs.
+# A type is quick while its handler takes at most this long on average, over about this many of its last runs.
 QUICK_SECONDS = 0.005
 SAMPLES = 20
 
-# Runs that take a millisecond are claimed ahead, so that a round trip serves many: what is worked in so many seconds.
-# Those that take longer are not, because what one process has claimed no other can begin.
+# Quick runs are claimed ahead, as many as this worker finishes in this time, so that one round trip serves many.  Slow
+# ones are not: what one process has claimed, no other can begin.
 AHEAD_SECONDS = 0.1
 AHEAD_MOST = 2000
 
-# Runs are counted over windows of this length, as a batch that ends at once says nothing of the pace.
+# Runs are counted over windows of this length: a batch that ends all at once says nothing about the pace.
 WINDOW_SECONDS = 0.05
 
 
 class Room(NamedTuple):
-    """How many runs may be claimed: one for each free slot, and so many quick ones ahead."""
+    """How many runs may be claimed: one for each free slot, and quick ones ahead of a slot."""
 
     slots: int
     ahead: int
@@ -46,7 +46,7 @@ class HandlerTime:
 
 
 class Pace:
-    """What is measured; whoever asks holds the lock of the runs in flight."""
+    """The measurements.  Its callers hold the lock of InFlight."""
 
     def __init__(self) -> None:
         self._times: dict[str, HandlerTime] = {}
@@ -59,7 +59,7 @@ class Pace:
         self._times.setdefault(job_type, HandlerTime()).add(seconds)
 
     def written(self, runs: int, now: float) -> None:
-        """The ends of so many runs are written."""
+        """The ends of this many runs are written."""
         self._ended += runs
         if now - self._since >= WINDOW_SECONDS:
             self._rate = self._ended / (now - self._since)
@@ -70,13 +70,13 @@ class Pace:
         return [job_type for job_type, time in self._times.items() if time.is_quick]
 
     def ahead(self, threads: int) -> int:
-        """How many quick runs these threads work in a moment, by their handlers' time and by the last window."""
+        """How many quick runs to claim ahead, by the time that their handlers take and by the last window."""
         quick = [time.seconds for time in self._times.values() if time.is_quick]
         if not quick:
             return 0
         rate, age = self._rate, elapsed() - self._since
         if age > 2 * WINDOW_SECONDS:
-            # Little has ended lately: the last window says too much.
+            # Little has ended since: the last window promises too much.
             rate = min(rate, self._ended / age)
         runs = min(rate * AHEAD_SECONDS, threads * AHEAD_SECONDS / max(*quick, 1e-6))
         return int(min(runs, AHEAD_MOST))

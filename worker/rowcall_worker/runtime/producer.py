@@ -105,7 +105,10 @@ class Producer:
             try:
                 result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
             except LockNotAvailable:
-                succeeded = self.completer.put_off_locked(connection, ended)
+                free = self.completer.put_off_locked(connection, ended, succeeded)
+                if len(free) == len(succeeded):
+                    raise  # something else is locked, such as a whole table: try again after a pause
+                succeeded = free
             except REFUSALS:
                 self.completer.write_one_by_one(connection, ended, succeeded)
                 succeeded = []

@@ -1,4 +1,4 @@
-"""The sweeper: ends leases that ran out where no claim comes by, a bounded stretch of them at a time."""
+"""The sweeper: decides when this worker sweeps, and where each sweep continues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.base.database import PgConnection
 from rowcall.queue import ClaimRequest, Swept, sweep
 from rowcall.queue.sweep import BEGINNING
 
-# A sweep rests so many times as long as it took: a million waiting runs cost a twentieth of one connection's time.
+# After a sweep it rests this many times as long as the sweep took: at most a twentieth of one connection's time.
 REST = 20
 
 

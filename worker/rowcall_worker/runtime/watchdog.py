@@ -1,4 +1,4 @@
-"""The watchdog: keeps time limits, deadlines of leases and the bound of every wait, on a thread that never waits."""
+"""The watchdog: enforces time limits, lease deadlines and the bound of every wait, on a thread that never waits."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Watchdog:
             self.tick()
 
     def tick(self) -> None:
-        """End what has waited too long for the database, and look at every run."""
+        """End the waits for the database that last too long, and check the deadline and limit of every run."""
         self.answers.end_overdue()
         self._keep_deadlines()
         self._keep_limits()
 
     def _keep_deadlines(self) -> None:
-        """Tell the handlers whose leases nobody could renew in time: another worker may have their runs by now."""
+        """Mark the runs lost whose leases were not renewed in time: another worker may have them by now."""
         now = elapsed()
         for run in list(self.in_flight.runs.values()):
             if now > run.deadline and not run.settled:

@@ -36,7 +36,7 @@ from rowcall_worker.runtime.scheduler import Scheduler
 from rowcall_worker.runtime.signals import StopSignal
 from rowcall_worker.runtime.watchdog import Watchdog
 
-# Also a lease of a second leaves a busy server this long to answer.
+# Even where a lease lasts one second, a busy server has this long to answer a heartbeat.
 LEAST_ANSWER_SECONDS = 2.0
 
 # How often a stopping worker looks whether its handlers have ended.
@@ -81,7 +81,7 @@ class Worker:
     """A worker process: its threads, in the order in which they begin and end."""
 
     def __init__(self, settings: Settings, url: str, task: Task, patience: float = ANSWER_SECONDS) -> None:
-        """`patience` is how many seconds a statement may wait for the server's answer."""
+        """`patience` is how many seconds a thread waits for the answer to a statement."""
         self._patience = patience
         self._settings = settings
         self._url = url
@@ -104,7 +104,7 @@ class Worker:
         interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
         self._completer = Completer(self.in_flight, types)
         self._request = ClaimRequest(leases, 0, task.queues, types.limits)
-        # Noticed to be lost, and made anew, before the shortest lease is over.
+        # A lost connection is noticed and replaced before the shortest lease is over.
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
         self._producers = [
@@ -201,7 +201,7 @@ class Worker:
             # Before the runs are released: two attempts of a run must not work at the same time.
             self._isolation.close()
             completer.release(link, abandoned, RELEASED)
-            # The producers still write what has ended; without a database not for ever.
+            # The producers still write what has ended; a database that does not answer is not waited for longer.
             until = max(until, elapsed()) + self._patience
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)

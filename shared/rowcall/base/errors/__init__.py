@@ -1,8 +1,10 @@
 """Every error Rowcall raises on purpose.  Its text says what was wrong, where, and what to do."""
 
 from rowcall.base.errors.attempts import (
+    LONGEST_WAIT,
     CancelRequested,
     ChildDied,
+    EffectBusy,
     LeaseLost,
     MemoryCapExceeded,
     NoChild,
@@ -56,6 +58,7 @@ from rowcall.base.errors.requests import (
 )
 
 __all__ = [
+    "LONGEST_WAIT",
     "AmbiguousEffect",
     "Blocked",
     "CancelRequested",
@@ -68,6 +71,7 @@ __all__ = [
     "DefinitionFileInvalid",
     "DefinitionInvalid",
     "DefinitionNotFound",
+    "EffectBusy",
     "EffectConflict",
     "EffectInvalid",
     "EffectNotFound",

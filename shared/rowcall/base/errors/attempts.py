@@ -84,8 +84,17 @@ class Retry(RowcallError):
     def __init__(self, reason: str = "the handler asked to be tried again", after: float | None = None) -> None:
         self.after = None if after is None else float(after)
         if self.after is not None and not 0 <= self.after <= LONGEST_WAIT.total_seconds():
-            raise ValueError(f"Retry(after={after!r}) must be a number of seconds from 0 to those of a year")
+            raise ValueError(
+                f"Retry(after={after!r}) must be from 0 to {LONGEST_WAIT.total_seconds():.0f} seconds, a year"
+            )
         super().__init__(reason)
+
+
+class EffectBusy(RowcallError):
+    """Another run is performing the same effect: the run waits by the database's clock, and uses up no attempt."""
+
+    # By then the other run has ended, or lost its lease.
+    PAUSE_SECONDS = 15.0
 
 
 class Permanent(RowcallError):

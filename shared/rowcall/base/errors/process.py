@@ -10,11 +10,11 @@ class RowcallError(Exception):
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says; one whose own code fails at saying it must not hide that there was an error."""
+    """An error's message.  A team's own error may raise another one when it is asked for it."""
     try:
-        return str(error)
-    except Exception:
-        return "(it has no message)"
+        return str.__str__(str(error))
+    except BaseException:
+        return "(its message cannot be read)"
 
 
 class SettingsError(RowcallError):

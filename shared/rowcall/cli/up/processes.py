@@ -92,7 +92,7 @@ def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
     """Stay until a signal says stop; a child that ends by itself is an error, because nothing is whole without it."""
     while True:
         _all_alive(children)
-        time.sleep(POLL_SECONDS)  # a signal wakes us; the end of one of several children does not
+        time.sleep(POLL_SECONDS)  # a signal interrupts it; several children cannot be waited for at once
 
 
 def _listen_to_signals() -> None:
@@ -186,7 +186,7 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess
         try:
             socket.create_connection((host, port), timeout=1).close()
         except OSError:
-            time.sleep(POLL_SECONDS)  # who begins to listen tells nobody
+            time.sleep(POLL_SECONDS)  # nothing tells when a port is open
         else:
             return
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
@@ -219,7 +219,7 @@ def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
             run = queue.get_run(connection, run_id)
         if run["status"] == Status.SUCCEEDED:
             return run
-        time.sleep(POLL_SECONDS)  # a run that ends wakes nobody
+        time.sleep(POLL_SECONDS)  # the end of a run notifies nobody
     raise RowcallError(
         f"the first run, {run_id}, is {run['status']} after {FIRST_RUN_SECONDS:g} seconds: see `rowcall runs show`"
     )

@@ -4,7 +4,7 @@ from rowcall_worker.attempt.context import Run
 
 
 class Unspeakable(Exception):
-    """Whoever asks it for its words gets another error."""
+    """Reading its message raises another error."""
 
     def __str__(self) -> str:
         raise RuntimeError("not even this")

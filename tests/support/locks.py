@@ -8,9 +8,9 @@ from tests.support.processes import wait_until
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
-def waits_for_a_lock(url: str) -> None:
+def wait_for_a_waiting_session(url: str) -> None:
     """Return when a session of this database waits for another one."""
     connection = database.connect(url)
-    connection.autocommit = True
+    connection.autocommit = True  # one transaction would see the same activity for ever
     wait_until(lambda: database.fetch_value(connection, WAITING), "a session waits for a lock")
     connection.close()
