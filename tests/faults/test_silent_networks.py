@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from rowcall.base import database
+from rowcall.base.database import PgConnection
 from rowcall.queue.wake import CHANNEL
-from tests.support.processes import wait_until
+from tests.definitions.keeping import asleep_since, hourly_but_not_now, kept, occurred
+from tests.support.gate import gate
+from tests.support.processes import running, wait_until
 from tests.support.shop import Shop
 from tests.support.silence import Network, network
 
@@ -26,13 +30,21 @@ Worker(chosen, chosen.database_url, Task(once=False, concurrency=4), patience=1.
 
 OTHERS_AT_WORK = """
 SELECT pid FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
+WHERE datname = current_database() AND backend_type = 'client backend' AND state = 'active' AND pid <> pg_backend_pid()
 """
 
 
 @pytest.fixture
 def shop(environment: dict[str, str], fresh_url: str) -> Shop:
     return Shop(environment, fresh_url)
+
+
+@pytest.fixture
+def connection(shop: Shop) -> Iterator[PgConnection]:
+    connection = database.connect(shop.url)
+    connection.autocommit = True
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
@@ -89,6 +101,21 @@ def test_a_worker_is_woken_again_after_what_it_listened_on_fell_silent(shop: Sho
             run_id = shop.ask("noop")
             shop.sql(f"NOTIFY {CHANNEL}")
             shop.wait(run_id, "succeeded")
+
+
+def test_a_tick_that_fell_silent_keeps_no_definition_from_the_next(
+    shop: Shop, wires: Network, connection: PgConnection
+) -> None:
+    row = kept(connection, schedule=hourly_but_not_now(connection))
+    asleep_since(connection, row, "1 hour")
+    with gate(shop.url) as barred, impatient(shop, wires) as worker:
+        barred.hold_change("true", "job_definitions")
+        barred.wait()
+        wires.fall_silent()
+        worker.kill()
+        barred.open()
+        with running(shop.environment, "worker", "run"):
+            wait_until(lambda: occurred(connection, row), "another worker has decided what was due")
 
 
 def test_a_worker_that_waits_for_a_silent_database_ends_when_it_is_told_to(shop: Shop, wires: Network) -> None:

@@ -22,7 +22,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
 from rowcall.base.redaction import redacted
-from rowcall.base.watched import INTERNAL_NAMES, InternalConnection, WatchedConnection, answered
+from rowcall.base.watched import InternalConnection, WatchedConnection, answered, patient_prologue
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -62,18 +62,22 @@ def connect(
 ) -> PgConnection:
     """A psycopg2 connection, in a transaction from its first statement on."""
     try:
-        connection: PgConnection = psycopg2.connect(
-            url,
-            application_name=application_name,
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            connection_factory=factory,
-            **SILENCE,
-        )
+        return _connect(url, application_name, factory)
     except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
         raise DatabaseUnreachable(
             f"no connection to {redacted(url)}: {_reason(error)};"
             " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
         ) from None
+
+
+def _connect(url: str, application_name: str, factory: type[PgConnection]) -> PgConnection:
+    connection: PgConnection = psycopg2.connect(
+        url,
+        application_name=application_name,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        connection_factory=factory,
+        **SILENCE,
+    )
     return connection
 
 
@@ -142,9 +146,10 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     import sqlalchemy
 
     pool = sqlalchemy.create_engine(
-        # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.
+        # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.  The driver's
+        # errors stay what they are, because the pool reads them.
         "postgresql+psycopg2://",
-        creator=lambda: connect_internal(url, "rowcall api"),
+        creator=lambda: _connect(url, "rowcall api", InternalConnection),
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
@@ -197,10 +202,12 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
 def limit_waiting(connection: Connection, seconds: float, internal: bool) -> None:
     """Let statements of this transaction fail that wait longer for what another one holds.
 
-    An internal transaction gets INTERNAL_NAMES with the same round trip.
+    An internal transaction gets the whole prologue with the same round trip.
     """
-    begun = INTERNAL_NAMES if internal else ""
-    fetch_all(connection, begun + SHOW_WARNINGS + PATIENCE, {"milliseconds": round(seconds * 1000)})
+    if internal:
+        fetch_all(connection, patient_prologue(seconds) + SHOW_WARNINGS)
+    else:
+        fetch_all(connection, PATIENCE + SHOW_WARNINGS, {"milliseconds": round(seconds * 1000)})
 
 
 def waited_too_long(error: Exception) -> bool:

@@ -18,6 +18,10 @@ ANSWER_SECONDS = 10.0
 # Intervals are read in the one style that psycopg2 knows besides the server's default.
 INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
 
+# How many times as long the server waits for the next statement of a worker's transaction, before it ends it.  Else a
+# machine that vanished would keep its locks, such as the one on a definition, until the kernel misses it: for hours.
+ABANDONED_AFTER = 6
+
 
 class WatchedConnection(psycopg2.extensions.connection):
     """A connection of a worker; `waiting_since` is when its thread began to wait for an answer, for a watching thread.
@@ -48,9 +52,12 @@ class InternalConnection(WatchedConnection):
     prologue = INTERNAL_NAMES
 
 
-def patient_prologue(seconds: float) -> str:
-    """The prologue with which a statement fails that waits longer for what another transaction has locked."""
-    return f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(seconds * 1000)};"
+def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS) -> str:
+    """The prologue with which neither side waits for ever: we for what is locked, the server for our next statement."""
+    return (
+        f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(lock_seconds * 1000)};"
+        f" SET LOCAL idle_in_transaction_session_timeout = {round(answer_seconds * ABANDONED_AFTER * 1000)};"
+    )
 
 
 @contextmanager

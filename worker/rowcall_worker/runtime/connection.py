@@ -80,7 +80,7 @@ class Link:
         if self._connection is None:
             self._epoch = self._outage.epoch
             connection = database.connect_internal(self._url, self._name)
-            connection.prologue = patient_prologue(LOCK_SECONDS)
+            connection.prologue = patient_prologue(LOCK_SECONDS, self._patience)
             connection.autocommit = True
             self._outage.answers.watch(connection, self._patience)
             self._connection = connection
