@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -51,6 +53,14 @@ def leaving(_: Mapping[str, Any]) -> str:
     raise SystemExit(3)
 
 
+def cancelled(_: Mapping[str, Any]) -> str:
+    raise asyncio.CancelledError("at once")
+
+
+def interrupted(_: Mapping[str, Any]) -> str:
+    raise KeyboardInterrupt
+
+
 def types(**declared: Any) -> Catalogue:
     """The types of one version of an app: name -> schema, or key function."""
     module = ModuleType("team")
@@ -81,6 +91,7 @@ BREAKING = {
         "job type 'failing': its key raised Unspeakable: (its message cannot be read)",
     ),
     "an exit": (leaving, "job type 'failing': its key raised SystemExit: 3"),
+    "a task that was cancelled": (cancelled, "job type 'failing': its key raised CancelledError: at once"),
     "a schema that cannot be made": (RefusedAtStart, "job type 'failing': its schema raised LookupError: no schema"),
 }
 
@@ -93,6 +104,23 @@ def test_whatever_a_types_code_does_breaks_its_own_definition_alone(
     done = ticked(connection, types(failing=failing, working=AnyPayload))
     assert [(one.name, one.error) for one in done.broken] == [("failing", error)]
     assert [len(occurred(connection, row)) for row in rows] == [0, 3]
+
+
+def test_an_interrupt_on_another_thread_than_the_main_one_is_the_types_own(connection: PgConnection) -> None:
+    rows = [due(connection, name) for name in ("failing", "working")]
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(ticked, connection, types(failing=interrupted, working=AnyPayload)).result()
+    assert [(one.name, one.error) for one in done.broken] == [
+        ("failing", "job type 'failing': its key raised KeyboardInterrupt: ")
+    ]
+    assert [len(occurred(connection, row)) for row in rows] == [0, 3]
+
+
+def test_ctrl_c_ends_a_tick_and_decides_nothing_by_halves(connection: PgConnection) -> None:
+    row = due(connection, "failing")
+    with pytest.raises(KeyboardInterrupt):
+        ticked(connection, types(failing=interrupted))
+    assert occurred(connection, row) == []
 
 
 def test_a_content_that_this_code_cannot_read_breaks_its_own_definition_alone(

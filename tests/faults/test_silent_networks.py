@@ -60,8 +60,11 @@ def impatient(shop: Shop, wires: Network, **settings: str) -> Iterator[subproces
     with subprocess.Popen([sys.executable, "-c", IMPATIENT], env=environment, stderr=subprocess.PIPE, text=True) as one:
         try:
             yield one
-        finally:
+        except BaseException:
             one.kill()
+            sys.stderr.write(one.communicate()[1])  # shown where the test fails
+            raise
+        one.kill()
 
 
 def fall_silent(shop: Shop, wires: Network) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS, Room
 
 THREADS = 4
@@ -98,6 +103,17 @@ def test_a_claim_under_way_keeps_a_stopping_worker_from_leaving() -> None:
     assert in_flight.empty
 
 
+def test_a_look_that_began_before_a_wake_up_says_nothing_about_what_is_due() -> None:
+    in_flight = InFlight(THREADS)
+    began_at = elapsed()
+    in_flight.look_again()
+    assert in_flight.woken_since(began_at)
+    assert not in_flight.look_found_nothing(began_at)
+    began_at = elapsed()
+    assert not in_flight.woken_since(began_at)
+    assert in_flight.look_found_nothing(began_at)
+
+
 def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None:
     in_flight = InFlight(THREADS)
     reserved = in_flight.reserve()
@@ -107,6 +123,18 @@ def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None
     assert in_flight.withdraw() == [run]
     in_flight.drop([run])
     assert in_flight.empty
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), asyncio.CancelledError(), KeyboardInterrupt()])
+def test_whatever_ends_an_essential_thread_ends_the_worker(error: BaseException) -> None:
+    in_flight = InFlight(THREADS)
+
+    def work() -> None:
+        raise error
+
+    in_flight.guarded(work)()
+    assert in_flight.failure is error
+    assert in_flight.quiet.is_set()
 
 
 def test_only_the_first_end_of_an_attempt_counts() -> None:

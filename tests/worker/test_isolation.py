@@ -16,7 +16,7 @@ from rowcall.job_types import JobType
 from rowcall.queue import Claimed
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.isolation.isolation import Isolation
-from rowcall_worker.runtime.in_flight import InFlightRun
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 from tests.support.processes import APPS, ROOT
 
 

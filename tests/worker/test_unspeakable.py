@@ -21,7 +21,8 @@ from rowcall_worker.attempt.result import AttemptResult, error_of
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.runtime.answers import Answers
 from rowcall_worker.runtime.executor import Attempt, Executor
-from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 from tests.support.processes import rowcall, wait_until
 from tests.support.shop import Shop
 

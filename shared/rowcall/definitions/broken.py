@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rowcall.base.clock import elapsed
-from rowcall.base.errors import DefinitionBroken, RowcallError, message_of
+from rowcall.base.errors import DefinitionBroken, RowcallError, message_of, raise_if_interrupted
 
 # A broken definition is tried this often: what breaks it may take long, and the others must not wait for it each tick.
 REST_SECONDS = 60.0
@@ -46,5 +46,6 @@ def breaking(name: str) -> Iterator[None]:
         yield
     except RowcallError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        raise_if_interrupted(error)
         raise DefinitionBroken(name, f"{type(error).__name__}: {message_of(error)}") from error

@@ -10,7 +10,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError
 
-from rowcall.base.errors import DeclarationError, RunInvalid, message_of
+from rowcall.base.errors import DeclarationError, RunInvalid, message_of, raise_if_interrupted
 from rowcall.job_types.backoff import Backoff, quadratic
 
 # MiB.  A child holds some 50 before its handler has done anything.
@@ -103,7 +103,7 @@ class JobType:
             stored: dict[str, Any] = schema.dump(loaded)
         except ValidationError as error:
             raise RunInvalid({"payload": error.messages}) from None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._broken("schema", error) from error
         return stored
 
@@ -111,7 +111,7 @@ class JobType:
         """The key that the business fact itself gives, where the type has one."""
         try:
             key = self.key(payload) if self.key else None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise self._broken("key", error) from error
         if self.key and not isinstance(key, str):
             raise DeclarationError(f"job type {self.name!r}: its key returned {key!r} and must return a string")
@@ -119,6 +119,7 @@ class JobType:
 
     def _broken(self, part: str, error: BaseException) -> DeclarationError:
         """The team's own code failed; a tick tells by this that it can go on with the next definition."""
+        raise_if_interrupted(error)
         return DeclarationError(
             f"job type {self.name!r}: its {part} raised {type(error).__name__}: {message_of(error)}"
         )

@@ -22,7 +22,7 @@ from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import Perform, perform_once
 from rowcall_worker.attempt.result import kept_text
 from rowcall_worker.gateways import Gateways
-from rowcall_worker.runtime.in_flight import InFlightRun
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 
 @dataclass(frozen=True)

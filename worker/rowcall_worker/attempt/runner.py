@@ -12,7 +12,7 @@ from rowcall_worker.attempt.context import Resources, Run
 from rowcall_worker.attempt.result import AttemptResult, kept_text
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.handlers import Handler
-from rowcall_worker.runtime.in_flight import InFlightRun
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import Handler
 from rowcall_worker.isolation.channel import Channel
 from rowcall_worker.runtime.answers import watched_answers
-from rowcall_worker.runtime.in_flight import InFlightRun
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 
 class ChildRun(InFlightRun):

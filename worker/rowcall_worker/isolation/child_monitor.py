@@ -19,7 +19,7 @@ from rowcall.job_types import JobType
 from rowcall.status import Event
 from rowcall_worker.attempt.result import AttemptError, AttemptResult, failure_of
 from rowcall_worker.isolation.channel import Channel, wait
-from rowcall_worker.runtime.in_flight import InFlightRun
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 # How soon a child learns what the heartbeat has learnt.
 TICK_SECONDS = 0.1

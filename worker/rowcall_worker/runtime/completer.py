@@ -18,7 +18,8 @@ from rowcall.queue.finish import SHORTEST_SNOOZE_SECONDS
 from rowcall.status import Event, Status
 from rowcall_worker.attempt.result import AttemptError, error_of, failure_of
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
-from rowcall_worker.runtime.in_flight import InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 LOG_EVENTS = {
     Status.FAILED: LogEvent.RUN_FAILED,

@@ -86,6 +86,11 @@ class Link:
             self._connection = connection
         return self._connection
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection, as far as this side knows."""
+        return self._connection is not None
+
     def responds(self) -> None:
         """The server answers; whether it also accepts writes, another thread finds out."""
         self._pause = 0.0

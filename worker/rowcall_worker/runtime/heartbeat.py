@@ -17,7 +17,8 @@ from rowcall.queue import heartbeat, show_progress
 from rowcall.queue.workers import Registration, alive
 from rowcall_worker.runtime.completer import named
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
-from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 # How often progress is written.
 TICK_SECONDS = 0.5
@@ -39,7 +40,8 @@ class Heartbeat:
     _again: float = 0.0
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; nothing is claimed before the first connection."""
+        self.in_flight.keep_leases(False)
         self._next = elapsed() + self.interval
         self._thread = threading.Thread(target=self.in_flight.guarded(self._run), name="heartbeat", daemon=True)
         self._thread.start()
@@ -51,6 +53,7 @@ class Heartbeat:
             self._thread.join(patience)
 
     def _run(self) -> None:
+        self.tick()
         while not self._stopped.wait(min(TICK_SECONDS, self.interval)):
             self.tick()
         self.link.close()
@@ -60,17 +63,20 @@ class Heartbeat:
         runs = list(self.in_flight.runs.values())
         now = elapsed()
         try:
+            connection = self.link.get()
+            self.in_flight.keep_leases(True)
             if now >= self._next:
-                self._beat(self.link.get(), runs)
+                self._beat(connection, runs)
                 self._next = now + self.interval
-                alive(self.link.get(), self.worker)
+                alive(connection, self.worker)
+                self.link.works()
             elif self._skipped and now >= self._again:
-                self._beat(self.link.get(), self._skipped)
+                self._beat(connection, self._skipped)
             self._write_progress(runs)
         except CONNECTION_ERRORS as error:
-            self._stopped.wait(self.link.lost(error))
-        else:
-            self.link.works()
+            pause = self.link.lost(error)
+            self.in_flight.keep_leases(self.link.connected)
+            self._stopped.wait(pause)
 
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
         """Renew leases in one statement.  A locked one is tried again soon; one missing from the answer is lost."""

@@ -12,9 +12,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
 from rowcall.base.clock import elapsed
-from rowcall.queue import Claimed, Lease
+from rowcall.queue import Lease
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.pace import Pace, Room
 
 # A run that no thread has begun by then goes back, so that another worker can begin it.
@@ -28,47 +29,6 @@ FLUSH_STEP_SECONDS = 0.0005
 AGAIN_SECONDS = 1.0
 
 
-class InFlightRun:
-    """One run in flight: its lease as the database last confirmed it, what its handler must learn, and how it ended.
-
-    Progress and forensics are JSON text; forensics tell how its child process ended, where it had one.
-    """
-
-    __slots__ = (
-        "accepted_at",
-        "begun_at",
-        "cancel_requested",
-        "claimed",
-        "deadline",
-        "forensics",
-        "lease",
-        "lost",
-        "progress",
-        "result",
-        "settled",
-        "write_at",
-    )
-
-    def __init__(self, worker: str, claimed: Claimed, deadline: float) -> None:
-        self.claimed = claimed
-        # The same run may come back under a new lease while an old handler still runs: the lease tells them apart.
-        self.lease = Lease(worker, claimed.run_id, claimed.lease_no)
-        self.deadline = deadline
-        self.accepted_at = elapsed()
-        self.begun_at: float | None = None
-        self.cancel_requested = False
-        self.lost = False
-        self.settled = False
-        self.result = AttemptResult()
-        self.progress: str | None = None
-        self.forensics: str | None = None
-        self.write_at = 0.0
-
-    def renewed(self, deadline: float) -> None:
-        """A renewal of the lease is committed; it lasts until then or longer."""
-        self.deadline = max(self.deadline, deadline)
-
-
 class InFlight:
     """The state that a worker's threads share."""
 
@@ -80,7 +40,7 @@ class InFlight:
         self.claimed = 0
         self.quiet = threading.Event()
         self.closing = False
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self._claims_left = claims
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
@@ -92,7 +52,9 @@ class InFlight:
         self._written_at = elapsed()
         # Runs went back unbegun: nothing is claimed ahead until a slot is free.
         self._returned = False
-        self._decided_at = 0.0
+        self._woken_at = 0.0
+        # Without a heartbeat, leases would run out under handlers at work.
+        self._leases_kept = True
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
         """Wrap the work of an essential thread: its error stops the worker."""
@@ -100,12 +62,12 @@ class InFlight:
         def run() -> None:
             try:
                 work()
-            except Exception as error:
+            except BaseException as error:
                 self.fails(error)
 
         return run
 
-    def fails(self, error: Exception) -> None:
+    def fails(self, error: BaseException) -> None:
         """The worker cannot go on: it ends in order, with this error."""
         self.failure = self.failure or error
         self.quiet.set()
@@ -134,7 +96,7 @@ class InFlight:
             room = min(target - unfinished, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self._reserved)
-            room = 0 if self.closing else max(room, 0)
+            room = max(room, 0) if self._leases_kept and not self.closing else 0
             self._reserved += room
             slots = min(slots, room)
             return Room(slots, room - slots)
@@ -243,7 +205,7 @@ class InFlight:
         False when something has ended since the look began: it may have made room under a limit, so look again.
         """
         with self._lock:
-            if began_at < max(self._written_at, self._decided_at):
+            if began_at < max(self._written_at, self._woken_at):
                 return False
             if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
@@ -263,9 +225,19 @@ class InFlight:
     def look_again(self) -> None:
         """More may be due: a look that began before this moment says nothing about it."""
         with self._lock:
-            self._decided_at = elapsed()
-            self.quiet.clear()
+            self._woken_at = elapsed()
         self.wake()
+
+    def woken_since(self, began_at: float) -> bool:
+        """Whether a look that began then may have missed something."""
+        return began_at < self._woken_at
+
+    def keep_leases(self, kept: bool) -> None:
+        """Reserve nothing while the heartbeat has no connection."""
+        with self._lock:
+            came_back, self._leases_kept = kept and not self._leases_kept, kept
+        if came_back:
+            self.look_again()
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in flight."""

@@ -13,7 +13,8 @@ from rowcall.base.logs import LogEvent, log
 from rowcall.queue import ClaimRequest, ClaimResult, Swept, exchange
 from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
-from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight, InFlightRun
+from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
+from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.pace import Room
 from rowcall_worker.runtime.sweeper import Sweeper
 
@@ -82,7 +83,10 @@ class Producer:
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
         sweeping = self.leads and self._sweeper.first_lap
-        self._more = len(result.claimed) == sum(reserved) > 0 or bool(result.expired) or result.contended or sweeping
+        full = len(result.claimed) == sum(reserved) > 0
+        # Whoever was woken meanwhile found the room in our hands.
+        woken = sum(reserved) > 0 and self.in_flight.woken_since(asked_at)
+        self._more = full or woken or bool(result.expired) or result.contended or sweeping
         if result.claimed or self._more:
             return
         if reserved.slots:

@@ -38,6 +38,7 @@ from rowcall.base.errors.process import (
     SchemaMismatch,
     SettingsError,
     message_of,
+    raise_if_interrupted,
 )
 from rowcall.base.errors.requests import (
     DefinitionBroken,
@@ -110,4 +111,5 @@ __all__ = [
     "Unusable",
     "WrongCharge",
     "message_of",
+    "raise_if_interrupted",
 ]

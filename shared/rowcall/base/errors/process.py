@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 
 class RowcallError(Exception):
     """What a person is shown as one sentence, never as a traceback."""
@@ -15,6 +17,12 @@ def message_of(error: BaseException) -> str:
         return str.__str__(str(error))
     except BaseException:
         return "(its message cannot be read)"
+
+
+def raise_if_interrupted(error: BaseException) -> None:
+    """Pass Ctrl-C on: in the main thread it is meant for the process, and not for the code that it interrupted."""
+    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        raise error
 
 
 class SettingsError(RowcallError):

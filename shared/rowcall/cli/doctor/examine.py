@@ -143,7 +143,7 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
         return Finding("due runs", True, "not examined: migrate the schema first")
     rows = workers.unserved(connection, silence)
     if not rows:
-        return Finding("due runs", True, "every due run has a live worker")
+        return Finding("due runs", True, f"none has waited for {silence:g} seconds without a worker that serves it")
     message = ", ".join(f"{row['waiting']} of {row['job_type']} in queue {row['queue']}" for row in rows)
     return Finding(
         "due runs",

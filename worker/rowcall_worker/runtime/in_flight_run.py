@@ -1,0 +1,48 @@
+"""One run in flight, from its claim until its end is written."""
+
+from __future__ import annotations
+
+from rowcall.base.clock import elapsed
+from rowcall.queue import Claimed, Lease
+from rowcall_worker.attempt.result import AttemptResult
+
+
+class InFlightRun:
+    """One run in flight: its lease as the database last confirmed it, what its handler must learn, and how it ended.
+
+    Progress and forensics are JSON text; forensics tell how its child process ended, where it had one.
+    """
+
+    __slots__ = (
+        "accepted_at",
+        "begun_at",
+        "cancel_requested",
+        "claimed",
+        "deadline",
+        "forensics",
+        "lease",
+        "lost",
+        "progress",
+        "result",
+        "settled",
+        "write_at",
+    )
+
+    def __init__(self, worker: str, claimed: Claimed, deadline: float) -> None:
+        self.claimed = claimed
+        # The same run may come back under a new lease while an old handler still runs: the lease tells them apart.
+        self.lease = Lease(worker, claimed.run_id, claimed.lease_no)
+        self.deadline = deadline
+        self.accepted_at = elapsed()
+        self.begun_at: float | None = None
+        self.cancel_requested = False
+        self.lost = False
+        self.settled = False
+        self.result = AttemptResult()
+        self.progress: str | None = None
+        self.forensics: str | None = None
+        self.write_at = 0.0
+
+    def renewed(self, deadline: float) -> None:
+        """A renewal of the lease is committed; it lasts until then or longer."""
+        self.deadline = max(self.deadline, deadline)
