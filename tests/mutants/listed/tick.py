@@ -41,7 +41,7 @@ TICK = [
         for name, stands, instead in (
             (
                 "one definition's error stops the worker",
-                "except (Exception, SystemExit) as error:",
+                "except BaseException as error:",
                 "except RowcallError as error:",
             ),
         )
