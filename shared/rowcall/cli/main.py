@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from typing import NoReturn
 
 import click
@@ -53,13 +54,14 @@ def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
     )
 
 
+@functools.cache
 def found() -> dict[str, EntryPoint]:
-    """Name -> entry point."""
+    """Name -> entry point; looked for once, because each look reads the metadata of all that is installed."""
     return {point.name: point for point in entry_points(group=COMMANDS)}
 
 
 @click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("rowcall"), prog_name="rowcall")
+@click.version_option(package_name="rowcall", prog_name="rowcall")
 def rowcall() -> None:
     """Scheduled background jobs on nothing but PostgreSQL.
 
