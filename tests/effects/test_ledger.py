@@ -11,54 +11,27 @@ from psycopg2.errors import LockNotAvailable
 
 from rowcall import effects
 from rowcall.base import database
-from rowcall.base.database import PgConnection, fetch_all, fetch_one
-from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost, OutcomeUnknown, Refused, Unavailable
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.errors import EffectInvalid, LeaseLost, Refused
 from rowcall.effects import KINDS, Decision, Effect, Policy
 from rowcall.queue import Lease
-from rowcall.status import Status
 from rowcall_worker.attempt.effects import perform_once
-from tests.support.rows import WORKER, run_in
-
-MAIL, PAYMENT, WEBHOOK = KINDS["sent_emails"], KINDS["payments"], KINDS["delivered_webhooks"]
-KEYS = {
-    "sent_emails": {"idempotency_key": "welcome:1"},
-    "payments": {"idempotency_key": "invoice_charge:1"},
-    "delivered_webhooks": {"event_id": "evt-1"},
-    "generated_files": {"type": "sales_report", "date": "2026-03-29", "key": "csv"},
-}
-PERFORMED = [KINDS[name] for name in KEYS]
-CONTENT = {"recipient": "a@example.com", "subject": "Hello"}
-HOUR = 3600.0
-
-
-@pytest.fixture
-def lease(connection: PgConnection) -> Lease:
-    return lease_of(connection)
-
-
-def lease_of(connection: PgConnection) -> Lease:
-    run = run_in(connection, Status.RUNNING)
-    return Lease(WORKER, run["id"], run["lease_no"])
-
-
-def next_attempt(connection: PgConnection, lease: Lease) -> Lease:
-    """The same run under its next lease."""
-    fetch_all(connection, "UPDATE rowcall.job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
-    return Lease(lease.worker, lease.run_id, lease.lease_no + 1)
-
-
-def begun(connection: PgConnection, lease: Lease, kind: effects.Kind = MAIL, **more: Any) -> tuple[Decision, Effect]:
-    return effects.begin(connection, lease, kind, KEYS[kind.name], CONTENT, **more)
-
-
-def stored(connection: PgConnection, kind: effects.Kind = MAIL) -> dict[str, Any]:
-    row = fetch_one(connection, f"SELECT * FROM rowcall.{kind.name}")
-    assert row is not None
-    return row
-
-
-def failed(connection: PgConnection, lease: Lease, effect: Effect, error: GatewayError) -> bool:
-    return effects.failed(connection, lease, effect, error, effect.kind.policy)
+from tests.effects.attempts import (
+    CONTENT,
+    HOUR,
+    KEYS,
+    MAIL,
+    PAYMENT,
+    PERFORMED,
+    STALE,
+    WEBHOOK,
+    begun,
+    failed,
+    lease_of,
+    next_attempt,
+    stale,
+    stored,
+)
 
 
 @pytest.mark.parametrize("kind", PERFORMED, ids=lambda kind: kind.name)
@@ -79,24 +52,6 @@ def test_what_is_known_before_and_learned_after_is_kept_with_it(connection: PgCo
     assert (row["recipient"], row["subject"]) == ("a@example.com", "Hello")
     assert (row["message_id"], row["provider_reference"]) == (effect.message_id, "250 queued")
     assert (row["run_id"], row["lease_no"], row["applied_at"] is not None) == (lease.run_id, lease.lease_no, True)
-
-
-STALE = ["another lease", "another worker", "not running"]
-
-
-def stale(connection: PgConnection, lease: Lease, how: str) -> Lease:
-    """A lease that was lost in this way."""
-    if how == "another lease":
-        next_attempt(connection, lease)
-        return lease
-    if how == "another worker":
-        return Lease("worker-2", lease.run_id, lease.lease_no)
-    fetch_all(
-        connection,
-        "UPDATE rowcall.job_runs SET status = 'failed', locked_by = NULL, locked_until = NULL WHERE id = %(id)s",
-        {"id": lease.run_id},
-    )
-    return lease
 
 
 @pytest.mark.parametrize("how", STALE)
@@ -202,87 +157,6 @@ def test_what_is_unknown_stays_so_for_every_later_attempt(connection: PgConnecti
     lease = next_attempt(connection, lease)
     assert begun(connection, lease)[0] is Decision.AMBIGUOUS
     assert begun(connection, next_attempt(connection, lease))[0] is Decision.AMBIGUOUS
-
-
-NO, MAYBE = Unavailable("the server is busy"), OutcomeUnknown("no answer came")
-
-
-@pytest.mark.parametrize(
-    ("kind", "error", "unknown", "state"),
-    [
-        (MAIL, NO, False, "refused"),
-        (MAIL, Refused("550 no such user"), False, "refused"),
-        (MAIL, MAYBE, True, "unknown"),
-        (PAYMENT, MAYBE, False, "intent"),
-        (PAYMENT, Declined("card declined"), False, "refused"),
-        (WEBHOOK, MAYBE, False, "intent"),
-        (WEBHOOK, Refused("410"), False, "refused"),
-    ],
-)
-def test_what_a_first_try_that_failed_leaves_behind(
-    connection: PgConnection, lease: Lease, kind: effects.Kind, error: GatewayError, unknown: bool, state: str
-) -> None:
-    _, effect = begun(connection, lease, kind)
-    assert failed(connection, lease, effect, error) is unknown
-    assert stored(connection, kind)["state"] == state
-
-
-@pytest.mark.parametrize(
-    ("kind", "error", "unknown", "state"),
-    [
-        (WEBHOOK, NO, False, "intent"),
-        (WEBHOOK, Refused("410"), True, "unknown"),
-        (PAYMENT, NO, False, "intent"),
-        (PAYMENT, Declined("card declined"), False, "refused"),
-    ],
-)
-def test_a_no_says_nothing_of_an_earlier_try_unless_the_provider_goes_by_the_key(
-    connection: PgConnection, lease: Lease, kind: effects.Kind, error: GatewayError, unknown: bool, state: str
-) -> None:
-    begun(connection, lease, kind)
-    lease = next_attempt(connection, lease)
-    _, again = begun(connection, lease, kind, horizon=HOUR)
-    assert failed(connection, lease, again, error) is unknown
-    assert stored(connection, kind)["state"] == state
-
-
-def test_what_was_refused_for_now_is_begun_again_under_the_same_key(connection: PgConnection, lease: Lease) -> None:
-    _, effect = begun(connection, lease, PAYMENT)
-    failed(connection, lease, effect, NO)
-    assert stored(connection, PAYMENT)["refusal"] == "the server is busy"
-    decision, again = begun(connection, next_attempt(connection, lease), PAYMENT)
-    assert (decision, again.again, again.idempotency_key) == (Decision.PERFORM, False, "invoice_charge:1")
-    assert stored(connection, PAYMENT)["refusal"] is None
-
-
-@pytest.mark.parametrize(("error", "state"), [(Unavailable, "refused"), (OutcomeUnknown, "unknown")])
-def test_what_a_gateway_said_is_kept_short_storable_and_without_secrets(
-    connection: PgConnection, lease: Lease, error: type[GatewayError], state: str
-) -> None:
-    _, effect = begun(connection, lease)
-    failed(connection, lease, effect, error(f"no \0\ud800 for Bearer hush-hush-hush-0123456789 {'x' * 5000}"))
-    row = stored(connection)
-    assert (row["state"], row["refusal"][:30], len(row["refusal"])) == (state, "no ? for Bearer *** xxxxxxxxxx", 1000)
-
-
-def test_a_providers_reference_is_kept_storable_and_no_longer_than_any_real_one(
-    connection: PgConnection, lease: Lease
-) -> None:
-    _, effect = begun(connection, lease)
-    kept = effects.applied(connection, lease, effect, f"sk_test_0123456789\0\ud800{'x' * 5000}", {})
-    assert kept.reference == f"sk_test_0123456789?{'x' * 236}"
-    report, key = KINDS["sent_reports"], {"user_id": 7, "week_start_date": "2026-03-23"}
-    assert effects.record(connection, lease, report, key, {}, reference="mail\0 5")
-    assert stored(connection, report)["provider_reference"] == "mail 5"
-
-
-def test_what_was_refused_for_good_is_begun_anew_under_another_key_of_the_providers(
-    connection: PgConnection, lease: Lease
-) -> None:
-    _, effect = begun(connection, lease, PAYMENT)
-    failed(connection, lease, effect, Declined("card declined"))
-    decision, anew = begun(connection, next_attempt(connection, lease), PAYMENT)
-    assert (decision, anew.again, anew.idempotency_key) == (Decision.PERFORM, False, "invoice_charge:1:2")
 
 
 def test_of_two_runs_at_once_one_performs_and_the_other_waits_for_its_word(fresh_url: str) -> None:
