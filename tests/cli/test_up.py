@@ -42,7 +42,10 @@ def sources() -> list[str]:
 def home(tmp_path: Path) -> Iterator[dict[str, str]]:
     """An environment with a home of its own; nothing that was started in it may outlive the test."""
     yield {**os.environ, "ROWCALL_HOME": str(tmp_path / "home")}
-    wait_until(lambda: not living_with(str(tmp_path)), f"nothing of {tmp_path} is alive")
+    try:
+        wait_until(lambda: not living_with(str(tmp_path)), "nothing of it is alive")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; alive: {living_with(str(tmp_path))}") from None
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from rowcall.base.errors import CancelRequested
 from rowcall.job_types import load_catalogue
 from rowcall.queue import Claimed, ClaimRequest
 from rowcall.status import Status
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.producer import Producer
 from tests.support.rows import WORKER, row_of, run_in
 

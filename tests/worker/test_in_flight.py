@@ -9,9 +9,9 @@ import pytest
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
 from rowcall.status import Status
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS, Room
 
 THREADS = 4

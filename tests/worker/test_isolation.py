@@ -14,9 +14,9 @@ from marshmallow import Schema
 from rowcall.base.clock import elapsed
 from rowcall.job_types import JobType
 from rowcall.queue import Claimed
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.isolation.isolation import Isolation
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 from tests.support.processes import APPS, ROOT
 
 

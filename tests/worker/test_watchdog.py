@@ -9,10 +9,10 @@ from structlog.testing import capture_logs
 
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.in_flight import InFlight
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.watchdog import Watchdog
 from tests.support.processes import running, wait_until
 from tests.support.shop import Shop

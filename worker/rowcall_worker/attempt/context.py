@@ -20,9 +20,9 @@ from rowcall.effects import Effect, effects_of, key_of, kind_of, record
 from rowcall.queue import Done, renew, save, saved, succeed
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import Perform, perform_once
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import kept_text
 from rowcall_worker.gateways import Gateways
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Resources, Run
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult, kept_text
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.handlers import Handler
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from rowcall.base.clock import elapsed
 from rowcall.base.errors import ChildDied, LeaseLost, NoChild, RowcallError, TimeLimitExceeded
 from rowcall.job_types import JobType
 from rowcall.status import Event
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, AttemptResult, failure_of
 from rowcall_worker.isolation.channel import Channel, wait
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 # How soon a child learns what the heartbeat has learnt.
 TICK_SECONDS = 0.1

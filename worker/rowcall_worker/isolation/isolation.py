@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from rowcall.base.errors import NoChild
 from rowcall.job_types import JobType
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.isolation.channel import Channel
 from rowcall_worker.isolation.child_monitor import ChildMonitor
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 # How long to wait for what takes milliseconds, before it is taken for broken.
 PATIENCE_SECONDS = 5.0

@@ -16,10 +16,10 @@ from rowcall.job_types import Catalogue
 from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, succeed, unclaim, unlocked
 from rowcall.queue.finish import SHORTEST_SNOOZE_SECONDS
 from rowcall.status import Event, Status
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, error_of, failure_of
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import InFlight
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 LOG_EVENTS = {
     Status.FAILED: LogEvent.RUN_FAILED,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.in_flight import InFlight
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 Attempt = Callable[[InFlightRun], AttemptResult]
 

@@ -15,10 +15,10 @@ from rowcall.base.database import PgConnection
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import heartbeat, show_progress
 from rowcall.queue.workers import Registration, alive
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.completer import named
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 
 # How often progress is written.
 TICK_SECONDS = 0.5

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from rowcall.base.clock import elapsed
 from rowcall.queue import Lease
 from rowcall.status import Status
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.pace import Pace, Room
 
 # A run that no thread has begun by then goes back, so that another worker can begin it.

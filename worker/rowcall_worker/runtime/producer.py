@@ -11,10 +11,10 @@ from psycopg2.errors import LockNotAvailable
 from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import ClaimRequest, ClaimResult, Swept, exchange
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
-from rowcall_worker.runtime.in_flight_run import InFlightRun
 from rowcall_worker.runtime.pace import Room
 from rowcall_worker.runtime.sweeper import Sweeper
 
