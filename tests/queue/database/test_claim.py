@@ -58,6 +58,12 @@ def test_telling_of_progress_keeps_what_was_saved(connection: PgConnection) -> N
     assert not queue.save(connection, lease._replace(worker="worker-2"), "null")
 
 
+def test_saving_keeps_the_progress_that_is_shown(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING, progress="""'{"share": 0.5, "note": "half", "saved": {"rows": 7}}'""")
+    assert queue.save(connection, queue.Lease(WORKER, run["id"], run["lease_no"]), "8")
+    assert row_of(connection, run["id"])["progress"] == {"share": 0.5, "note": "half", "saved": 8}
+
+
 def test_what_is_not_due_waits(connection: PgConnection) -> None:
     run_in(connection, Status.QUEUED, run_at="now() + interval '1 second'")
     due = run_in(connection, Status.QUEUED, run_at="now()")
