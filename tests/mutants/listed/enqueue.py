@@ -55,7 +55,7 @@ ENQUEUE = [
     *at(
         "enqueue.py",
         "fingerprint_of",
-        ("another payload is the same content", "[job_type, payload, options]", "[job_type, chosen]"),
+        ("another payload is the same content", "[job_type, payload, options]", "[job_type, options]"),
         ("other options are the same content", "[job_type, payload, options]", "[job_type, payload]"),
     ),
     *at(

@@ -45,7 +45,7 @@ PRUNE = [
         ("pruning waits for who holds a run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
         ("keys go with their runs", "idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes", "true AS goes"),
         ("bare rows never go", " OR pruned_at IS NOT NULL AS goes", " AS goes"),
-        ("all that is taken is deleted", "FROM pruned WHERE goes)", "FROM taken)"),
+        ("all that is pruned is deleted", "FROM pruned WHERE goes)", "FROM pruned)"),
         ("payloads stay", "payload = '{{}}', ", ""),
         ("results stay", "result = NULL, ", ""),
         ("progress stays", "progress = NULL, ", ""),
