@@ -39,4 +39,10 @@ def dies_with_us(number: signal.Signals) -> Callable[[], None]:
     It runs after the child has changed its user, as it must: a change of user clears the wish.
     """
     parent = os.getpid()
-    return lambda: die_with(parent, number)
+
+    def begin() -> None:
+        # What was started in the background may ignore it, and its children would too until they handle it.
+        signal.signal(number, signal.SIG_DFL)
+        die_with(parent, number)
+
+    return begin

@@ -1,0 +1,30 @@
+"""Children of ours: they end with us, however we end and whatever we were told to ignore."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.processes import gone, wait_until
+
+# A parent in the background, as `nohup` and `&` leave it, whose child handles no signal yet.
+PARENT = """
+import signal, subprocess, sys, time
+from rowcall.base.child_processes import dies_with_us
+number = signal.Signals[sys.argv[1]]
+signal.signal(number, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], preexec_fn=dies_with_us(number))
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGQUIT", "SIGTERM"])
+def test_a_child_ends_with_its_killed_parent_that_had_ignored_the_signal(number: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT, number], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+        wait_until(lambda: gone(child), "the child is gone")
