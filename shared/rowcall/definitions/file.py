@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer, ComposerError
+from ruamel.yaml.error import MarkedYAMLError
+
 from rowcall.base.errors import DefinitionFileInvalid
 
 IN_TOML = """[definitions.nightly]
@@ -29,10 +33,7 @@ def read_file(file: Path) -> dict[str, dict[str, Any]]:
     if file.suffix.lower() == ".toml":
         return _named(file, _toml(file, text), IN_TOML)
     if file.suffix.lower() in {".yaml", ".yml"}:
-        # Loaded here, because a worker that cron wakes each minute reads no file.
-        from rowcall.definitions.plain_yaml import load
-
-        return _named(file, load(file, text), IN_YAML)
+        return _named(file, _yaml(file, text), IN_YAML)
     raise DefinitionFileInvalid(f"{file}: the name must end in .toml, .yaml or .yml")
 
 
@@ -73,3 +74,41 @@ def _toml(file: Path, text: str) -> object:
         raise DefinitionFileInvalid(f"{file}: is not TOML: it nests too deeply") from None
     except ValueError as error:
         raise DefinitionFileInvalid(f"{file}: is not TOML: {error}") from None
+
+
+class PlainComposer(Composer):
+    """Plain values: no aliases, with which a few lines would become gigabytes, and no tags."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """The composer's hook for each value."""
+        event = self.parser.peek_event()
+        if event.anchor is not None:
+            sign = "anchors (&) and aliases (*)"
+        elif getattr(event, "tag", None) is not None:
+            sign = "tags (!)"
+        else:
+            return super().compose_node(parent, index)
+        raise ComposerError(problem=f"{sign} are not supported: write the value itself", problem_mark=event.start_mark)
+
+
+def _yaml(file: Path, text: str) -> object:
+    # Pure Python reads YAML 1.2, where `on` and `12:30` are words; equal names in one table are refused.
+    reader = YAML(typ="safe", pure=True)
+    reader.Composer = PlainComposer
+    try:
+        return reader.load(text)
+    except MarkedYAMLError as error:
+        at = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise DefinitionFileInvalid(f"{file}{at}: is not YAML: {_problem(error)}") from None
+    except RecursionError:
+        raise DefinitionFileInvalid(f"{file}: is not YAML: it nests too deeply") from None
+    except Exception as error:
+        # The library also fails on values such as a date that does not exist.
+        raise DefinitionFileInvalid(f"{file}: is not YAML: {' '.join(str(error).split())}") from None
+
+
+def _problem(error: MarkedYAMLError) -> str:
+    problem = str(error.problem or error.context)
+    if "alias" in f"{error.context} {problem}" or "'@'" in problem:
+        return f"{problem}; a schedule that begins with * or @ must be quoted"
+    return problem

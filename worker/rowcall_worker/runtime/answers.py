@@ -40,7 +40,8 @@ class Answers:
     def end_overdue(self) -> None:
         """Shut down the connections that have waited for too long."""
         now = elapsed()
-        for reference, seconds in list(self._patience.items()):
+        # Not list(items()): each pair it makes may wake the collector, whose callbacks take connections out.
+        for reference, seconds in self._patience.copy().items():
             connection = reference()
             if connection is None or (since := connection.waiting_since) is None:
                 continue
