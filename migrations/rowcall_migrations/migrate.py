@@ -85,10 +85,9 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
                 ) from None
             if not isinstance(error.orig, LockNotAvailable):
                 raise
-            # Giving way lets the queue behind the busy table move on before the next try.
-            time.sleep(
-                lock_timeout * attempt / ATTEMPTS
-            )  # nothing tells when the table is free; longer each time, and no lock is held meanwhile
+            # Giving way lets the queue behind the busy table move on; longer before each further try.
+            pause = lock_timeout * attempt / ATTEMPTS
+            time.sleep(pause)  # nothing tells when the table is free, and no lock is held meanwhile
     raise DatabaseUnreachable(
         f"a table was busy for {ATTEMPTS} tries of {lock_timeout:g} seconds, and nothing was changed: end the long"
         " transactions (select pid, xact_start, query from pg_stat_activity order by xact_start), or raise"

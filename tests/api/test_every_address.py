@@ -34,6 +34,22 @@ def test_an_address_in_any_form_works_everywhere(fresh_url: str, environment: di
     assert (done.returncode, done.stdout) == (0, "run 1 queued\n"), done.stderr
 
 
+REFUSED = ["postgresql://db/shop?nonsense=1", "host=db nonsense=1", "postgresql://[::1/shop"]
+
+
+@pytest.mark.parametrize("address", REFUSED)
+@pytest.mark.parametrize("words", [("api", "--port", "0"), ("migrate",), ("worker", "once"), ("runs", "list")])
+def test_an_address_that_libpq_refuses_is_a_sentence_everywhere(
+    environment: dict[str, str], address: str, words: tuple[str, ...]
+) -> None:
+    refused = rowcall({**environment, "DATABASE_URL": address}, *words)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert refused.stderr.startswith("rowcall: no connection to ")
+    assert "invalid dsn" in refused.stderr
+    assert "check DATABASE_URL" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
 def test_the_password_of_an_address_in_keywords_is_shown_nowhere() -> None:
     address = {"DATABASE_URL": "host=db user=me password='hush hush' dbname=app"}
     assert redacted("me at db said hush hush to app", address) == "me at db said *** to app"

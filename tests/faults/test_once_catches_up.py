@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from rowcall.base import database
 from rowcall.base.database import PgConnection
 from tests.definitions.keeping import (
     asleep_since,
@@ -26,14 +23,6 @@ from tests.support.shop import Shop
 @pytest.fixture
 def shop(environment: dict[str, str], fresh_url: str) -> Shop:
     return Shop(environment, fresh_url)
-
-
-@pytest.fixture
-def connection(shop: Shop) -> Iterator[PgConnection]:
-    connection = database.connect(shop.url)
-    connection.autocommit = True
-    yield connection
-    connection.close()
 
 
 def test_a_minutely_schedule_is_current_after_one_start_though_all_slept_for_three_days(

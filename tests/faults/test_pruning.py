@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue.claim import CLAIM, ClaimRequest
 from rowcall.queue.fragments import BY_INDEX
@@ -33,15 +32,6 @@ def barred(shop: Shop) -> Iterator[Gate]:
     """The gate in the shop's database."""
     with gate(shop.url) as barred:
         yield barred
-
-
-@pytest.fixture
-def planning(shop: Shop) -> Iterator[PgConnection]:
-    """A connection that asks for plans."""
-    connection = database.connect(shop.url)
-    connection.autocommit = True
-    yield connection
-    connection.close()
 
 
 # Of ten runs six succeeded, two are dead and two were cancelled; every third has a key.
@@ -70,9 +60,9 @@ def prune(shop: Shop, **policy: Any) -> int:
     return run_id
 
 
-def claim_plan(planning: PgConnection) -> list[tuple[str, str | None]]:
+def claim_plan(connection: PgConnection) -> list[tuple[str, str | None]]:
     """The nodes of the claim's plan, and the index that each of them uses."""
-    nodes = plan(planning, BY_INDEX + CLAIM, ClaimRequest({"noop": 60.0}, 100, ["default"]).parameters("planned"))
+    nodes = plan(connection, BY_INDEX + CLAIM, ClaimRequest({"noop": 60.0}, 100, ["default"]).parameters("planned"))
     return [(node["Node Type"], node.get("Index Name")) for node in nodes]
 
 
@@ -100,24 +90,24 @@ WHERE idempotency_key IS NULL AND job_type <> 'prune_runs' GROUP BY 1, 2, 3, 4 O
 
 @pytest.mark.timeout(300)
 def test_a_million_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost(
-    shop: Shop, planning: PgConnection
+    shop: Shop, connection: PgConnection
 ) -> None:
     shop.sql(OLD, runs=MILLION)
     shop.ask_many("shop_pack", [{}], run_at="2100-01-01", created_at="2001-01-01")
     shop.sql("INSERT INTO rowcall.job_runs (job_type, status, finished_at) VALUES ('shop_clock', 'dead', now())")
     keys = shop.sql(KEYS)
-    fresh, plans, looked = shop.ask_many("noop", [{}] * WAVE), [claim_plan(planning)], []
+    fresh, plans, looked = shop.ask_many("noop", [{}] * WAVE), [claim_plan(connection)], []
     run_id = prune(shop, batch=PAGE_SIZE)
     worker = ("worker", "run", "--queues")
     with running(shop.environment, *worker, "default"), running(shop.environment, *worker, "maintenance"):
         while (pruning := shop.row(run_id))["status"] in ("queued", "running"):
             fresh += shop.ask_many("noop", [{}] * WAVE)
-            plans.append(claim_plan(planning))
+            plans.append(claim_plan(connection))
             looked.append(counted(pruning))
             shop.wait(fresh[-1], "succeeded")
         drained = "SELECT FROM rowcall.job_runs WHERE id = ANY(%(fresh)s) AND status <> 'succeeded' LIMIT 1"
         wait_until(lambda: not shop.sql(drained, fresh=fresh), "all fresh runs have succeeded")
-    plans.append(claim_plan(planning))
+    plans.append(claim_plan(connection))
     assert any(0 < looked_at < MILLION for looked_at in looked), "there were fresh runs while old ones went"
     assert [other for other in plans if other != plans[0]] == []
     counts = {"looked_at": MILLION + 1, "deleted": MILLION - WITH_KEY, "made_bare": WITH_KEY}
@@ -130,7 +120,7 @@ def test_a_million_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost
     ]
     # However many bare rows there are, the next walk reads them a page at a time.
     place = {"after_created_at": BEGINNING[0], "after_id": BEGINNING[1], "batch": PAGE_SIZE, "bare": False}
-    page = plan(planning, PAGE, {**Retention(dict.fromkeys(FINAL, 100), {}).parameters(), **place})
+    page = plan(connection, PAGE, {**Retention(dict.fromkeys(FINAL, 100), {}).parameters(), **place})
     assert looked_at(page) == PAGE_SIZE
 
 

@@ -43,14 +43,6 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 
 @pytest.fixture
-def connection(shop: Shop) -> Iterator[PgConnection]:
-    connection = database.connect(shop.url)
-    connection.autocommit = True
-    yield connection
-    connection.close()
-
-
-@pytest.fixture
 def barred(shop: Shop) -> Iterator[Gate]:
     with gate(shop.url) as barred:
         yield barred

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue.wake import CHANNEL
 from tests.definitions.keeping import asleep_since, hourly_but_not_now, kept, occurred
@@ -37,14 +36,6 @@ WHERE datname = current_database() AND backend_type = 'client backend' AND state
 @pytest.fixture
 def shop(environment: dict[str, str], fresh_url: str) -> Shop:
     return Shop(environment, fresh_url)
-
-
-@pytest.fixture
-def connection(shop: Shop) -> Iterator[PgConnection]:
-    connection = database.connect(shop.url)
-    connection.autocommit = True
-    yield connection
-    connection.close()
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_value
 from rowcall.base.outages import is_outage
 from rowcall.base.watched import WatchedConnection
+from rowcall_worker.attempt.answers import Answers
 from rowcall_worker.attempt.connections import Connections
-from rowcall_worker.runtime.answers import Answers
 from tests.support.processes import from_a_fork, wait_until
 from tests.support.silence import network
 
@@ -192,9 +192,7 @@ def test_a_process_that_a_handler_forks_has_connections_of_its_own_and_leaves_th
 
     def in_child() -> int:
         connections.keep_for_this_thread()
-        its_own = backend(connections)
-        gc.collect()
-        return its_own
+        return backend(connections)
 
     assert from_a_fork(in_child) not in ("", str(kept))
     assert backend(connections) == kept

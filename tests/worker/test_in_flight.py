@@ -103,15 +103,30 @@ def test_a_claim_under_way_keeps_a_stopping_worker_from_leaving() -> None:
     assert in_flight.empty
 
 
-def test_a_look_that_began_before_a_wake_up_says_nothing_about_what_is_due() -> None:
+def test_a_look_that_began_before_the_schedules_were_decided_says_nothing_about_what_is_due() -> None:
     in_flight = InFlight(THREADS)
     began_at = elapsed()
     in_flight.look_again()
-    assert in_flight.woken_since(began_at)
     assert not in_flight.look_found_nothing(began_at)
-    began_at = elapsed()
-    assert not in_flight.woken_since(began_at)
-    assert in_flight.look_found_nothing(began_at)
+    assert in_flight.look_found_nothing(elapsed())
+
+
+def test_who_found_all_slots_reserved_is_woken_when_the_claim_under_way_is_answered() -> None:
+    in_flight = InFlight(THREADS)
+    waker = in_flight.waker()
+    first = in_flight.reserve()
+    waker.clear()
+    assert in_flight.reserve() == Room(0, 0)
+    in_flight.accept(sum(first), [])
+    assert waker.is_set()
+
+
+def test_an_answered_claim_wakes_nobody_who_was_not_turned_away() -> None:
+    in_flight = InFlight(THREADS)
+    waker = in_flight.waker()
+    waker.clear()
+    in_flight.accept(sum(in_flight.reserve()), [])
+    assert not waker.is_set()
 
 
 def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None:

@@ -15,12 +15,12 @@ from rowcall.base.errors import Permanent, Retry, Snooze
 from rowcall.base.settings import read
 from rowcall.queue import Claimed
 from rowcall.status import Event
+from rowcall_worker.attempt.answers import Answers
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult, error_of
 from rowcall_worker.attempt.runner import Runner
-from rowcall_worker.runtime.answers import Answers
 from rowcall_worker.runtime.executor import Attempt, Executor
 from rowcall_worker.runtime.in_flight import InFlight
 from tests.support.processes import rowcall, wait_until

@@ -63,22 +63,30 @@ def connect(
     """A psycopg2 connection, in a transaction from its first statement on."""
     try:
         return _connect(url, application_name, factory)
-    except (psycopg2.OperationalError, psycopg2.ProgrammingError, UnicodeError) as error:
-        raise DatabaseUnreachable(
-            f"no connection to {redacted(url)}: {_reason(error)};"
-            " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
-        ) from None
+    except psycopg2.OperationalError as error:
+        raise _unreachable(url, error) from None
 
 
 def _connect(url: str, application_name: str, factory: type[PgConnection]) -> PgConnection:
-    connection: PgConnection = psycopg2.connect(
-        url,
-        application_name=application_name,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        connection_factory=factory,
-        **SILENCE,
-    )
+    """The same, where the driver's own error says what became of the server."""
+    try:
+        connection: PgConnection = psycopg2.connect(
+            url,
+            application_name=application_name,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            connection_factory=factory,
+            **SILENCE,
+        )
+    except (psycopg2.ProgrammingError, UnicodeError) as error:
+        raise _unreachable(url, error) from None
     return connection
+
+
+def _unreachable(url: str, error: Exception) -> DatabaseUnreachable:
+    return DatabaseUnreachable(
+        f"no connection to {redacted(url)}: {_reason(error)};"
+        " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
+    )
 
 
 def connect_internal(url: str, application_name: str = "rowcall") -> InternalConnection:
@@ -146,8 +154,7 @@ def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
     import sqlalchemy
 
     pool = sqlalchemy.create_engine(
-        # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.  The driver's
-        # errors stay what they are, because the pool reads them.
+        # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.
         "postgresql+psycopg2://",
         creator=lambda: _connect(url, "rowcall api", InternalConnection),
         pool_size=pool_size,
@@ -202,7 +209,7 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
 def limit_waiting(connection: Connection, seconds: float, internal: bool) -> None:
     """Let statements of this transaction fail that wait longer for what another one holds.
 
-    An internal transaction gets the whole prologue with the same round trip.
+    An internal transaction gets its prologue in the same round trip.
     """
     if internal:
         fetch_all(connection, patient_prologue(seconds) + SHOW_WARNINGS)

@@ -18,8 +18,8 @@ ANSWER_SECONDS = 10.0
 # Intervals are read in the one style that psycopg2 knows besides the server's default.
 INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
 
-# How many times as long the server waits for the next statement of a worker's transaction, before it ends it.  Else a
-# machine that vanished would keep its locks, such as the one on a definition, until the kernel misses it: for hours.
+# The server ends our transaction when no statement has come for this many times ANSWER_SECONDS.  Otherwise a machine
+# that vanished would keep its locks, such as the one on a definition, until the server's kernel gives up: for hours.
 ABANDONED_AFTER = 6
 
 

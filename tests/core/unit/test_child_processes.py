@@ -11,13 +11,13 @@ from tests.support.processes import gone, wait_until
 
 # A parent in the background, as `nohup` and `&` leave it, whose child handles no signal yet.
 PARENT = """
-import signal, subprocess, sys, time
+import signal, subprocess, sys
 from rowcall.base.child_processes import dies_with_us
 number = signal.Signals[sys.argv[1]]
 signal.signal(number, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], preexec_fn=dies_with_us(number))
+child = subprocess.Popen(["sleep", "600"], preexec_fn=dies_with_us(number))
 print(child.pid, flush=True)
-time.sleep(600)
+signal.pause()
 """
 
 

@@ -15,7 +15,7 @@ from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import committed
 from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection, answered, patient_prologue
-from rowcall_worker.runtime.answers import Answers
+from rowcall_worker.attempt.answers import Answers
 
 # How long an effect waits for a lock, such as that of the same effect in another run.
 LOCK_SECONDS = 5.0

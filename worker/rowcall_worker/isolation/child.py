@@ -17,13 +17,13 @@ from rowcall.base.clock import elapsed
 from rowcall.base.errors import MemoryCapExceeded
 from rowcall.base.settings import Settings
 from rowcall.queue import Claimed
+from rowcall_worker.attempt.answers import watched_answers
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import Handler
 from rowcall_worker.isolation.channel import Channel
-from rowcall_worker.runtime.answers import watched_answers
 
 
 class ChildRun(InFlightRun):

@@ -41,7 +41,7 @@ class Heartbeat:
 
     def start(self) -> None:
         """Begin; nothing is claimed before the first connection."""
-        self.in_flight.keep_leases(False)
+        self.in_flight.heartbeat_connected(False)
         self._next = elapsed() + self.interval
         self._thread = threading.Thread(target=self.in_flight.guarded(self._run), name="heartbeat", daemon=True)
         self._thread.start()
@@ -64,7 +64,7 @@ class Heartbeat:
         now = elapsed()
         try:
             connection = self.link.get()
-            self.in_flight.keep_leases(True)
+            self.in_flight.heartbeat_connected(True)
             if now >= self._next:
                 self._beat(connection, runs)
                 self._next = now + self.interval
@@ -75,8 +75,10 @@ class Heartbeat:
             self._write_progress(runs)
         except CONNECTION_ERRORS as error:
             pause = self.link.lost(error)
-            self.in_flight.keep_leases(self.link.connected)
+            self.in_flight.heartbeat_connected(self.link.connected)
             self._stopped.wait(pause)
+        else:
+            self.link.responds()
 
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
         """Renew leases in one statement.  A locked one is tried again soon; one missing from the answer is lost."""

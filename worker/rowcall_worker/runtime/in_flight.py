@@ -52,9 +52,11 @@ class InFlight:
         self._written_at = elapsed()
         # Runs went back unbegun: nothing is claimed ahead until a slot is free.
         self._returned = False
-        self._woken_at = 0.0
+        self._decided_at = 0.0
+        # A producer found no slot, because the other one had reserved them for a claim under way.
+        self._turned_away = False
         # Without a heartbeat, leases would run out under handlers at work.
-        self._leases_kept = True
+        self._heartbeat_connected = True
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
         """Wrap the work of an essential thread: its error stops the worker."""
@@ -96,9 +98,10 @@ class InFlight:
             room = min(target - unfinished, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self._reserved)
-            room = max(room, 0) if self._leases_kept and not self.closing else 0
-            self._reserved += room
+            room = max(room, 0) if self._heartbeat_connected and not self.closing else 0
             slots = min(slots, room)
+            self._turned_away = self._turned_away or (slots == 0 and self._reserved > 0)
+            self._reserved += room
             return Room(slots, room - slots)
 
     def quick_types(self) -> list[str]:
@@ -107,13 +110,16 @@ class InFlight:
             return self._pace.quick_types()
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Take in the runs that were claimed for this much reserved room."""
+        """Take in the runs that were claimed for this much reserved room; whoever was turned away looks again."""
         with self._lock:
             self._reserved -= reserved
+            turned_away, self._turned_away = self._turned_away, False
             self.claimed += len(runs)
             self.runs.update((run.lease, run) for run in runs)
         for run in runs:
             self.waiting.put(run)
+        if turned_away:
+            self.wake()
 
     def late(self) -> list[InFlightRun]:
         """Take back the runs that no thread has begun, if one of them has waited for too long."""
@@ -205,7 +211,7 @@ class InFlight:
         False when something has ended since the look began: it may have made room under a limit, so look again.
         """
         with self._lock:
-            if began_at < max(self._written_at, self._woken_at):
+            if began_at < max(self._written_at, self._decided_at):
                 return False
             if not (self.runs or self._reserved or self._ended):
                 self.quiet.set()
@@ -225,19 +231,16 @@ class InFlight:
     def look_again(self) -> None:
         """More may be due: a look that began before this moment says nothing about it."""
         with self._lock:
-            self._woken_at = elapsed()
+            self._decided_at = elapsed()
+            self.quiet.clear()
         self.wake()
 
-    def woken_since(self, began_at: float) -> bool:
-        """Whether a look that began then may have missed something."""
-        return began_at < self._woken_at
-
-    def keep_leases(self, kept: bool) -> None:
-        """Reserve nothing while the heartbeat has no connection."""
+    def heartbeat_connected(self, connected: bool) -> None:
+        """Whether the heartbeat has a connection; nothing is reserved without one."""
         with self._lock:
-            came_back, self._leases_kept = kept and not self._leases_kept, kept
+            came_back, self._heartbeat_connected = connected and not self._heartbeat_connected, connected
         if came_back:
-            self.look_again()
+            self.wake()
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in flight."""

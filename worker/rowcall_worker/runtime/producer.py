@@ -75,7 +75,8 @@ class Producer:
             time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile
             self._waker.set()
             return
-        self.link.works()
+        if ended or any(reserved):
+            self.link.works()  # else nothing was asked of the database
         self.in_flight.accept(
             sum(reserved),
             [InFlightRun(self.worker, run, asked_at + self.request.leases[run.job_type]) for run in result.claimed],
@@ -83,10 +84,7 @@ class Producer:
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
         sweeping = self.leads and self._sweeper.first_lap
-        full = len(result.claimed) == sum(reserved) > 0
-        # Whoever was woken meanwhile found the room in our hands.
-        woken = sum(reserved) > 0 and self.in_flight.woken_since(asked_at)
-        self._more = full or woken or bool(result.expired) or result.contended or sweeping
+        self._more = len(result.claimed) == sum(reserved) > 0 or bool(result.expired) or result.contended or sweeping
         if result.claimed or self._more:
             return
         if reserved.slots:

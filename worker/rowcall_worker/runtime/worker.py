@@ -119,7 +119,7 @@ class Worker:
             )
             for leads in (True, False)
         ]
-        self._notifier = Notifier(self._link("notifier"), self.in_flight.look_again, patience)
+        self._notifier = Notifier(self._link("notifier"), self.in_flight.wake, patience)
         self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
     def _link(self, purpose: str, patience: float | None = None) -> Link:
@@ -135,7 +135,7 @@ class Worker:
         self._heartbeat.start()
         until = started + task.max_time if task.once else float("inf")
         if task.once:
-            self._scheduler.start_once(self.in_flight.guarded, until, self._decided)
+            self._scheduler.start_once(self.in_flight.guarded, until, self.in_flight.look_again)
         else:
             self._scheduler.start(self.in_flight.guarded)
             self._notifier.start(self.in_flight.guarded)
@@ -180,11 +180,6 @@ class Worker:
     def _limit_reached(self) -> bool:
         limit = self._task.limit
         return limit is not None and self.in_flight.claimed >= limit and self.in_flight.empty
-
-    def _decided(self) -> None:
-        """The schedules are decided: look for their runs, and count no earlier look as one that found nothing."""
-        self.in_flight.look_again()
-        self.in_flight.quiet.clear()
 
     def _drain(self) -> None:
         """Claim no more; let running handlers end within the grace; return the rest to the queue."""
