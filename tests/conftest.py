@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.job_types import catalogue
-from rowcall.local_postgres import open_server
+from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.support.pooler import pgbouncer
 

@@ -6,7 +6,7 @@ import click
 
 from rowcall.base import settings
 from rowcall.base.logs import LogEvent, log
-from rowcall.local_postgres import database_url
+from rowcall.local_postgres.url import database_url
 from rowcall_api.app import create_app
 from rowcall_api.http.server import Server, listen, options
 

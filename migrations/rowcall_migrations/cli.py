@@ -9,7 +9,7 @@ from rowcall.access.audit import Operator
 from rowcall.base import settings
 from rowcall.base.database import internal_transaction
 from rowcall.job_types import catalogue
-from rowcall.local_postgres import database_url
+from rowcall.local_postgres.url import database_url
 from rowcall.schema import REVISION
 from rowcall_migrations.grants import ROLES, as_grants
 from rowcall_migrations.migrate import Migrated, migrate

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from rowcall.job_types import Definition, JobType, exponential, fixed, quadratic
     from rowcall.queue import enqueue, enqueue_many
 
+# The build reads it here, and so does a worker: to ask the installed metadata would take longer than a claim.
+__version__ = "0.2.0.dev0"
+
 __all__ = [
     "Definition",
     "JobType",

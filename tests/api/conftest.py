@@ -8,13 +8,12 @@ from typing import Any
 
 import flask.testing
 import pytest
-import structlog
 from werkzeug.test import TestResponse
 
 from rowcall import definitions, queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
-from rowcall.base import database
+from rowcall.base import database, logs
 from rowcall.job_types import catalogue
 from rowcall_api.app import create_app
 from tests.support.digest import Digest
@@ -50,7 +49,7 @@ def app(module_url: str) -> Iterator[flask.Flask]:
         app = create_app(module_url)
     yield app
     app.extensions["database"].dispose()
-    structlog.reset_defaults()
+    logs.use(logs.Log())
 
 
 @pytest.fixture(scope="module")

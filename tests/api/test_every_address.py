@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import structlog
 from psycopg2.extensions import parse_dsn
 
-from rowcall.base import settings
+from rowcall.base import logs, settings
 from rowcall.base.redaction import redacted
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
@@ -29,7 +28,7 @@ def test_an_address_in_any_form_works_everywhere(fresh_url: str, environment: di
     app = create_app(address)
     assert app.test_client().get("/readyz").status_code == 200
     app.extensions["database"].dispose()
-    structlog.reset_defaults()
+    logs.use(logs.Log())
     done = rowcall({**environment, "DATABASE_URL": written}, "enqueue", "noop", "{}")
     assert (done.returncode, done.stdout) == (0, "run 1 queued\n"), done.stderr
 

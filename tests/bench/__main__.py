@@ -14,7 +14,7 @@ import click
 from rowcall import queue
 from rowcall.base import settings
 from rowcall.base.database import PgConnection
-from rowcall.local_postgres import open_server
+from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.bench import bare
 from tests.bench.measures import AT_ONCE, DRAINED, ONE_BY_ONE, Bench

@@ -34,9 +34,10 @@ def test_help_names_every_command_without_a_database() -> None:
 NEEDS_MORE = ("api", "migrate")
 LOADED = f"""
 import sys
-from rowcall.cli.main import found
-for name in found().keys() - {NEEDS_MORE}:
-    found()[name].load()
+import click
+from rowcall.cli.main import rowcall
+for name in set(rowcall.list_commands(click.Context(rowcall))) - {set(NEEDS_MORE)}:
+    rowcall.get_command(click.Context(rowcall), name)
 from rowcall.job_types import load_catalogue
 from rowcall_worker.handlers import load_handlers
 load_handlers(load_catalogue(None), None)

@@ -21,7 +21,7 @@ from rowcall.base import database, settings
 from rowcall.base.child_processes import own_command
 from rowcall.base.errors import LocalPostgresError
 from rowcall.cli.up import demo
-from rowcall.local_postgres import find_programs
+from rowcall.local_postgres.programs import find_programs
 from rowcall.queue import Filter, list_runs
 from rowcall.status import Status
 from tests.support.processes import APPS, ROOT, living_with, rowcall, start, wait_until

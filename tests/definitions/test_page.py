@@ -16,10 +16,9 @@ from typing import Any
 
 import flask
 import pytest
-import structlog
 
 from rowcall.access import api_keys
-from rowcall.base import database
+from rowcall.base import database, logs
 from rowcall.base.settings import Settings
 from rowcall.cli import main
 from rowcall.definitions import Content, apply_code, apply_file, as_sent, checked, preview
@@ -126,7 +125,7 @@ def app(fresh_url: str) -> Iterator[flask.Flask]:
     app = create_app(fresh_url)
     yield app
     app.extensions["database"].dispose()
-    structlog.reset_defaults()
+    logs.use(logs.Log())
 
 
 def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:

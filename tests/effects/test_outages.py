@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one
@@ -20,6 +19,7 @@ from rowcall.queue import Lease
 from rowcall.status import Status
 from rowcall_migrations.migrate import migrate
 from rowcall_worker.attempt.effects import Answer, Perform, perform_once
+from tests.support.logged import logged
 from tests.support.rows import WORKER, run_in
 from tests.support.server import OwnServer, own_server
 
@@ -137,9 +137,9 @@ def test_at_the_end_of_the_lease_the_operator_is_told_the_reference(attempt: Att
         return "250 queued as 8"
 
     with (
-        capture_logs() as logged,
+        logged() as lines,
         pytest.raises(AmbiguousEffect, match="it happened, with the reference '250 queued as 8'"),
     ):
         attempt.mail(send)
     attempt.server.start()
-    assert [line["reference"] for line in logged] == ["250 queued as 8"]
+    assert [line["reference"] for line in lines] == ["250 queued as 8"]

@@ -14,7 +14,8 @@ import pytest
 from rowcall.base.endpoints import HttpUrl
 from rowcall.base.errors import Declined, KeyReused, OutcomeUnknown, Refused
 from rowcall_example.demo.outside import DECLINED_INVOICE, FLAKY, HOST
-from rowcall_worker.gateways.payment import Charge, StripeLikeProvider
+from rowcall_worker.gateways import Charge
+from rowcall_worker.gateways.payment import StripeLikeProvider
 from rowcall_worker.gateways.webhook import Webhook
 from tests.support.processes import running, wait_until
 

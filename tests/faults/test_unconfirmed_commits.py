@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-import structlog
 from werkzeug.test import TestResponse
 
 from rowcall import enqueue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
-from rowcall.base import database
+from rowcall.base import database, logs
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import CommitUnconfirmed
 from rowcall.base.watched import InternalConnection, WatchedConnection
@@ -90,7 +89,7 @@ def ask(primary: Primary) -> Iterator[Callable[[str], TestResponse]]:
 
     yield asked
     app.extensions["database"].dispose()
-    structlog.reset_defaults()
+    logs.use(logs.Log())
 
 
 def test_a_commit_whose_wait_for_the_standby_was_cancelled_is_not_confirmed(primary: Primary) -> None:

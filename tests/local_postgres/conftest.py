@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rowcall.base.errors import LocalPostgresError
-from rowcall.local_postgres import Server, find_programs, open_server
 from rowcall.local_postgres.home import Home
+from rowcall.local_postgres.programs import find_programs
+from rowcall.local_postgres.server import Server, open_server
 from tests.local_postgres.processes import eventually, processes_in
 
 FAST: Mapping[str, str] = {"fsync": "off"}  # these tests kill processes, never the machine

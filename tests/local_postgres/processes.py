@@ -23,7 +23,7 @@ PROJECT = Path(rowcall.__file__).parents[1]
 USE = """
 import json, sys
 from pathlib import Path
-from rowcall.local_postgres import open_server
+from rowcall.local_postgres.server import open_server
 from rowcall.base.errors import RowcallError
 try:
     server = open_server(Path(sys.argv[1]), sys.argv[2], options={"fsync": "off"})

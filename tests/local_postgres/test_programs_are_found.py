@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from rowcall.base.errors import LocalPostgresError
-from rowcall.local_postgres import OLDEST_MAJOR, find_programs
 from rowcall.local_postgres.account import OURSELVES, claim
 from rowcall.local_postgres.home import Home
-from rowcall.local_postgres.programs import Places
+from rowcall.local_postgres.programs import OLDEST_MAJOR, Places, find_programs
 from tests.local_postgres.conftest import Open
 
 NOWHERE = Places(path="", patterns=(), wheel="a_package_that_is_not_there")

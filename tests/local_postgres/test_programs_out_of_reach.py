@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.local_postgres import remove
 from rowcall.local_postgres.account import claim
 from rowcall.local_postgres.copies import reachable, remove_copies
 from rowcall.local_postgres.programs import Programs, find_programs, wheel_package
+from rowcall.local_postgres.server import remove
 from tests.local_postgres.conftest import Open
 from tests.local_postgres.processes import ask, eventually, processes_in
 

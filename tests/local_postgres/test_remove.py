@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rowcall.base.errors import LocalPostgresError
-from rowcall.local_postgres import remove
 from rowcall.local_postgres.home import Home
+from rowcall.local_postgres.server import remove
 from tests.local_postgres.conftest import Open
 from tests.local_postgres.processes import PROJECT, ask, user_of
 

@@ -15,7 +15,7 @@ from tests.local_postgres.processes import answers, ask, eventually, processes_i
 FORK = """
 import json, os, sys
 from pathlib import Path
-from rowcall.local_postgres import open_server
+from rowcall.local_postgres.server import open_server
 server = open_server(Path(sys.argv[1]), options={"fsync": "off"})
 child = os.fork()
 if child == 0 and sys.argv[2] == "child":

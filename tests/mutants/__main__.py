@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from rowcall.local_postgres import open_server
+from rowcall.local_postgres.server import open_server
 from tests.conftest import SOURCE, UNSAFE_AND_FAST
 from tests.mutants.copies import NONSENSE, Copies, TrialResult
 from tests.mutants.listed import MUTANTS

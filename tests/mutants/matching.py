@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import token
 import tokenize
-from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
 Span = tuple[int, int]
@@ -23,13 +23,13 @@ ENDS = {token.STRING, getattr(token, "FSTRING_END", token.STRING)}
 
 def words(source: str) -> list[str]:
     """The words of Python source, as `spans_of` compares them."""
-    return [word for word, _ in _placed_words(source, string_breaks(source))]
+    return [word for word, _ in placed_words(source)]
 
 
 def spans_of(wanted: str, source: str) -> list[Span]:
     """Where these words stand one after another in Python source."""
-    looked_for = [word for word, _ in _placed_words(wanted, [])]
-    placed = _placed_words(source, string_breaks(source))
+    looked_for = [word for word, _ in _words(wanted, [])]
+    placed = placed_words(source)
     texts = [word for word, _ in placed]
     count = len(looked_for)
     return [
@@ -56,8 +56,10 @@ def opening_of(literal: str) -> tuple[str, str]:
     return opening[0], opening[1]
 
 
-def string_literals(source: str) -> Iterator[Span]:
+@functools.lru_cache(maxsize=32)
+def string_literals(source: str) -> list[Span]:
     """Every string outside of other strings."""
+    found = []
     lines = [0, *accumulate(len(line) for line in source.splitlines(keepends=True))]
     depth = start = 0
     for item in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -67,10 +69,17 @@ def string_literals(source: str) -> Iterator[Span]:
         if item.type in ENDS:
             depth -= 1
             if not depth:
-                yield start, lines[item.end[0] - 1] + item.end[1]
+                found.append((start, lines[item.end[0] - 1] + item.end[1]))
+    return found
 
 
-def _placed_words(source: str, breaks: list[Span]) -> list[tuple[str, Span]]:
+@functools.lru_cache(maxsize=32)
+def placed_words(source: str) -> list[tuple[str, Span]]:
+    """Each word of Python source with its place; many mutants are looked for in one file."""
+    return _words(source, string_breaks(source))
+
+
+def _words(source: str, breaks: list[Span]) -> list[tuple[str, Span]]:
     """Each word with its place; of the quotes where a string breaks nothing is left."""
     for start, end in breaks:
         source = source[:start] + " " * (end - start) + source[end:]

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 
+import click
 import pytest
 
 from rowcall.base import settings
-from rowcall.cli.main import found
+from rowcall.cli.main import rowcall
 from rowcall.schema import REVISION
 from tests.support.processes import LIMIT_SECONDS, ROOT
 
@@ -200,7 +201,7 @@ def locked(name: str) -> set[str]:
 def test_its_steps_install_a_rowcall_with_the_locked_packages_and_no_others(image: Image) -> None:
     assert image.output("--version") == f"rowcall, version {version('rowcall')}\n"
     shown = re.findall(r"^  ([a-z]+) ", image.output("--help").partition("Commands:")[2], re.MULTILINE)
-    assert shown == sorted(found())
+    assert shown == rowcall.list_commands(click.Context(rowcall))
     python = image.builder.at(f"{only('COPY').words[1]}/bin/python")
     printed = subprocess.check_output([python, "-c", INSTALLED_NAMES], env=image.environment({}), text=True)
     names = {re.sub(r"[._]", "-", name).lower() for name in printed.split()}

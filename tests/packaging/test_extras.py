@@ -74,12 +74,11 @@ def test_what_the_core_imports_comes_with_the_core_and_nothing_else_does() -> No
 @pytest.mark.parametrize(
     ("blocked", "words", "sentence"),
     [
-        ("structlog", ["worker", "run"], "rowcall worker run needs the worker extra: pip install 'rowcall[worker]'"),
+        ("cronsim", ["worker", "run"], "rowcall worker run needs the worker extra: pip install 'rowcall[worker]'"),
         ("click", ["worker", "once"], "rowcall worker once needs the worker extra: pip install 'rowcall[worker]'"),
         ("flask", ["api", "--port", "0"], "rowcall api needs the api extra: pip install 'rowcall[api]'"),
         ("gunicorn", ["api"], "rowcall api needs the api extra: pip install 'rowcall[api]'"),
         ("alembic", ["migrate"], "rowcall migrate needs the cli extra: pip install 'rowcall[cli]'"),
-        ("ruamel", ["definitions", "list"], "rowcall definitions list needs the cli extra: pip install 'rowcall[cli]'"),
         ("click", ["up"], "rowcall up needs the all extra: pip install 'rowcall[all]'"),
         ("click", ["demo", "seed"], "rowcall demo seed needs the example extra: pip install 'rowcall[example]'"),
         ("click", ["enqueue", "noop", "{}"], "rowcall enqueue noop needs the cli extra: pip install 'rowcall[cli]'"),
@@ -92,8 +91,14 @@ def test_a_missing_extra_is_a_sentence_and_no_traceback(blocked: str, words: lis
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{sentence}\n")
 
 
+def test_a_file_of_definitions_needs_the_extra_that_brings_its_reader(module_url: str) -> None:
+    ended = rowcall_without("ruamel", "definitions", "apply", "jobs.toml", DATABASE_URL=module_url)
+    sentence = "rowcall definitions apply needs the cli extra: pip install 'rowcall[cli]'"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{sentence}\n")
+
+
 def test_the_help_lists_a_command_without_its_extra_and_says_what_it_needs() -> None:
-    helped = rowcall_without("flask,structlog", "--help")
+    helped = rowcall_without("flask,cronsim", "--help")
     assert helped.returncode == 0, helped.stderr
     shown = " ".join(helped.stdout.split())
     assert "api rowcall api needs the api extra: pip install 'rowcall[api]'" in shown

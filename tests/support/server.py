@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rowcall.local_postgres import leftovers, open_server
+from rowcall.local_postgres import leftovers
 from rowcall.local_postgres.account import claim
 from rowcall.local_postgres.home import Home
 from rowcall.local_postgres.postmaster import Postmaster
+from rowcall.local_postgres.server import open_server
 from tests.support.processes import wait_until
 
 # What was committed outlives the server's processes.  It need not outlive the machine, so no disk is waited for.

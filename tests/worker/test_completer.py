@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import psycopg2
 import pytest
-from structlog.testing import capture_logs
 
 from rowcall import queue
 from rowcall.base import database
@@ -19,6 +18,7 @@ from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.producer import Producer
+from tests.support.logged import logged
 from tests.support.rows import WORKER, row_of, run_in
 
 
@@ -89,7 +89,7 @@ def test_a_success_whose_lease_was_lost_is_logged_and_not_counted(
     completer: Completer, connection: PgConnection
 ) -> None:
     one, other = (ended(completer, connection, AttemptResult("7")) for _ in range(2))
-    with capture_logs() as lines:
+    with logged() as lines:
         completer.written(completer.in_flight.collect(), {one.lease.run_id})
     assert [(line["event"], line["run_id"]) for line in lines] == [("lease lost", other.lease.run_id)]
     assert completer.in_flight.tally == {Status.SUCCEEDED: 1}

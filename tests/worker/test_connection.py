@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import psycopg2
 import pytest
-from structlog.testing import capture_logs
 
 from rowcall_worker.runtime.connection import Link, Outage
+from tests.support.logged import logged
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_an_outage_is_told_once_and_over_with_the_first_connection_made_since_th
     links: tuple[Link, Link],
 ) -> None:
     one, other = links
-    with capture_logs() as said:
+    with logged() as said:
         for _ in range(2):
             one.lost(psycopg2.OperationalError("the server is gone"))
         other.works()  # a statement that had begun before

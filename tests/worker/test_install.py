@@ -19,7 +19,7 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.base.settings import all_settings
-from rowcall.local_postgres import open_server
+from rowcall.local_postgres.server import open_server
 from rowcall.status import Status
 from rowcall_migrations.migrate import migrate
 from tests.conftest import UNSAFE_AND_FAST

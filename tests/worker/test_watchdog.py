@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from structlog.testing import capture_logs
 
 from rowcall.base.clock import elapsed
 from rowcall.queue import Claimed
@@ -14,6 +13,7 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.watchdog import Watchdog
+from tests.support.logged import logged
 from tests.support.processes import running, wait_until
 from tests.support.shop import Shop
 
@@ -100,7 +100,7 @@ def test_a_lease_that_nobody_could_renew_in_time_is_lost_without_asking_the_data
     )
     in_flight.accept(0, [over, going_on, ended])
     in_flight.settle(ended, AttemptResult())
-    with capture_logs() as lines:
+    with logged() as lines:
         for _ in range(2):
             Watchdog(in_flight, Executor(InFlight(threads=0), {}), {}).tick()
     assert [run.lost for run in (over, going_on, ended)] == [True, False, False]

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from rowcall.base import logs, settings
 from rowcall.base.settings import Settings
-from rowcall.local_postgres import database_url
-from rowcall_worker.install.crontab import crontab_line
-from rowcall_worker.install.discover import ENVIRONMENT_FILE, discover
-from rowcall_worker.install.installation import Installation
-from rowcall_worker.install.kubernetes import cron_job
-from rowcall_worker.install.systemd import systemd_units
-from rowcall_worker.runtime.supervisor import supervise_processes
+from rowcall.local_postgres.url import database_url
+from rowcall_worker.install import ENVIRONMENT_FILE
 from rowcall_worker.runtime.worker import MAX_TIME_SECONDS, Report, Task, Worker
 
 Command = Callable[..., Any]
-
-# What each --print option prints.
-PRINTED: Mapping[str, Callable[[Installation], str]] = {
-    "crontab": crontab_line,
-    "systemd": systemd_units,
-    "k8s": cron_job,
-}
 
 
 def _options(command: Command) -> Command:
@@ -69,6 +57,8 @@ def worker_command() -> None:
 def run_command(processes: int, **options: Any) -> None:
     """Stay and work.  SIGTERM or Ctrl-C lets running handlers finish; a second one ends at once."""
     if processes > 1:
+        from rowcall_worker.runtime.supervisor import supervise_processes
+
         supervise_processes(processes)
     else:
         _work(once=False, **options)
@@ -103,8 +93,12 @@ def once_command(
     if image is not None and not k8s:
         raise click.UsageError("--image belongs to --print-k8s")
     if formats:
+        # Loaded only here: cron starts this command each minute, and seldom to print.
+        from rowcall_worker.install.discover import discover
+        from rowcall_worker.install.forms import FORMS
+
         found = discover(_settings(options["grace"]), options, _names(options["types"]), environment_file, image)
-        click.echo(PRINTED[formats[0]](found), nl=False)
+        click.echo(FORMS[formats[0]](found), nl=False)
     else:
         click.echo(_work(once=True, **options))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import flask
@@ -15,6 +14,7 @@ from apispec import BasePlugin
 from flask_smorest import Api
 from werkzeug.routing import Rule
 
+from rowcall import __version__
 from rowcall_api.http import auth, errors, guard
 
 PROBLEM = "application/problem+json"
@@ -29,7 +29,7 @@ What makes something can be repeated safely: with the same `Idempotency-Key` it 
 
 CONFIG: dict[str, Any] = {
     "API_TITLE": "Rowcall",
-    "API_VERSION": version("rowcall"),
+    "API_VERSION": __version__,
     "OPENAPI_VERSION": "3.1.0",
     "OPENAPI_URL_PREFIX": "/",
     "OPENAPI_JSON_PATH": "openapi.json",

@@ -6,7 +6,8 @@ import re
 import uuid
 
 import flask
-import structlog
+
+from rowcall.base import logs
 
 # A caller's own id is used if it is short and plain enough for a log and a header.
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -22,7 +23,7 @@ def register(app: flask.Flask) -> None:
 def _begin() -> None:
     sent = flask.request.headers.get("X-Request-Id", "")
     flask.g.request_id = sent if REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
-    structlog.contextvars.bind_contextvars(request_id=flask.g.request_id)
+    logs.REQUEST_ID.set(flask.g.request_id)
 
 
 def _answer(response: flask.Response) -> flask.Response:
@@ -31,4 +32,4 @@ def _answer(response: flask.Response) -> flask.Response:
 
 
 def _forget(_: BaseException | None) -> None:
-    structlog.contextvars.clear_contextvars()
+    logs.REQUEST_ID.set(None)

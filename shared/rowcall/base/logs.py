@@ -2,18 +2,23 @@
 
 Every event's name stands in LogEvent; code emits an event with fields and never words a line itself.
 Nothing of what a line says may be a secret: `redacted` goes over every value.
-Every line of a request carries its id (api.request_log binds it), and every line of a handler its run and lease (RUN).
+Every line of a request carries its id (REQUEST_ID), and every line of a handler its run and lease (RUN).
+Written here because a worker that cron wakes each minute loads it each minute: structlog would take a third of the CPU
+time in which such a worker starts.
 """
 
 from __future__ import annotations
 
-import logging
+import json
 import sys
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TextIO
-
-import structlog
 
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
@@ -44,65 +49,111 @@ class LogEvent(StrEnum):
     WORKER_STOPPED = "worker stopped"
 
 
-# The run that this thread works on, and its lease.  A variable of its own, because binding costs more than a small
-# handler does: it is set for every run, and read only when a line is written.
+# The run that this thread works on, and its lease.
 RUN: ContextVar[tuple[int, int] | None] = ContextVar("run", default=None)
+# The request that this thread answers.
+REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+LEVELS = ("debug", "info", "warning", "error")
+COLOURS = {"warning": "\033[33m", "error": "\033[31m"}
+PLAIN = "\033[0m"
+# What follows the event's name begins in one column.
+EVENT_WIDTH = 24
+
+
+@dataclass(frozen=True)
+class Log:
+    """Where lines go, from which level on, and in which form; without a stream, to what is standard error then."""
+
+    stream: TextIO | None = None
+    level: str = "info"
+    form: str = "auto"
+
+    def debug(self, event: str, /, **fields: object) -> None:
+        """Write what only helps to find a mistake."""
+        self._write("debug", event, fields)
+
+    def info(self, event: str, /, **fields: object) -> None:
+        """Write what happened as it should."""
+        self._write("info", event, fields)
+
+    def warning(self, event: str, /, **fields: object) -> None:
+        """Write what somebody may want to look at."""
+        self._write("warning", event, fields)
+
+    def error(self, event: str, /, *, exc_info: BaseException | bool = False, **fields: object) -> None:
+        """Write what somebody must look at; `exc_info` is an error, or True for the one that is being handled."""
+        error = sys.exception() if exc_info is True else exc_info
+        if isinstance(error, BaseException):
+            fields["exception"] = "".join(traceback.format_exception(error)).rstrip()
+        self._write("error", event, fields)
+
+    def _write(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+        if LEVELS.index(level) < LEVELS.index(self.level):
+            return
+        stream = self.stream or sys.stderr
+        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        always = {"timestamp": now, "level": level, "event": _shown(str(event))}
+        # They stand first, and no field of a handler's own takes their place.
+        line = {**always, **_context(), **{name: _shown(value) for name, value in fields.items()}, **always}
+        # A full disk or a closed pipe must not end the work that the line tells of.  One write keeps a line whole.
+        with suppress(OSError, ValueError):
+            as_text = self.form == "text" or (self.form == "auto" and stream.isatty())
+            stream.write((_text(line, coloured=stream.isatty()) if as_text else json.dumps(line)) + "\n")
+            stream.flush()
+
+
+_log = Log()
 
 
 def configure(settings: Settings, stream: TextIO | None = None) -> None:
-    """Set the form and level of all further log lines of this process.  Lines go to standard error."""
-    stream = stream or sys.stderr
-    as_text = settings.log_format == "text" or (settings.log_format == "auto" and stream.isatty())
-    renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(
-            colors=stream.isatty(), pad_event_to=24, exception_formatter=structlog.dev.plain_traceback
-        )
-        if as_text
-        else structlog.processors.JSONRenderer()
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            _add_run,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            _redact,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.log_level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(stream),
-        # Tests and `rowcall up` configure more than once, which a cached logger would not notice.
-        cache_logger_on_first_use=False,
-    )
+    """Set the form and level of all further log lines of this process."""
+    use(Log(stream, settings.log_level.lower(), settings.log_format))
 
 
-def _add_run(_: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Name the run that the line was written in."""
-    run = RUN.get()
-    if run is not None:
-        line.setdefault("run_id", run[0])
-        line.setdefault("lease_no", run[1])
-    return line
+def use(log: Log) -> None:
+    """Write all further lines of this process so."""
+    global _log
+    _log = log
 
 
-def _redact(_: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Take what must not be shown out of every value."""
-    return {name: _shown(value) for name, value in line.items()}
+def log() -> Log:
+    """What writes lines, with what this thread works on."""
+    return _log
 
 
-def _shown(value: Any) -> Any:
+def _context() -> dict[str, object]:
+    """The fields of what this thread works on."""
+    run, request_id = RUN.get(), REQUEST_ID.get()
+    return {
+        **({} if run is None else {"run_id": run[0], "lease_no": run[1]}),
+        **({} if request_id is None else {"request_id": request_id}),
+    }
+
+
+def _shown(value: object) -> Any:
     """The value as it may be written; what is not plain data is written as Python would."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict):
-        return {_shown(name): _shown(inner) for name, inner in value.items()}
+        return {str(_shown(name)): _shown(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_shown(inner) for inner in value]
-    return redacted(value if isinstance(value, str) else repr(value))
+    return redacted(str(value) if isinstance(value, str) else repr(value))
 
 
-def log() -> structlog.typing.FilteringBoundLogger:
-    """The logger, with what the current context has bound."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-    return logger
+def _text(line: dict[str, Any], *, coloured: bool) -> str:
+    """A line for a person; a traceback stands below it."""
+    told = dict(line)
+    timestamp, level, event = (told.pop(name) for name in ("timestamp", "level", "event"))
+    exception = told.pop("exception", None)
+    colour, plain = (COLOURS.get(level, ""), PLAIN) if coloured and level in COLOURS else ("", "")
+    fields = " ".join(f"{name}={_word(value)}" for name, value in told.items())
+    text = f"{timestamp} {colour}{level:<7}{plain} {event:<{EVENT_WIDTH}} {fields}".rstrip()
+    return text if exception is None else f"{text}\n{exception}"
+
+
+def _word(value: object) -> str:
+    """A value that can be told from its neighbours."""
+    text = str(value)
+    return text if text.isprintable() and " " not in text and text else repr(text)

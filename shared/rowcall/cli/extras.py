@@ -26,7 +26,6 @@ PACKAGES = frozenset(
         "jinja2",
         "prometheus_client",
         "ruamel",
-        "structlog",
         "webargs",
         "werkzeug",
     }

@@ -1,42 +1,60 @@
-"""The front door: `rowcall`.  Sub-commands are found through entry points, and loaded when they are called."""
+"""The front door: `rowcall`.  A sub-command is loaded when it is called."""
 
 from __future__ import annotations
 
 import functools
 import sys
-from importlib.metadata import EntryPoint, entry_points
-from typing import NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 import psycopg2.errors
 
+from rowcall import __version__
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
 from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
 
-COMMANDS = "rowcall.commands"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+# Rowcall's own commands.  To look for entry points reads the metadata of all that is installed, which takes longer than
+# many a command.
+OWN = {
+    "api": "rowcall_api.cli:api_command",
+    "definitions": "rowcall.cli.definitions.command:definitions_command",
+    "doctor": "rowcall.cli.doctor.command:doctor_command",
+    "effects": "rowcall.cli.effects:effects_command",
+    "enqueue": "rowcall.cli.runs.command:enqueue_command",
+    "keys": "rowcall.cli.keys:keys_command",
+    "migrate": "rowcall_migrations.cli:migrate_command",
+    "prune": "rowcall.cli.prune:prune_command",
+    "queues": "rowcall.cli.queues:queues_command",
+    "runs": "rowcall.cli.runs.command:runs_command",
+    "up": "rowcall.cli.up.command:up_command",
+    "worker": "rowcall_worker.cli:worker_command",
+}
+# An app adds commands of its own as entry points of this group.
+APPS = "rowcall.commands"
 
 
 class FrontDoor(click.Group):
-    """A group whose commands are the entry points of COMMANDS."""
+    """A group whose commands are Rowcall's own and those that apps add."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, for --help."""
-        return sorted(found())
+        return sorted({*OWN, *_added()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, loaded only now: `rowcall worker` need not import Flask."""
-        if cmd_name not in found():
-            return None
         try:
-            command: click.Command = found()[cmd_name].load()
+            return _load(cmd_name)
         except ModuleNotFoundError as error:
             if not extras.is_missing(error):
                 raise
             return _not_installed(cmd_name, error)
-        return command
 
 
 def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
@@ -54,14 +72,29 @@ def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
     )
 
 
+def _load(name: str) -> click.Command | None:
+    """The command of this name; no app's takes the place of Rowcall's own."""
+    command: click.Command
+    if name in OWN:
+        module, _, attribute = OWN[name].partition(":")
+        command = getattr(import_module(module), attribute)
+        return command
+    if name in _added():
+        command = _added()[name].load()
+        return command
+    return None
+
+
 @functools.cache
-def found() -> dict[str, EntryPoint]:
-    """Name -> entry point; looked for once, because each look reads the metadata of all that is installed."""
-    return {point.name: point for point in entry_points(group=COMMANDS)}
+def _added() -> dict[str, EntryPoint]:
+    """Name -> entry point of the commands that apps add."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=APPS)}
 
 
 @click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="rowcall", prog_name="rowcall")
+@click.version_option(__version__, prog_name="rowcall")
 def rowcall() -> None:
     """Scheduled background jobs on nothing but PostgreSQL.
 

@@ -16,7 +16,7 @@ from rowcall.base.database import PgConnection, committed, connect_internal
 from rowcall.base.files import Files
 from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import operator
-from rowcall.local_postgres import database_url
+from rowcall.local_postgres.url import database_url
 from rowcall.queue.retention.prune import policy_of
 from rowcall.queue.retention.walk import NOTHING_YET, PruneOptions, expire_keys, prune_runs
 from rowcall.schema import check_revision

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rowcall.access.audit import Operator
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, internal_transaction
-from rowcall.local_postgres import database_url
+from rowcall.local_postgres.url import database_url
 from rowcall.schema import check_revision
 
 

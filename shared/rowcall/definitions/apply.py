@@ -15,7 +15,6 @@ from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.base.errors import DefinitionFileInvalid, DefinitionInvalid
 from rowcall.definitions.check import as_sent, checked, in_words
 from rowcall.definitions.content import Content
-from rowcall.definitions.file import read_file
 from rowcall.definitions.store import Change, list_definitions, put, remove
 from rowcall.job_types import Catalogue
 
@@ -53,6 +52,9 @@ def apply_file(
     connection: Connection, file: Path, catalogue: Catalogue, operator: Operator, prune: bool = False
 ) -> list[Difference]:
     """Apply this file to the definitions that files manage."""
+    # A worker ticks what is in the table, and loads no reader of files.
+    from rowcall.definitions.file import read_file
+
     return _apply(connection, _checked(read_file(file), catalogue, str(file)), catalogue, operator, "file", prune)
 
 

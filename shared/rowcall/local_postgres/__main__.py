@@ -6,7 +6,7 @@ import sys
 
 from rowcall.base import settings
 from rowcall.base.errors import RowcallError
-from rowcall.local_postgres import remove
+from rowcall.local_postgres.server import remove
 
 
 def main(arguments: list[str]) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rowcall.base.settings import Settings
-from rowcall.local_postgres.server import open_server
 
 
 @contextmanager
@@ -15,5 +14,8 @@ def database_url(settings: Settings) -> Iterator[str]:
     if settings.database_url:
         yield settings.database_url
         return
+    # Loaded only here: where a database is set, there is no server to start.
+    from rowcall.local_postgres.server import open_server
+
     with open_server(settings.home, settings.postgres, settings.postgres_port) as server:
         yield server.url

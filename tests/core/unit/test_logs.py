@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
-import structlog
 
 from rowcall.base import logs
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
+from tests.support.logged import logged
 
 
 class Terminal(io.StringIO):
@@ -22,16 +25,16 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def _leave_no_trace() -> Iterator[None]:
     yield
-    structlog.reset_defaults()
+    logs.use(logs.Log())
 
 
 def test_elsewhere_than_on_a_terminal_a_line_is_json_with_what_is_bound() -> None:
     stream = io.StringIO()
     logs.configure(Settings(), stream)
-    token = logs.RUN.set((7, 2))
-    with structlog.contextvars.bound_contextvars(request_id="abc"):
-        log().info(LogEvent.RUN_FAILED, error="it broke")
-    logs.RUN.reset(token)
+    run, request = logs.RUN.set((7, 2)), logs.REQUEST_ID.set("abc")
+    log().info(LogEvent.RUN_FAILED, error="it broke")
+    logs.RUN.reset(run)
+    logs.REQUEST_ID.reset(request)
     log().info(LogEvent.WORKER_STOPPED)
     first, second = map(json.loads, stream.getvalue().splitlines())
     assert first.pop("timestamp").endswith("Z")
@@ -46,12 +49,19 @@ def test_elsewhere_than_on_a_terminal_a_line_is_json_with_what_is_bound() -> Non
     assert "run_id" not in second
 
 
-def test_on_a_terminal_a_line_is_text() -> None:
+def test_on_a_terminal_a_line_is_text_and_a_traceback_stands_below_it() -> None:
     stream = Terminal()
     logs.configure(Settings(), stream)
-    log().info(LogEvent.RUN_FAILED, error="it broke")
-    assert "run failed" in stream.getvalue()
-    assert not stream.getvalue().startswith("{")
+    try:
+        int("many")
+    except ValueError:
+        log().error(LogEvent.RUN_FAILED, error="it broke", tries=3, exc_info=True)
+    line, *below = stream.getvalue().splitlines()
+    assert re.fullmatch(r"20\S+Z .*error .* run failed {15}error='it broke' tries=3", line)
+    assert (below[0], below[-1]) == (
+        "Traceback (most recent call last):",
+        "ValueError: invalid literal for int() with base 10: 'many'",
+    )
 
 
 def test_a_setting_overrules_the_terminal() -> None:
@@ -78,3 +88,17 @@ def test_no_line_holds_a_secret_wherever_in_it_that_may_be(stream: io.StringIO) 
     assert "hush" not in written
     assert written.count("***") >= 3
     assert "ValueError: no connection" in written
+
+
+def test_no_field_of_a_handlers_own_takes_the_place_of_what_every_line_has() -> None:
+    with logged() as lines:
+        log().info("sent", event="mine", level="high", to=["ada"])
+    assert [(line["event"], line["level"], line["to"]) for line in lines] == [("sent", "info", ["ada"])]
+
+
+def test_a_line_that_cannot_be_written_does_not_end_the_work_that_it_tells_of() -> None:
+    with suppress(OSError), Path("/dev/full").open("w") as full:
+        logs.configure(Settings(), full)
+        log().info(LogEvent.WORKER_STARTED)
+    assert full.closed
+    log().info(LogEvent.WORKER_STOPPED)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from rowcall.base import database
-from rowcall.local_postgres import find_programs
+from rowcall.local_postgres.programs import find_programs
 from rowcall.status import Status
 from tests.conftest import SOURCE
 from tests.queries.page import page

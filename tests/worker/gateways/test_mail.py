@@ -11,8 +11,8 @@ import pytest
 from rowcall.base.endpoints import Mailbox, SmtpServer
 from rowcall.base.errors import GatewayError, OutcomeUnknown, Refused, Unavailable
 from rowcall.base.files import Files
+from rowcall_worker.gateways import Attachment
 from rowcall_worker.gateways.mail import Mail, MailFolder
-from rowcall_worker.gateways.message import Attachment
 from rowcall_worker.gateways.smtp import SmtpMail
 from tests.support.servers.authority import Authority
 from tests.support.servers.mail import DRIP, DROP, LATE, LATE_SECONDS, SILENT, MailServer, mail_server

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from rowcall.base.endpoints import Mailbox
 from rowcall.base.errors import Unusable
-from rowcall_worker.gateways.message import Attachment, Letter, compose
+from rowcall_worker.gateways import Attachment
+from rowcall_worker.gateways.message import Letter, compose
 
 SENDER = Mailbox("reports@example.com", "Rowcall")
 

@@ -10,7 +10,8 @@ import pytest
 
 from rowcall.base.endpoints import provider_url
 from rowcall.base.errors import Declined, KeyReused, OutcomeUnknown, Refused, Unavailable, Unusable, WrongCharge
-from rowcall_worker.gateways.payment import Charge, StripeLikeProvider
+from rowcall_worker.gateways import Charge
+from rowcall_worker.gateways.payment import StripeLikeProvider
 from tests.support.servers import web
 from tests.support.servers.authority import Authority
 from tests.support.servers.provider import HORIZON_SECONDS, KEY, Provider

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import structlog
-
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, Row
@@ -74,7 +72,7 @@ class Run:
         return self._resources.gateways
 
     @property
-    def log(self) -> structlog.typing.FilteringBoundLogger:
+    def log(self) -> logs.Log:
         """A logger whose lines carry the run's id and lease."""
         return logs.log()
 

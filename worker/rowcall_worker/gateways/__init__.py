@@ -1,18 +1,23 @@
-"""The outside: what handlers reach through `run.gateways`.  Each gateway is made when it is first used."""
+"""The outside: what handlers reach through `run.gateways`.  Each gateway is loaded and made when it is first used.
+
+A worker that cron wakes each minute mostly uses none, and what they need (TLS, HTTP, mails) takes long to load.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from rowcall.base.endpoints import Mailbox
 from rowcall.base.errors import NotConfigured
 from rowcall.base.files import Files, Written
 from rowcall.base.settings import Settings
-from rowcall_worker.gateways.mail import Mail, MailFolder
-from rowcall_worker.gateways.message import Attachment
-from rowcall_worker.gateways.payment import Charge, PaymentProvider, StripeLikeProvider
-from rowcall_worker.gateways.smtp import SmtpMail
-from rowcall_worker.gateways.webhook import Webhook
+from rowcall_worker.gateways.attachment import Attachment
+from rowcall_worker.gateways.charge import Charge, PaymentProvider
+
+if TYPE_CHECKING:
+    from rowcall_worker.gateways.mail import Mail
+    from rowcall_worker.gateways.webhook import Webhook
 
 __all__ = ["Attachment", "Charge", "Gateways", "Written"]
 
@@ -34,7 +39,11 @@ class Gateways:
         """Sends mails; without ROWCALL_SMTP_URL they become files."""
         settings = self._settings
         if settings.smtp is None:
+            from rowcall_worker.gateways.mail import MailFolder
+
             return MailFolder(Files(settings.mail_folder), settings.mail_from or NOBODY)
+        from rowcall_worker.gateways.smtp import SmtpMail
+
         assert settings.mail_from is not None, "Settings sees to it"
         return SmtpMail(settings.smtp, settings.mail_from, timeout=settings.mail_timeout)
 
@@ -44,6 +53,8 @@ class Gateways:
         settings = self._settings
         if not settings.webhook_secrets:
             raise NotConfigured("webhooks cannot be signed: set ROWCALL_WEBHOOK_SECRET")
+        from rowcall_worker.gateways.webhook import Webhook
+
         return Webhook(
             settings.webhook_secrets,
             allow_loopback=settings.webhook_allow_loopback,
@@ -56,6 +67,8 @@ class Gateways:
         settings = self._settings
         if settings.payment_url is None or settings.payment_key is None:
             raise NotConfigured("nothing can be charged: set ROWCALL_PAYMENT_URL and ROWCALL_PAYMENT_KEY")
+        from rowcall_worker.gateways.payment import StripeLikeProvider
+
         return StripeLikeProvider(settings.payment_url, settings.payment_key, timeout=settings.payment_timeout)
 
     @cached_property

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from rowcall.base.endpoints import Mailbox
 from rowcall.base.files import Files
-from rowcall_worker.gateways.message import Attachment, Letter, compose
+from rowcall_worker.gateways.attachment import Attachment
+from rowcall_worker.gateways.message import Letter, compose
 
 NO_PICTURES: Mapping[str, bytes] = MappingProxyType({})
 

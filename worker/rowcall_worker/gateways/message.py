@@ -19,6 +19,7 @@ from email.utils import format_datetime
 
 from rowcall.base.endpoints import Mailbox, mail_address
 from rowcall.base.errors import Unusable
+from rowcall_worker.gateways.attachment import Attachment
 
 # Everything fits into 7 bits, so that no server on the way has a reason to change it.
 POLICY = SMTP.clone(cte_type="7bit")
@@ -30,15 +31,6 @@ ENCODED_BYTES = 45
 
 # Control characters, halves of characters, and the two that Unicode separates lines and paragraphs with.
 NEVER_IN_A_LINE = frozenset({"Cc", "Cs", "Zl", "Zp"})
-
-
-@dataclass(frozen=True)
-class Attachment:
-    """A file that goes along with a mail."""
-
-    name: str
-    content: bytes
-    media_type: str = "application/pdf"
 
 
 @dataclass(frozen=True)

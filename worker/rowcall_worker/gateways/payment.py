@@ -1,18 +1,18 @@
-"""Payments: a charge under an idempotency key, at a provider with an API like Stripe's."""
+"""Charges at a provider with an API like Stripe's."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from ssl import SSLContext
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 from rowcall.base.endpoints import HttpUrl
 from rowcall.base.errors import Declined, KeyReused, OutcomeUnknown, Refused, Unavailable, Unusable, WrongCharge
+from rowcall_worker.gateways.charge import Charge
 from rowcall_worker.gateways.exchange import Answer, post
 from rowcall_worker.gateways.sockets import Deadline, resolve, trusting_the_system
 from rowcall_worker.gateways.words import describe, excerpt
@@ -24,29 +24,6 @@ ANSWER_BYTES = 1 << 20
 
 # What a charge may be called when its money is on the way.
 PAID = frozenset({"succeeded", "processing"})
-
-
-@dataclass(frozen=True)
-class Charge:
-    """Money that was charged: the provider's id of it, and the amount in the currency's smallest unit."""
-
-    id: str
-    amount: int
-    currency: str
-    status: str
-
-
-class PaymentProvider(Protocol):
-    """A provider that charges; anything with this method can replace the one that comes with Rowcall."""
-
-    def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
-        """Charge a customer of the provider once for each key, however often it is asked.
-
-        The amount is in the currency's smallest unit; `reference` is what people on both sides find the charge by.
-        Raises Declined, WrongCharge and KeyReused, which somebody must look at, Refused and Unusable for a request
-        that is wrong in itself, and Unavailable or OutcomeUnknown when it may be repeated with the same key.
-        """
-        ...
 
 
 class StripeLikeProvider:

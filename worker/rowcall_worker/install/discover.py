@@ -8,18 +8,17 @@ import shutil
 import site
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
+from rowcall import __version__
 from rowcall.base import settings
 from rowcall.base.child_processes import own_command
 from rowcall.base.errors import JobTypeUnknown, RowcallError
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.account import user_name
+from rowcall_worker.install import ENVIRONMENT_FILE
 from rowcall_worker.install.installation import Installation
-
-ENVIRONMENT_FILE = "/etc/rowcall.env"
 
 # Where cron looks for programs.
 CRON_PATH = ("/usr/bin", "/bin")
@@ -50,8 +49,8 @@ def discover(
         secrets=secrets,
         environment_file=str(Path(file).expanduser().absolute()) if file else None,
         user=user_name(os.geteuid()),
-        version=version("rowcall"),
-        image=image or f"rowcall:{version('rowcall')}",
+        version=__version__,
+        image=image or f"rowcall:{__version__}",
         grace=chosen.grace,
         local_server=chosen.database_url is None,
     )

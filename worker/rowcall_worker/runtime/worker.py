@@ -7,8 +7,8 @@ import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 
+from rowcall import __version__
 from rowcall.base.clock import elapsed
 from rowcall.base.database import all_or_nothing
 from rowcall.base.errors import JobTypeUnknown
@@ -230,7 +230,7 @@ class Worker:
             self.id,
             socket.gethostname(),
             os.getpid(),
-            version("rowcall"),
+            __version__,
             None if self._task.queues is None else list(self._task.queues),
             list(self._request.leases),
             self._task.concurrency,

@@ -18,7 +18,8 @@ from rowcall.base.outages import READ_ONLY_REMEDY
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.job_types import load_catalogue
-from rowcall.local_postgres import OLDEST_MAJOR, database_url
+from rowcall.local_postgres.programs import OLDEST_MAJOR
+from rowcall.local_postgres.url import database_url
 from rowcall.queue import workers
 from rowcall.schema.revision import REVISION, mismatch, schema_of
 

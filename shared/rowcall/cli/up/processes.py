@@ -28,7 +28,7 @@ from rowcall.base.settings import Settings
 from rowcall.cli.up.demo import Demo, asked, prepared
 from rowcall.definitions import apply_code
 from rowcall.job_types import catalogue
-from rowcall.local_postgres import database_url
+from rowcall.local_postgres.url import database_url
 from rowcall.schema.revision import REVISION, schema_of
 from rowcall.status import Status
 

@@ -1,0 +1,14 @@
+"""What a handler adds to a mail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file that goes along with a mail."""
+
+    name: str
+    content: bytes
+    media_type: str = "application/pdf"
