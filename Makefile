@@ -17,7 +17,7 @@ up: .venv/installed ## start PostgreSQL, API, worker and a demo run; Ctrl-C ends
 	@exec .venv/bin/python -m rowcall.cli up --with-parent
 
 test: .venv/installed ## run the whole suite against a real PostgreSQL
-	@$(RUN) pytest -n auto $(PYTEST_ARGS)
+	@$(RUN) pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/installed ## formatting, lint, types and layers, without changing a file
 	@$(RUN) ruff format --check .

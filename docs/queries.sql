@@ -1729,9 +1729,6 @@ ROLLBACK;
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set limit '50'
-\set look_ahead '450'
-\set quick_types '{"noop"}'
-\set ahead '100'
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
@@ -1752,7 +1749,7 @@ WITH RECURSIVE  lanes AS (
     ORDER BY lanes.priority, lanes.run_at
 ), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() )
@@ -1761,26 +1758,8 @@ WITH RECURSIVE  lanes AS (
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
-), further AS MATERIALIZED (
-    SELECT quick.* FROM (
-        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM rowcall.job_runs
-            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-                AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
-            ORDER BY run_at, id LIMIT :'look_ahead'
-        ) AS due
-        WHERE due_lanes.max_running IS NULL
-        LIMIT :'look_ahead'
-    ) AS head CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
-        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
-        FOR UPDATE SKIP LOCKED
-    ) AS quick
-    LIMIT :'ahead'
 ), seen AS MATERIALIZED (
-    SELECT * FROM first UNION ALL SELECT * FROM further
+    SELECT place, id, status, worker FROM first 
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
@@ -1825,9 +1804,6 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 ROLLBACK;
 
 -- rowcall.queue.claim: FINISH_AND_CLAIM
--- What a busy worker sends: its results and the claim for the room it has, in one round trip and commit.  Both see the
--- table as it was before, and one statement changes a row only once.  So the claim must spare the runs that are named as
--- finished: where a lease has run out and nobody has taken the run, its success counts.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -1835,7 +1811,95 @@ ROLLBACK;
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set limit '50'
-\set look_ahead '450'
+\set leases '{"noop": 120}'
+BEGIN;
+WITH RECURSIVE finished AS (
+UPDATE rowcall.job_runs AS run
+SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id
+), lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.priority, lanes.run_at
+), first AS MATERIALIZED (
+    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+        ORDER BY run_at, id
+        LIMIT :'limit' FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE due_lanes.max_running IS NULL
+    LIMIT :'limit'
+), seen AS MATERIALIZED (
+    SELECT place, id, status, worker FROM first 
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+)
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished),
+    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+ROLLBACK;
+
+-- rowcall.queue.claim: FINISH_AND_CLAIM_AHEAD
+-- The same for more runs than there are slots.
+\set lease_keys '{"1/1": 120}'
+\set run_ids '{"1"}'
+\set worker 'worker-1'
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set job_types '{"noop"}'
+\set limit '50'
 \set quick_types '{"noop"}'
 \set ahead '100'
 \set leases '{"noop": 120}'
@@ -1864,7 +1928,7 @@ RETURNING run.id
     ORDER BY lanes.priority, lanes.run_at
 ), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
@@ -1874,25 +1938,31 @@ RETURNING run.id
     WHERE due_lanes.max_running IS NULL
     LIMIT :'limit'
 ), further AS MATERIALIZED (
-    SELECT quick.* FROM (
-        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM rowcall.job_runs
+    SELECT quick.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT avg((max_attempts > 1 AND job_type = ANY(:'quick_types'::text[]))::integer) AS share, (array_agg(run_at))[1] AS run_at, (array_agg(id))[1] AS id FROM (
+            SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
             WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
                 AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
-            ORDER BY run_at, id LIMIT :'look_ahead'
-        ) AS due
-        WHERE due_lanes.max_running IS NULL
-        LIMIT :'look_ahead'
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND (run_at, id) > (
+                    SELECT coalesce(max(run_at), '-infinity'), coalesce(max(id), 0) FROM (
+                        SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
+                        ORDER BY run_at DESC, id DESC LIMIT 1
+                    ) AS last
+                )
+            ORDER BY run_at, id LIMIT 20
+        ) AS probed
     ) AS head CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
-        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND 
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (run_at, id) >= (head.run_at, head.id) AND 
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
-        FOR UPDATE SKIP LOCKED
+        ORDER BY run_at, id
+        LIMIT :'ahead' FOR UPDATE SKIP LOCKED
     ) AS quick
+    WHERE due_lanes.max_running IS NULL AND head.share >= 0.5
     LIMIT :'ahead'
 ), seen AS MATERIALIZED (
-    SELECT * FROM first UNION ALL SELECT * FROM further
+    SELECT place, id, status, worker FROM first UNION ALL SELECT * FROM further
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'

@@ -66,7 +66,6 @@ SAMPLES = {
     "lease_keys": '{"1/1": 120}',
     "leases": '{"noop": 120}',
     "limit": "50",
-    "look_ahead": "450",
     "managed_by": "api",
     "max_attempts": "5",
     "max_lateness": "6 hours",

@@ -33,8 +33,8 @@ AHEAD = "max_attempts > 1 AND job_type = ANY(%(quick_types)s::text[])"
 # Which running runs have lost their worker.
 LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
-# How many runs a claim looks at for each that it may claim ahead: some are locked, and some are not quick.
-LOOK_AHEAD = 4
+# How many of a lane's next runs tell whether to claim ahead from it.
+PROBED = 20
 
 # What a claim does to a run.  Progress that was only shown belongs to the attempt before; what was saved stays.
 CLAIMED = f"""
@@ -42,9 +42,36 @@ CLAIMED = f"""
     locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')"""
 
+# The part of a claim that takes more than there are free slots.
+FURTHER = f"""), further AS MATERIALIZED (
+    SELECT quick.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT avg(({AHEAD})::integer) AS share, (array_agg(run_at))[1] AS run_at, (array_agg(id))[1] AS id FROM (
+            SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+                AND {CLAIMABLE} AND (run_at, id) > (
+                    SELECT coalesce(max(run_at), '-infinity'), coalesce(max(id), 0) FROM (
+                        SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
+                        ORDER BY run_at DESC, id DESC LIMIT 1
+                    ) AS last
+                )
+            ORDER BY run_at, id LIMIT {PROBED}
+        ) AS probed
+    ) AS head CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (run_at, id) >= (head.run_at, head.id) AND {CLAIMABLE} AND {AHEAD}
+        ORDER BY run_at, id
+        LIMIT %(ahead)s FOR UPDATE SKIP LOCKED
+    ) AS quick
+    WHERE due_lanes.max_running IS NULL AND head.share >= 0.5
+    LIMIT %(ahead)s
+"""
 
-def claim_sql(finished: str = "", spared: str = "", written: str = "NULL") -> str:
-    """The claim, alone or behind a CTE `finished` in the same statement; an idle worker need not plan what it lacks.
+
+def claim_sql(finished: str = "", spared: str = "", written: str = "NULL", further: str = "", also: str = "") -> str:
+    """The claim, alone or behind a CTE `finished`, for free slots only or for further runs too.
+
+    What a claim does not need is left out, because planning takes most of an idle worker's claim.
 
     Reads as: find the lanes, lock the due rows, end the leases that ran out, claim the rest.
 
@@ -55,8 +82,9 @@ def claim_sql(finished: str = "", spared: str = "", written: str = "NULL") -> st
     first      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
                skipped.  A running row is taken only when its lease has run out: that is the whole sweep.  Lanes of
                queues with a limit are left to `claim_limited`, so that they cost nothing where there are none.
-    further    Beyond the free slots, only runs of quick types that have another attempt left if the worker crashes
-               before it begins them.  It reads a bounded number of rows, even if all of them are slow.
+    further    Behind those, for no free slot: only runs of quick types that have another attempt left if the worker
+               crashes before it begins them.  Only from lanes where half of the next runs (`head`) are such: where few
+               are, it would walk past many slow ones with every claim.
     seen       All rows locked by this claim.
     expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
     claimed    By ctid, from rows locked just above: a heap-only update, as no index has a column that it changes.
@@ -81,7 +109,7 @@ WITH RECURSIVE {finished} lanes AS (
     ORDER BY lanes.priority, lanes.run_at
 ), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND ({CLAIMABLE} OR {LEASE_IS_OVER} {spared})
         ORDER BY run_at, id
@@ -89,24 +117,8 @@ WITH RECURSIVE {finished} lanes AS (
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT %(limit)s
-), further AS MATERIALIZED (
-    SELECT quick.* FROM (
-        SELECT due.place FROM due_lanes CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM rowcall.job_runs
-            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-                AND {CLAIMABLE}
-            ORDER BY run_at, id LIMIT %(look_ahead)s
-        ) AS due
-        WHERE due_lanes.max_running IS NULL
-        LIMIT %(look_ahead)s
-    ) AS head CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
-        WHERE ctid = head.place AND id <> ALL(ARRAY(SELECT id FROM first)) AND {CLAIMABLE} AND {AHEAD}
-        FOR UPDATE SKIP LOCKED
-    ) AS quick
-    LIMIT %(ahead)s
-), seen AS MATERIALIZED (
-    SELECT * FROM first UNION ALL SELECT * FROM further
+{further}), seen AS MATERIALIZED (
+    SELECT place, id, status, worker FROM first {also}
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
@@ -137,11 +149,14 @@ CLAIM = claim_sql()
 # What a busy worker sends: its results and the claim for the room it has, in one round trip and commit.  Both see the
 # table as it was before, and one statement changes a row only once.  So the claim must spare the runs that are named as
 # finished: where a lease has run out and nobody has taken the run, its success counts.
-FINISH_AND_CLAIM = claim_sql(
-    finished=f"finished AS ({SUCCEED}),",
-    spared="AND id <> ALL(%(run_ids)s::bigint[])",
-    written="(SELECT coalesce(array_agg(id), '{}') FROM finished)",
-)
+WITH_RESULTS = {
+    "finished": f"finished AS ({SUCCEED}),",
+    "spared": "AND id <> ALL(%(run_ids)s::bigint[])",
+    "written": "(SELECT coalesce(array_agg(id), '{}') FROM finished)",
+}
+FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
+# The same for more runs than there are slots.
+FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, further=FURTHER, also="UNION ALL SELECT * FROM further")
 
 
 class Claimed(NamedTuple):
@@ -181,7 +196,6 @@ class ClaimRequest:
             "leases": json.dumps(dict(self.leases)),
             "limit": self.limit,
             "ahead": self.ahead,
-            "look_ahead": self.limit + LOOK_AHEAD * self.ahead,
             "quick_types": list(self.quick_types),
             "queues": None if self.queues is None else list(self.queues),
             "declared": json.dumps(dict(self.declared)),
@@ -226,7 +240,8 @@ class ClaimResult:
 def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished: Sequence[Done] = ()) -> ClaimResult:
     """Take due runs of queues without a limit, the urgent and the longest due first; write these successes with it."""
     sql, parameters = CLAIM, request.parameters(worker)
-    if finished:
-        sql, parameters = FINISH_AND_CLAIM, parameters | done_parameters(finished)
+    if finished or request.ahead:
+        sql = FINISH_AND_CLAIM_AHEAD if request.ahead else FINISH_AND_CLAIM
+        parameters = done_parameters(finished) | parameters
     *rows, (*_, written, limited) = fetch_tuples(connection, BY_INDEX + sql, parameters)
     return ClaimResult.of(rows, limited=Limited(limited) if limited else None, finished=set(written or ()))

@@ -53,7 +53,7 @@ CLAIM = [
         ),
         ("claims wait for each other", "LIMIT %(limit)s FOR UPDATE SKIP LOCKED", "LIMIT %(limit)s FOR UPDATE"),
         ("claims lock nothing", "LIMIT %(limit)s FOR UPDATE SKIP LOCKED", "LIMIT %(limit)s"),
-        ("each queue fills a batch of its own", "LIMIT %(limit)s\n)", ")"),
+        ("each queue fills a batch of its own", "LIMIT %(limit)s\n{further})", "{further})"),
         (
             "an ordinary claim takes no notice of limits",
             "WHERE due_lanes.max_running IS NULL\n    LIMIT %(limit)s",
@@ -79,6 +79,7 @@ CLAIM = [
         ("a run's last attempt may be used up by waiting", "max_attempts > 1 AND ", ""),
         ("slow runs are claimed ahead", " AND job_type = ANY(%(quick_types)s::text[])", ""),
     ),
+    *at("claim.py", "FURTHER", ("it walks past any number of slow runs", " AND head.share >= 0.5", "")),
     *at("claim.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
     *at(
         "claim.py",
@@ -92,7 +93,7 @@ CLAIM = [
     ),
     *at(
         "claim.py",
-        "FINISH_AND_CLAIM",
+        "WITH_RESULTS",
         ("results sent with a claim are lost", "({SUCCEED})", "(SELECT 0 AS id WHERE false)"),
         ("a claim ends the lease of what is just finished", "AND id <> ALL(%(run_ids)s::bigint[])", ""),
     ),

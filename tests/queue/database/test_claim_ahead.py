@@ -31,8 +31,8 @@ def test_quick_runs_are_claimed_beyond_the_free_slots_and_slow_ones_are_not(conn
 
 def test_a_run_with_a_single_attempt_is_claimed_for_a_free_slot_only(connection: PgConnection) -> None:
     only = [waiting(connection, attempts="0", max_attempts="1") for _ in range(2)]
-    quick = waiting(connection)
-    assert taken(connection) == [only[0], quick]
+    quick = [waiting(connection) for _ in range(2)]
+    assert taken(connection) == [only[0], *quick]
 
 
 def test_without_a_free_slot_quick_runs_are_claimed_ahead_and_leases_are_left_to_the_sweep(
@@ -44,11 +44,12 @@ def test_without_a_free_slot_quick_runs_are_claimed_ahead_and_leases_are_left_to
     assert taken(connection, replace(REQUEST, limit=0, ahead=0)) == []
 
 
-def test_of_slow_runs_that_stand_first_only_so_many_are_looked_past(connection: PgConnection) -> None:
-    for _ in range(9):
-        waiting(connection, "slow")
+def test_where_most_of_a_lanes_first_runs_are_slow_none_of_it_is_claimed_ahead(connection: PgConnection) -> None:
+    for number in range(3):
+        waiting(connection, "slow", priority=str(number % 2))
+    first, second = (waiting(connection, priority="1") for _ in range(2))
     waiting(connection)
-    assert taken(connection, replace(REQUEST, limit=0)) == []
+    assert taken(connection, replace(REQUEST, limit=0, ahead=9)) == [first, second]
 
 
 def test_nothing_is_claimed_ahead_that_is_unknown_finished_paused_or_limited(connection: PgConnection) -> None:
