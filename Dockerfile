@@ -16,7 +16,7 @@ COPY api api
 COPY worker worker
 COPY migrations migrations
 COPY example example
-# Installed as a wheel, because `rowcall` finds its commands in the installed project's metadata; no index is asked.
+# Installed as a wheel, because an app's commands are found in the metadata of what is installed; no index is asked.
 RUN tools/bin/python -m hatchling build -t wheel \
     && python -m pip --python /opt/rowcall/bin/python install --no-cache-dir --no-deps --no-index dist/*.whl
 

@@ -89,9 +89,10 @@ class Log:
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: Mapping[str, object]) -> None:
-        if LEVELS.index(level) < LEVELS.index(self.level):
+        # Where a process was started without standard error, Python has None in its place.
+        stream: TextIO | None = self.stream or sys.stderr
+        if stream is None or LEVELS.index(level) < LEVELS.index(self.level):
             return
-        stream = self.stream or sys.stderr
         now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         always = {"timestamp": now, "level": level, "event": _shown(str(event))}
         # They stand first, and no field of a handler's own takes their place.

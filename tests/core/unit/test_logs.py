@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -102,3 +103,8 @@ def test_a_line_that_cannot_be_written_does_not_end_the_work_that_it_tells_of() 
         log().info(LogEvent.WORKER_STARTED)
     assert full.closed
     log().info(LogEvent.WORKER_STOPPED)
+
+
+def test_a_process_without_standard_error_logs_nothing_and_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    log().info(LogEvent.WORKER_STARTED)
