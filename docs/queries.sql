@@ -5,8 +5,8 @@
 --
 --     psql "$DATABASE_URL" --file docs/queries.sql
 --
--- Each runs in a transaction that is rolled back, so that nothing changes.  EXPLAIN shows its plan.
-\set ON_ERROR_STOP on
+-- Each runs in a transaction that is rolled back, so that nothing changes.  Where a value does not fit the rows of your
+-- database, PostgreSQL refuses that statement, and psql goes on with the next.  EXPLAIN shows a plan.
 
 -- rowcall.definitions.apply: LOCK_OUT_OTHERS
 -- Two at once would wait for each other's rows.

@@ -60,12 +60,14 @@ def _check_options(target: str, sql: bool, start: str | None, grants: bool, role
 
 def _migrate(target: str) -> list[str]:
     chosen = settings.read()
+    # An app that cannot be imported is told of before anything is changed.
+    declared = catalogue()
     with database_url(chosen) as url:
         done = migrate(url, chosen.lock_timeout, target)
         lines = told(done)
         if done.after == REVISION:
             with internal_transaction(url) as connection:
-                lines += definitions.lines(definitions.apply_code(connection, catalogue(), Operator("rowcall migrate")))
+                lines += definitions.lines(definitions.apply_code(connection, declared, Operator("rowcall migrate")))
     return lines
 
 

@@ -62,7 +62,7 @@ ROLES = {"enqueue": ENQUEUE, "worker": WORKER, "api": API}
 HEAD = """\
 -- Rowcall's roles: run this as the owner of the tables, with the right to create roles, and again after each migration.
 --   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
--- Then grant them to the roles that connect: GRANT {worker} TO shop_worker;
+-- Where other roles connect, grant these to them: GRANT {worker} TO the_role_that_connects;
 BEGIN;
 -- A database's default privileges may have given these to everybody.
 REVOKE ALL ON SCHEMA rowcall FROM PUBLIC;

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.schema import REVISION
 from rowcall.status import Status
@@ -157,13 +158,24 @@ def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -
     assert refused.stderr.startswith("rowcall: cannot migrate to 'nowhere': ")
 
 
-def test_an_app_that_cannot_be_imported_is_a_sentence_that_names_the_line(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+@pytest.fixture
+def broken(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """The environment with an app that cannot be imported."""
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "__init__.py").touch()
     (tmp_path / "broken" / "job_types.py").write_text("import json\nimport there_is_no_such_module\n")
-    refused = rowcall({**environment, "ROWCALL_APP": "broken", "PYTHONPATH": str(tmp_path)}, "enqueue", "noop")
+    return {**environment, "ROWCALL_APP": "broken", "PYTHONPATH": str(tmp_path)}
+
+
+def test_migrate_changes_nothing_where_the_app_cannot_be_imported(broken: dict[str, str], empty_url: str) -> None:
+    refused = rowcall({**broken, "DATABASE_URL": empty_url}, "migrate")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    with database.transaction(empty_url) as connection:
+        assert database.fetch_value(connection, "SELECT to_regnamespace('rowcall') IS NULL")
+
+
+def test_an_app_that_cannot_be_imported_is_a_sentence_that_names_the_line(broken: dict[str, str]) -> None:
+    refused = rowcall(broken, "enqueue", "noop")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.startswith("rowcall: ROWCALL_APP is 'broken', and importing broken.job_types failed at ")
     assert refused.stderr.endswith(

@@ -56,7 +56,7 @@ def test_a_run_behind_others_is_told_how_many_come_first(connection: PgConnectio
     run_in(connection, Status.QUEUED, queue="'line'", priority="1", run_at="now() - interval '1 hour'")
     run_in(connection, Status.QUEUED, queue="'line'", priority="-1", run_at="now() + interval '1 hour'")
     message = explain(connection, run["id"], {}, SILENCE).message
-    assert message == "waiting for its turn: 3 due runs of queue line come first"
+    assert message == "waiting for its turn: in queue line 3 due runs come first"
 
 
 def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:

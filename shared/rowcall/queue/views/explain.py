@@ -181,7 +181,8 @@ def _next_in_line(connection: Connection, row: Row) -> str:
     if not before:
         return f"nothing blocks it: it is first in queue {row['queue']}, and the next claim takes it"
     many = f"{COUNTED_MOST} or more" if before >= COUNTED_MOST else str(before)
-    return f"waiting for its turn: {many} due runs of queue {row['queue']} come first"
+    come = "due run comes" if before == 1 else "due runs come"
+    return f"waiting for its turn: in queue {row['queue']} {many} {come} first"
 
 
 def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tuple[str, ...]]:
