@@ -28,7 +28,7 @@ def create_app(database_url: str) -> flask.Flask:
     # A copy: what describes this app's schemas is written into it.
     app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
-    pool = engine(database_url, pool_size=chosen.api_threads)
+    pool = engine(database_url, chosen.api_threads, database.ANSWER_SECONDS)
     with database.reachable(pool) as connection:
         check_revision(connection)
     # gunicorn forks after this, and a connection must not be shared with the children.

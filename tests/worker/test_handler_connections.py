@@ -13,8 +13,7 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_value
 from rowcall.base.outages import is_outage
-from rowcall.base.watched import WatchedConnection
-from rowcall_worker.attempt.answers import Answers
+from rowcall.base.watched import Answers, WatchedConnection
 from rowcall_worker.attempt.connections import Connections
 from tests.support.processes import from_a_fork, wait_until
 from tests.support.silence import network

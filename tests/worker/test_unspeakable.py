@@ -13,9 +13,9 @@ import pytest
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import Permanent, Retry, Snooze
 from rowcall.base.settings import read
+from rowcall.base.watched import Answers
 from rowcall.queue import Claimed
 from rowcall.status import Event
-from rowcall_worker.attempt.answers import Answers
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.attempt.in_flight_run import InFlightRun

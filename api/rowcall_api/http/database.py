@@ -7,14 +7,22 @@ from contextlib import contextmanager
 
 import flask
 import sqlalchemy
+from psycopg2.errors import LockNotAvailable, ReadOnlySqlTransaction
 
-from rowcall.base.database import PgConnection, confirmed, limit_waiting, waited_too_long
+from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
 from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 
 # How long a request may wait for a lock of another transaction, on the same key or the same run.  Without a limit, a
 # few such requests would block all threads.  Shorter than the grace that a stopping server gives its requests.
 PATIENCE_SECONDS = 8.0
+
+# How long it may wait for the answer to one statement.  To the kernel a peer looks alive that acknowledges everything
+# and answers nothing, such as a proxy whose server has vanished.
+ANSWER_SECONDS = 25.0
+
+READ_ONLY = f"the database is read-only: {READ_ONLY_REMEDY}"
 
 
 def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
@@ -51,11 +59,14 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalc
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None
     except sqlalchemy.exc.DBAPIError as error:
-        if not error.connection_invalidated and not isinstance(error, sqlalchemy.exc.OperationalError):
+        known = error.connection_invalidated or isinstance(error, sqlalchemy.exc.OperationalError)
+        if not known and not is_outage(drivers_error(error)):
             raise
-        if waited_too_long(error):
+        if isinstance(error.orig, LockNotAvailable):
             raise DatabaseUnreachable(
                 f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
             ) from None
+        if isinstance(error.orig, ReadOnlySqlTransaction):
+            raise DatabaseUnreachable(READ_ONLY) from error
         reason = redacted(" ".join(str(error.orig).split()))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

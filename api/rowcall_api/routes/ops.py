@@ -6,9 +6,11 @@ from typing import Any
 
 import flask
 
+from rowcall.base.database import fetch_value
+from rowcall.base.errors import DatabaseUnreachable
 from rowcall.definitions import last_tick
 from rowcall.schema import check_revision
-from rowcall_api.http.database import transaction
+from rowcall_api.http.database import READ_ONLY, transaction
 
 blueprint = flask.Blueprint("ops", __name__)
 
@@ -21,11 +23,13 @@ def alive() -> dict[str, str]:
 
 @blueprint.get("/readyz")
 def ready() -> dict[str, Any]:
-    """The database is there and has this code's schema; otherwise a problem says what is wrong.
+    """The database is there, takes writes and has this code's schema; otherwise a problem says what is wrong.
 
     Schedules that nobody ticks are no reason to take the API out of service, but one to look: degraded, since when.
     """
     with transaction() as connection:
+        if fetch_value(connection, "SELECT current_setting('transaction_read_only')") == "on":
+            raise DatabaseUnreachable(READ_ONLY)
         check_revision(connection)
         last = last_tick(connection)
     if not last["silent"]:

@@ -22,7 +22,14 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
 from rowcall.base.redaction import redacted
-from rowcall.base.watched import InternalConnection, WatchedConnection, answered, patient_prologue
+from rowcall.base.watched import (
+    Answers,
+    InternalConnection,
+    WatchedConnection,
+    WatchedCursor,
+    answered,
+    patient_prologue,
+)
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -149,14 +156,28 @@ def confirmed(connection: PgConnection) -> Iterator[None]:
         raise CommitUnconfirmed(" ".join(" ".join(connection.notices).split()))
 
 
-def engine(url: str, pool_size: int) -> sqlalchemy.Engine:
-    """SQLAlchemy's pool for the API; a connection that died in the pool is replaced before it is used."""
+def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sqlalchemy.Engine:
+    """SQLAlchemy's pool for API and migrations; a connection that died in the pool is replaced before it is used.
+
+    With `answer_seconds`, one on which an answer takes longer is shut down: its statement fails.
+    """
     import sqlalchemy
+
+    answers = Answers()
+
+    def connected() -> PgConnection:
+        connection = _connect(url, "rowcall api", InternalConnection)
+        assert isinstance(connection, InternalConnection)
+        if answer_seconds is not None:
+            connection.cursor_factory = WatchedCursor
+            answers.watch(connection, answer_seconds)
+            answers.keep()
+        return connection
 
     pool = sqlalchemy.create_engine(
         # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.
         "postgresql+psycopg2://",
-        creator=lambda: _connect(url, "rowcall api", InternalConnection),
+        creator=connected,
         pool_size=pool_size,
         max_overflow=0,
         pool_pre_ping=True,
@@ -215,23 +236,6 @@ def limit_waiting(connection: Connection, seconds: float, internal: bool) -> Non
         fetch_all(connection, patient_prologue(seconds) + SHOW_WARNINGS)
     else:
         fetch_all(connection, PATIENCE + SHOW_WARNINGS, {"milliseconds": round(seconds * 1000)})
-
-
-def waited_too_long(error: Exception) -> bool:
-    """Whether this is how such a wait ends, for psycopg2 or for SQLAlchemy, whose errors carry the driver's."""
-    return isinstance(getattr(error, "orig", error), psycopg2.errors.LockNotAvailable)
-
-
-@contextmanager
-def in_time() -> Iterator[None]:
-    """Turn the end of a statement at its statement_timeout into a TimeoutError."""
-    try:
-        yield
-    except Exception as error:
-        # SQLAlchemy wraps the driver's error.
-        if isinstance(getattr(error, "orig", error), psycopg2.errors.QueryCanceled):
-            raise TimeoutError(str(error)) from None
-        raise
 
 
 def _bound(

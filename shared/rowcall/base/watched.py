@@ -1,10 +1,21 @@
-"""Connections that show other threads how long they have waited for the server's answer."""
+"""Connections that show how long they have waited for the server's answer, and the thread that ends the wait.
+
+The waiting thread is blocked, and cancelling its statement would need the silent network.  So another thread, which
+never waits, shuts the socket down, and the waiting thread gets an error: its connection is lost.
+"""
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
+import time
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
+import psycopg2
 import psycopg2.extensions
 
 from rowcall.base.clock import elapsed
@@ -12,6 +23,9 @@ from rowcall.base.clock import elapsed
 # How long a worker's thread waits for the answer to one statement.  The kernel cannot tell: a server that acknowledges
 # every packet and answers nothing looks alive to it.
 ANSWER_SECONDS = 10.0
+
+# How often the thread looks in a process that has no watchdog.
+LOOK_SECONDS = 0.5
 
 # Tables are written out in every statement.  Functions, operators and types are looked up where PostgreSQL keeps its
 # own, whatever search_path the role or the database has; pg_temp is named because it would otherwise come first.
@@ -71,3 +85,67 @@ def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
         yield
     finally:
         connection.waiting_since = None
+
+
+class WatchedCursor(psycopg2.extensions.cursor):
+    """Every statement is watched, whoever sends it, such as SQLAlchemy."""
+
+    def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - the driver calls it so
+        """Send a statement, and be seen to wait for its answer."""
+        with answered(self.connection):
+            super().execute(query, vars)
+
+
+class Answers:
+    """The connections of a process, and how long an answer on each may take."""
+
+    def __init__(self) -> None:
+        # Weak: a thread that ends takes its connection with it.
+        self._patience: dict[weakref.ref[WatchedConnection], float] = {}
+        self._process = os.getpid()
+        self._keeper: threading.Thread | None = None
+
+    def watch(self, connection: WatchedConnection, seconds: float = ANSWER_SECONDS) -> None:
+        """From now on, no answer on this connection may take longer than this."""
+        if self._process != os.getpid():
+            # A fork must not end what its parent waits for.
+            self._patience, self._process = {}, os.getpid()
+        self._patience[weakref.ref(connection, self._gone)] = seconds
+
+    def forget(self, connection: WatchedConnection) -> None:
+        """The connection is about to be closed."""
+        self._patience.pop(weakref.ref(connection), None)
+
+    def end_overdue(self) -> None:
+        """Shut down the connections that have waited for too long."""
+        now = elapsed()
+        # Not list(items()): each pair it makes may wake the collector, whose callbacks take connections out.
+        for reference, seconds in self._patience.copy().items():
+            connection = reference()
+            if connection is None or (since := connection.waiting_since) is None:
+                continue
+            if now > since + seconds:
+                _shut_down(connection)
+
+    def keep(self) -> None:
+        """Look from a thread of this process's own, where there is no watchdog; it is started once."""
+        if self._keeper is None or not self._keeper.is_alive():
+            self._keeper = threading.Thread(target=self._keep, name="answers", daemon=True)
+            self._keeper.start()
+
+    def _keep(self) -> None:
+        while True:
+            time.sleep(LOOK_SECONDS)  # waking it for every statement would cost more than looking
+            self.end_overdue()
+
+    def _gone(self, reference: weakref.ref[WatchedConnection]) -> None:
+        self._patience.pop(reference, None)
+
+
+def _shut_down(connection: WatchedConnection) -> None:
+    # It may just have ended by itself.
+    with (
+        suppress(psycopg2.InterfaceError, OSError),
+        socket.socket(fileno=os.dup(connection.fileno())) as wire,
+    ):
+        wire.shutdown(socket.SHUT_RDWR)

@@ -14,8 +14,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import committed
-from rowcall.base.watched import ANSWER_SECONDS, WatchedConnection, answered, patient_prologue
-from rowcall_worker.attempt.answers import Answers
+from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, answered, patient_prologue
 
 # How long an effect waits for a lock, such as that of the same effect in another run.
 LOCK_SECONDS = 5.0

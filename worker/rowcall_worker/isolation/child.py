@@ -16,8 +16,8 @@ from rowcall.base import logs
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import MemoryCapExceeded
 from rowcall.base.settings import Settings
+from rowcall.base.watched import Answers
 from rowcall.queue import Claimed
-from rowcall_worker.attempt.answers import watched_answers
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.attempt.in_flight_run import InFlightRun
@@ -66,7 +66,9 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
     handler = _capped(handlers[job_type], order["memory_cap"])
-    connections = Connections(order["url"], watched_answers())
+    answers = Answers()
+    answers.keep()
+    connections = Connections(order["url"], answers)
     runner = Runner.of({job_type: handler}, connections, settings)
     channel.send({"begun": elapsed()})
     process = os.getpid()

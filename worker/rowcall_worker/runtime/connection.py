@@ -10,8 +10,7 @@ from rowcall.base import database
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
-from rowcall.base.watched import ANSWER_SECONDS, InternalConnection, patient_prologue
-from rowcall_worker.attempt.answers import Answers
+from rowcall.base.watched import ANSWER_SECONDS, Answers, InternalConnection, patient_prologue
 
 # Wait this long after the first failure, twice as long after each further one.
 FIRST_PAUSE_SECONDS = 0.2

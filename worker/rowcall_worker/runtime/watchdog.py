@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import TimeLimitExceeded, TooManyStuck
-from rowcall_worker.attempt.answers import Answers
+from rowcall.base.watched import Answers
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import lose

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from rowcall.base.database import Connection, Row, fetch_all, in_time
+from psycopg2.errors import QueryCanceled
+
+from rowcall.base.database import Connection, Row, drivers_error, fetch_all
 from rowcall.base.errors import FilterInvalid, SearchTooSlow
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors
@@ -142,10 +144,11 @@ def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOS
 def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[Row]:
     """Run a statement of IN_ORDER, or one after it; the time limit stays for the rest of the transaction."""
     try:
-        with in_time():
-            return fetch_all(connection, sql, {**values, "milliseconds": round(SECONDS * 1000)})
-    except TimeoutError:
-        raise SearchTooSlow(SECONDS) from None
+        return fetch_all(connection, sql, {**values, "milliseconds": round(SECONDS * 1000)})
+    except Exception as error:
+        if isinstance(drivers_error(error), QueryCanceled):
+            raise SearchTooSlow(SECONDS) from None
+        raise
 
 
 def scan_for(criteria: Filter) -> IndexScan:
