@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
-from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS, Room
+from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS, Pace, Room
 
 THREADS = 4
 
@@ -55,6 +57,22 @@ def test_quick_runs_are_claimed_ahead() -> None:
     room = in_flight.reserve()
     assert (room.slots, in_flight.quick_types()) == (THREADS, ["noop"])
     assert room.ahead > 10 * THREADS
+
+
+def test_the_pace_is_never_read_while_another_thread_may_add_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_flight = InFlight(THREADS)
+    for method in (Pace.handled, Pace.written, Pace.quick_types, Pace.ahead):
+
+        def called(pace: Pace, *arguments: Any, method: Callable[..., Any] = method) -> Any:
+            assert in_flight._lock.locked()
+            return method(pace, *arguments)
+
+        monkeypatch.setattr(Pace, method.__name__, called)
+    runs = taken(in_flight, 10 * THREADS)
+    in_flight.gather()
+    finish(in_flight, runs)
+    assert in_flight.reserve().slots == THREADS
+    assert in_flight.quick_types() == ["noop"]
 
 
 def test_nothing_is_claimed_ahead_by_what_slow_handlers_end_at_the_same_moment() -> None:

@@ -158,8 +158,9 @@ class InFlight:
 
     def _full(self) -> bool:
         """More than half of the target is in flight, and less than half of that has ended."""
-        in_flight = len(self.runs)
-        return in_flight * 2 > self._target() and len(self._ended) * 2 < in_flight
+        with self._lock:
+            in_flight = len(self.runs)
+            return in_flight * 2 > self._target() and len(self._ended) * 2 < in_flight
 
     def _target(self) -> int:
         """How many runs to have in flight: one for each thread, and what quick ones take in a moment."""
