@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import flask
+import psycopg2
 import sqlalchemy
 from psycopg2.errors import LockNotAvailable, ReadOnlySqlTransaction
 
@@ -59,14 +60,14 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalc
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None
     except sqlalchemy.exc.DBAPIError as error:
-        known = error.connection_invalidated or isinstance(error, sqlalchemy.exc.OperationalError)
-        if not known and not is_outage(drivers_error(error)):
-            raise
-        if isinstance(error.orig, LockNotAvailable):
+        cause = drivers_error(error)
+        if isinstance(cause, LockNotAvailable):
             raise DatabaseUnreachable(
                 f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
             ) from None
-        if isinstance(error.orig, ReadOnlySqlTransaction):
+        if isinstance(cause, ReadOnlySqlTransaction):
             raise DatabaseUnreachable(READ_ONLY) from error
-        reason = redacted(" ".join(str(error.orig).split()))
+        if not (error.connection_invalidated or isinstance(cause, psycopg2.OperationalError) or is_outage(cause)):
+            raise
+        reason = redacted(" ".join(str(cause).split()))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

@@ -88,7 +88,7 @@ def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
 
 
 class WatchedCursor(psycopg2.extensions.cursor):
-    """Every statement is watched, whoever sends it, such as SQLAlchemy."""
+    """A cursor that marks its connection as waiting during each statement, so that SQLAlchemy's are watched too."""
 
     def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - the driver calls it so
         """Send a statement, and be seen to wait for its answer."""

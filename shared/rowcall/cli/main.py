@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -74,15 +74,12 @@ def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
 
 def _load(name: str) -> click.Command | None:
     """The command of this name; no app's takes the place of Rowcall's own."""
-    command: click.Command
+    command: click.Command | None = None
     if name in OWN:
-        module, _, attribute = OWN[name].partition(":")
-        command = getattr(import_module(module), attribute)
-        return command
-    if name in _added():
+        command = resolve_name(OWN[name])
+    elif name in _added():
         command = _added()[name].load()
-        return command
-    return None
+    return command
 
 
 @functools.cache

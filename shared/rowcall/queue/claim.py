@@ -43,7 +43,7 @@ CLAIMED = f"""
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')"""
 
 # The part of a claim that takes more than there are free slots.
-FURTHER = f"""), further AS MATERIALIZED (
+FURTHER = f"""further AS MATERIALIZED (
     SELECT quick.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT avg(({AHEAD})::integer) AS share, (array_agg(run_at))[1] AS run_at, (array_agg(id))[1] AS id FROM (
             SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
@@ -65,7 +65,7 @@ FURTHER = f"""), further AS MATERIALIZED (
     ) AS quick
     WHERE due_lanes.max_running IS NULL AND head.share >= 0.5
     LIMIT %(ahead)s
-"""
+), """
 
 
 def claim_sql(finished: str = "", spared: str = "", written: str = "NULL", further: str = "", also: str = "") -> str:
@@ -117,7 +117,7 @@ WITH RECURSIVE {finished} lanes AS (
     ) AS due
     WHERE due_lanes.max_running IS NULL
     LIMIT %(limit)s
-{further}), seen AS MATERIALIZED (
+), {further}seen AS MATERIALIZED (
     SELECT place, id, status, worker FROM first {also}
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
@@ -157,6 +157,9 @@ WITH_RESULTS = {
 FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
 # The same for more runs than there are slots.
 FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, further=FURTHER, also="UNION ALL SELECT * FROM further")
+
+# What it takes where nothing has ended.
+NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
 
 
 class Claimed(NamedTuple):
@@ -242,6 +245,6 @@ def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished
     sql, parameters = CLAIM, request.parameters(worker)
     if finished or request.ahead:
         sql = FINISH_AND_CLAIM_AHEAD if request.ahead else FINISH_AND_CLAIM
-        parameters = done_parameters(finished) | parameters
+        parameters |= done_parameters(finished) if finished else NO_RESULTS
     *rows, (*_, written, limited) = fetch_tuples(connection, BY_INDEX + sql, parameters)
     return ClaimResult.of(rows, limited=Limited(limited) if limited else None, finished=set(written or ()))

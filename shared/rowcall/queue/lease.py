@@ -134,7 +134,7 @@ class Lease(NamedTuple):
 
 def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
     """Leases of one worker, each with a value as JSON text, as statements for many runs take them."""
-    [worker] = {lease.worker for lease in leases} or {""}
+    [worker] = {lease.worker for lease in leases}
     entries = [f'"{lease.key}": {value}' for lease, value in leases.items()]
     run_ids = [lease.run_id for lease in leases]
     return {"worker": worker, "run_ids": run_ids, "lease_keys": "{" + ", ".join(entries) + "}"}

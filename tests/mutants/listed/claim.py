@@ -53,7 +53,7 @@ CLAIM = [
         ),
         ("claims wait for each other", "LIMIT %(limit)s FOR UPDATE SKIP LOCKED", "LIMIT %(limit)s FOR UPDATE"),
         ("claims lock nothing", "LIMIT %(limit)s FOR UPDATE SKIP LOCKED", "LIMIT %(limit)s"),
-        ("each queue fills a batch of its own", "LIMIT %(limit)s\n{further})", "{further})"),
+        ("each queue fills a batch of its own", "LIMIT %(limit)s\n)", ")"),
         (
             "an ordinary claim takes no notice of limits",
             "WHERE due_lanes.max_running IS NULL\n    LIMIT %(limit)s",

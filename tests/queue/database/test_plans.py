@@ -12,7 +12,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue.bulk import Action, change_many
 from rowcall.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
-from rowcall.queue.claim import CLAIM, FINISH_AND_CLAIM, FINISH_AND_CLAIM_AHEAD, ClaimRequest
+from rowcall.queue.claim import CLAIM, FINISH_AND_CLAIM, FINISH_AND_CLAIM_AHEAD, NO_RESULTS, ClaimRequest
 from rowcall.queue.claim_limited import CLAIM_LIMITED
 from rowcall.queue.clone import CHANGEABLE, CLONE
 from rowcall.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
@@ -92,7 +92,7 @@ def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgCon
 def test_a_claim_ahead_looks_at_little_more_than_it_takes_also_where_only_slow_runs_wait(filled: PgConnection) -> None:
     for quick_types, claimed in ((["noop"], BATCH), ([], 0)):
         ahead = replace(request(), limit=0, ahead=BATCH, quick_types=quick_types).parameters(WORKER)
-        nodes = plan(filled, BY_INDEX + FINISH_AND_CLAIM_AHEAD, {**done_parameters([]), **ahead})
+        nodes = plan(filled, BY_INDEX + FINISH_AND_CLAIM_AHEAD, {**NO_RESULTS, **ahead})
         assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "ModifyTable") == claimed
         assert looked_at(nodes) <= 10 * BATCH
 

@@ -12,10 +12,10 @@ from rowcall.base.child_processes import own_command
 from tests.support.processes import start
 from tests.support.shop import Shop
 
-RUNS = 10_000
+RUNS = 20_000
 WORKERS = 8
 
-WAVES = 2
+WAVES = 3
 WAVE = 10
 SHIPMENTS = 60
 
@@ -31,7 +31,7 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 
 @pytest.mark.parametrize("arguments", [["once"], ["once", "--concurrency", "1"]], ids=["ten threads", "one thread"])
-def test_eight_workers_handle_ten_thousand_runs_once_each(shop: Shop, arguments: list[str]) -> None:
+def test_eight_workers_handle_twenty_thousand_runs_once_each(shop: Shop, arguments: list[str]) -> None:
     with database.transaction(shop.url) as connection:
         queue.enqueue_many(connection, "noop", [{"number": number} for number in range(RUNS)])
     workers = [start(shop.environment, "worker", *arguments, "--max-time", "600") for _ in range(WORKERS)]
