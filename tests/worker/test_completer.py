@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import datetime
+
 import psycopg2
 import pytest
 
@@ -19,12 +22,18 @@ from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.producer import Producer
 from tests.support.logged import logged
+from tests.support.processes import wait_until
 from tests.support.rows import WORKER, row_of, run_in
 
 
 @pytest.fixture
 def completer() -> Completer:
     return Completer(InFlight(4), load_catalogue(None))
+
+
+WAITS_FOR_A_ROW = """
+SELECT xact_start FROM pg_stat_activity WHERE application_name ~ 'releasing' AND wait_event_type = 'Lock'
+"""
 
 
 def in_flight(completer: Completer, connection: PgConnection, **columns: str) -> InFlightRun:
@@ -111,6 +120,31 @@ def test_a_stopping_worker_unclaims_what_it_has_not_begun_and_releases_what_it_h
     link.close()
     assert not completer.in_flight.runs
     assert not completer.in_flight.settle(begun, AttemptResult("too late"))
+
+
+def test_a_stopping_worker_tries_again_to_release_a_run_whose_row_is_locked_for_a_moment(
+    completer: Completer, fresh_url: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        locked, free = (in_flight(completer, connection) for _ in range(2))
+    link = Link(fresh_url, "releasing", Outage())
+    releasing = threading.Thread(target=lambda: completer.release(link, [locked, free], "stopping"))
+    with database.transaction(fresh_url) as holder, database.transaction(fresh_url) as watcher:
+        watcher.autocommit = True
+        database.fetch_all(holder, f"SELECT FROM rowcall.job_runs WHERE id = {locked.lease.run_id} FOR UPDATE")
+        releasing.start()
+        tries: set[datetime] = set()
+
+        def tried_again() -> bool:
+            tries.update(row["xact_start"] for row in database.fetch_all(watcher, WAITS_FOR_A_ROW))
+            return len(tries) > 1 or not releasing.is_alive()
+
+        wait_until(tried_again, "the row is tried again")
+    releasing.join()
+    with database.transaction(fresh_url) as connection:
+        rows = [row_of(connection, run.lease.run_id) for run in (locked, free)]
+    assert [row["status"] for row in rows] == ["queued", "queued"]
+    link.close()
 
 
 # Its text is short; PostgreSQL writes each of its numbers with 309 digits.

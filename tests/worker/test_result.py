@@ -97,3 +97,5 @@ def test_what_a_handler_asks_for_is_checked_where_it_asks() -> None:
         Snooze(datetime(2030, 1, 1))
     with pytest.raises(ValueError, match="more than a year away"):
         Snooze(datetime.now(UTC) + timedelta(days=367))
+    with pytest.raises(ValueError, match="lies in the past"):
+        Snooze(datetime.now(UTC) - timedelta(hours=1))

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TextIO
@@ -38,6 +38,7 @@ class LogEvent(StrEnum):
     RUN_SNOOZED = "run snoozed"
     RUN_RELEASED = "run released"
     EFFECT_UNRECORDED = "effect happened and is not recorded"
+    HANDLER_BROKE_LATE = "handler broke after its run had succeeded"
     LEASE_EXPIRED = "lease expired"
     LEASE_LOST = "lease lost"
     SCHEDULE_BROKEN = "schedule broken"
@@ -67,6 +68,11 @@ class Log:
     stream: TextIO | None = None
     level: str = "info"
     form: str = "auto"
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+    def with_fields(self, **fields: object) -> Log:
+        """The same for lines that all carry these fields."""
+        return replace(self, fields={**self.fields, **fields})
 
     def debug(self, event: str, /, **fields: object) -> None:
         """Write what only helps to find a mistake."""
@@ -95,7 +101,8 @@ class Log:
         now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         always = {"timestamp": now, "level": level, "event": _shown(str(event))}
         # They stand first, and no field of a handler's own takes their place.
-        line = {**always, **_context(), **{name: _shown(value) for name, value in fields.items()}, **always}
+        told = {**_context(), **self.fields, **fields}
+        line = {**always, **{name: _shown(value) for name, value in told.items()}, **always}
         # A full disk or a closed pipe must not end the work that the line tells of.  One write keeps a line whole.
         with suppress(OSError, ValueError):
             as_text = self.form == "text" or (self.form == "auto" and stream.isatty())

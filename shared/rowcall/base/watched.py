@@ -19,6 +19,7 @@ import psycopg2
 import psycopg2.extensions
 
 from rowcall.base.clock import elapsed
+from rowcall.base.errors import Permanent
 
 # How long a worker's thread waits for the answer to one statement.  The kernel cannot tell: a server that acknowledges
 # every packet and answers nothing looks alive to it.
@@ -48,9 +49,24 @@ class WatchedConnection(psycopg2.extensions.connection):
 
     prologue: str | None = None
     waiting_since: float | None = None
+    _ends_with_block = False
+
+    @contextmanager
+    def until_the_block_ends(self) -> Iterator[None]:
+        """Refuse to commit within the block: what else belongs to the transaction comes after it."""
+        self._ends_with_block = True
+        try:
+            yield
+        finally:
+            self._ends_with_block = False
 
     def commit(self) -> None:
         """Commit, and be seen to wait for it."""
+        if self._ends_with_block:
+            raise Permanent(
+                "the handler committed within run.step() or run.transaction(), which commit at their end:"
+                " leave out commit() and `with connection:`"
+            )
         with answered(self):
             super().commit()
 

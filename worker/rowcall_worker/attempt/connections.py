@@ -45,8 +45,8 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[WatchedConnection]:
-        """A transaction for the handler's own statements among Rowcall's."""
-        with self._borrowed(None) as connection, committed(connection):
+        """A transaction for the handler's own statements among Rowcall's; it commits at the end of the block only."""
+        with self._borrowed(None) as connection, committed(connection), connection.until_the_block_ends():
             yield connection
 
     @contextmanager

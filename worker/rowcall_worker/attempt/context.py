@@ -11,7 +11,7 @@ from typing import Any
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, Row
-from rowcall.base.errors import CancelRequested, LeaseLost
+from rowcall.base.errors import CancelRequested, LeaseLost, Permanent
 from rowcall.base.jsonb import stored
 from rowcall.base.watched import answered
 from rowcall.effects import Effect, effects_of, key_of, kind_of, record
@@ -73,8 +73,8 @@ class Run:
 
     @property
     def log(self) -> logs.Log:
-        """A logger whose lines carry the run's id and lease."""
-        return logs.log()
+        """A logger whose lines carry the run's id and lease, in the handler's own threads too."""
+        return logs.log().with_fields(run_id=self.id, lease_no=self.lease_no)
 
     def check(self) -> None:
         """Raise an error if going on is pointless; a handler that takes long calls this between its steps.
@@ -86,6 +86,8 @@ class Run:
             raise CancelRequested(self.id)
 
     def _check_lease(self) -> None:
+        if self.finished:
+            raise Permanent("the run has succeeded with its run.transaction(): nothing of it may follow that block")
         if self._in_flight.lost or elapsed() > self._in_flight.deadline:
             raise LeaseLost(self.id, self.lease_no)
 

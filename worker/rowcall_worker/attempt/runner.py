@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rowcall.base.logs import LogEvent
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall_worker.attempt.connections import Connections
@@ -44,4 +45,10 @@ class Runner:
             return AttemptResult(text)
         except BaseException as error:
             # Also SystemExit: it ends the attempt, not the worker.
-            return AttemptResult.of_error(error)
+            return _broke_late(context, error) if context.finished else AttemptResult.of_error(error)
+
+
+def _broke_late(context: Run, error: BaseException) -> AttemptResult:
+    """The run has succeeded with the handler's own transaction; what failed after it is only told."""
+    context.log.error(LogEvent.HANDLER_BROKE_LATE, exc_info=error)
+    return AttemptResult(finished=True)

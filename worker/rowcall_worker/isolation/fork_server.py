@@ -74,6 +74,8 @@ class ForkServer:
             self.run_once()
         for pid in self._children:
             _end(pid)
+        # A signal may still come, and the bell goes with us.
+        signal.set_wakeup_fd(-1)
 
     def run_once(self) -> None:
         """Wait for an order, a new bound, the end of a child or the end of its time, and do what it asks for."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import psycopg2
 from psycopg2.errors import CheckViolation, LockNotAvailable, ProgramLimitExceeded
 
+from rowcall.base.clock import elapsed
 from rowcall.base.database import Connection
 from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
@@ -30,6 +32,9 @@ LOG_EVENTS = {
 
 # What the database refuses of one row, however often it is tried: data that it cannot hold or that is too large.
 REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
+
+# For how long a stopping worker tries to release runs whose rows are locked, perhaps by its own heartbeat's commit.
+RELEASE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -113,17 +118,23 @@ class Completer:
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
-        """Return what was begun and will not be finished here; a run whose row is locked is left to its lease."""
-        for run in runs:
+        """Return what was begun and will not be finished here; a run whose row stays locked is left to its lease."""
+        until = elapsed() + RELEASE_SECONDS
+        left = deque(runs)
+        while left:
+            run = left.popleft()
             try:
                 released = release(link.get(), run.lease, reason, run.forensics)
+            except LockNotAvailable:
+                if elapsed() < until:
+                    left.append(run)
             except CONNECTION_ERRORS as error:
                 link.lost(error)
                 if is_outage(error):
                     break
-                continue
-            if released:
-                log().info(LogEvent.RUN_RELEASED, **named(run))
+            else:
+                if released:
+                    log().info(LogEvent.RUN_RELEASED, **named(run))
         self.in_flight.drop(runs)
 
     def _written_by_handlers(self, runs: Sequence[InFlightRun]) -> None:
