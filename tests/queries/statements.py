@@ -20,7 +20,7 @@ ROOT = Path(rowcall.__path__[0])
 PACKAGES = ("queue", "effects", "definitions")
 
 # What runs a statement, and with which argument it is given.
-SENDERS = ("fetch_all", "fetch_one", "fetch_value", "fetch_tuples", "searched")
+SENDERS = ("fetch_all", "fetch_one", "fetch_value", "fetch_tuples", "fetch_prepared", "searched")
 
 STATEMENT = re.compile(r"\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE|WITH|SET)\b")
 

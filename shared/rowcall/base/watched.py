@@ -80,6 +80,9 @@ class InternalConnection(WatchedConnection):
     """A connection on which only Rowcall's own statements run."""
 
     prologue = INTERNAL_NAMES
+    # Whether the session keeps what it has planned (None: not known yet), and the names of what it has.
+    keeps_plans: bool | None = None
+    plans: frozenset[str] = frozenset()
 
 
 def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS) -> str:

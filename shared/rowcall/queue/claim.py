@@ -9,7 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rowcall.base.database import PgConnection, fetch_tuples
+from rowcall.base.database import PgConnection
+from rowcall.base.prepared import fetch_prepared
 from rowcall.queue.finish import SUCCEED, Done, done_parameters
 from rowcall.queue.fragments import BY_INDEX, HISTORY
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
@@ -246,5 +247,5 @@ def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished
     if finished or request.ahead:
         sql = FINISH_AND_CLAIM_AHEAD if request.ahead else FINISH_AND_CLAIM
         parameters |= done_parameters(finished) if finished else NO_RESULTS
-    *rows, (*_, written, limited) = fetch_tuples(connection, BY_INDEX + sql, parameters)
+    *rows, (*_, written, limited) = fetch_prepared(connection, BY_INDEX + sql, parameters)
     return ClaimResult.of(rows, limited=Limited(limited) if limited else None, finished=set(written or ()))

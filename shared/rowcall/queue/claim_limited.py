@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rowcall.base.database import PgConnection, fetch_tuples
+from rowcall.base.database import PgConnection
+from rowcall.base.prepared import fetch_prepared
 from rowcall.queue.claim import CLAIMABLE, CLAIMED, LEASE_IS_OVER, ClaimRequest, ClaimResult
 from rowcall.queue.fragments import BY_INDEX, HISTORY
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
@@ -99,5 +100,5 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 
 def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) -> ClaimResult:
     """Take due runs of queues with a limit."""
-    *rows, (*_, contended) = fetch_tuples(connection, BY_INDEX + CLAIM_LIMITED, request.parameters(worker))
+    *rows, (*_, contended) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, request.parameters(worker))
     return ClaimResult.of(rows, contended=contended)

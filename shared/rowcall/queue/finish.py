@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rowcall.base.database import Connection, fetch_all
+from rowcall.base.database import Connection, PgConnection, fetch_all
+from rowcall.base.prepared import fetch_prepared
 from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
 from rowcall.queue.lease import UNLOCKED, Lease, parameters_of
@@ -152,14 +153,16 @@ class Done(NamedTuple):
     result: str | None
 
 
-def succeed(connection: Connection, done: Sequence[Done]) -> set[int]:
+def succeed(connection: PgConnection, done: Sequence[Done]) -> set[int]:
     """Finish one worker's runs; the ids of those that were still its own.
 
     The last statement of a handler's own transaction too, whose search_path may be anything.
     """
     if not done:
         return set()
-    return {row["id"] for row in fetch_all(connection, INTERNAL_NAMES + BY_INDEX + SUCCEED, done_parameters(done))}
+    return {
+        run_id for (run_id,) in fetch_prepared(connection, INTERNAL_NAMES + BY_INDEX + SUCCEED, done_parameters(done))
+    }
 
 
 def done_parameters(done: Sequence[Done]) -> dict[str, Any]:

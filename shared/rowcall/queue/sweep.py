@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall.base.database import PgConnection, fetch_tuples
+from rowcall.base.database import PgConnection
+from rowcall.base.prepared import fetch_prepared
 from rowcall.queue.claim import LEASE_IS_OVER, ClaimRequest
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LANES
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
@@ -84,7 +85,7 @@ def sweep(
 ) -> Swept:
     """End leases that ran out in the queues of this request, whatever their runs' job types."""
     parameters = {**request.parameters(""), **place, "most": most}
-    *rows, (last_id, _, *after) = fetch_tuples(connection, BY_INDEX + SWEEP, parameters)
+    *rows, (last_id, _, *after) = fetch_prepared(connection, BY_INDEX + SWEEP, parameters)
     expired = {row[0]: Status(row[1]) for row in rows}
     if last_id is None:
         return Swept(expired)

@@ -10,7 +10,7 @@ import psycopg2
 from psycopg2.errors import CheckViolation, LockNotAvailable, ProgramLimitExceeded
 
 from rowcall.base.clock import elapsed
-from rowcall.base.database import Connection
+from rowcall.base.database import Connection, PgConnection
 from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage
@@ -57,7 +57,7 @@ class Completer:
         return [run for run in ended if not run.result.finished and run.result.error is None]
 
     def put_off_locked(
-        self, connection: Connection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
+        self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
     ) -> list[InFlightRun]:
         """Put off the successes whose rows are locked; those that are left to be written."""
         free = unlocked(connection, [run.lease for run in succeeded])
@@ -91,7 +91,7 @@ class Completer:
         self.in_flight.written(succeeded, [Status.SUCCEEDED] * len(run_ids))
 
     def write_one_by_one(
-        self, connection: Connection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
+        self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
     ) -> None:
         """The database refused one of these results; that one ends its run, and the others are written."""
         for run in succeeded:

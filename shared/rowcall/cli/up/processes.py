@@ -23,9 +23,9 @@ from rowcall.base import database
 from rowcall.base.child_processes import dies_with_us, own_command
 from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
-from rowcall.base.secret_files import read_private, write_private
 from rowcall.base.settings import Settings
 from rowcall.cli.up.demo import Demo, asked, prepared
+from rowcall.cli.up.secret_files import read_private, write_private
 from rowcall.definitions import apply_code
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
