@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from rowcall.base import database
 from tests.support.processes import read_until, rowcall, start, wait_until
 from tests.support.shop import Shop
+
+WAITS_FOR_A_ROW = """
+SELECT pid FROM pg_stat_activity WHERE application_name = 'rowcall worker producer' AND wait_event_type = 'Lock'
+"""
 
 
 @pytest.fixture
@@ -45,6 +51,21 @@ def test_what_the_grace_was_too_short_for_is_done_by_the_next_worker(shop: Shop)
         run = shop.row(run_id)
         assert (run["status"], run["attempts"], run["result"]) == ("succeeded", 2, {"attempt": 2})
         assert shop.unsuccessful(run_id) == ["release"]
+
+
+@pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
+def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop: Shop, tmp_path: Path) -> None:
+    begun = shop.ask("shop_wait", doors=str(tmp_path))
+    worker = start(shop.environment, "worker", "run", "--grace", "0")
+    shop.wait_for_knock(begun)
+    with database.transaction(shop.url) as holder:
+        database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")
+        shop.open_door(begun)
+        wait_until(lambda: shop.sql(WAITS_FOR_A_ROW), "the worker tries to write the end")
+        worker.terminate()
+        said, _ = worker.communicate()
+    left = [line for line in map(json.loads, said.splitlines()) if line["event"] == "run left to its lease"]
+    assert [(line["run_id"], line["reason"]) for line in left] == [(begun, "its end could not be written")]
 
 
 SHIPMENTS = 200

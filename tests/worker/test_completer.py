@@ -147,6 +147,25 @@ def test_a_stopping_worker_tries_again_to_release_a_run_whose_row_is_locked_for_
     link.close()
 
 
+def test_what_a_stopping_worker_cannot_return_is_named(
+    completer: Completer, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowcall_worker.runtime.completer.RELEASE_SECONDS", 0)
+    with database.transaction(fresh_url) as connection:
+        waiting, begun = (in_flight(completer, connection) for _ in range(2))
+    link = Link(fresh_url, "test", Outage())
+    with database.transaction(fresh_url) as holder, logged() as lines:
+        database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")
+        completer.unclaim(link, [waiting])
+        completer.release(link, [begun], "stopping")
+    link.close()
+    assert [(line["event"], line["run_id"]) for line in lines] == [
+        ("run left to its lease", waiting.lease.run_id),
+        ("run left to its lease", begun.lease.run_id),
+    ]
+    assert "locked" in lines[1]["reason"]
+
+
 # Its text is short; PostgreSQL writes each of its numbers with 309 digits.
 GROWS = "[" + ", ".join(["1e308"] * 1000) + "]"
 

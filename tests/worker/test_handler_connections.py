@@ -87,12 +87,12 @@ def leaves_it_closed(connection: WatchedConnection) -> None:
 
 
 def leaves_it_serializable(connection: WatchedConnection) -> None:
-    connection.rollback()
+    database.fetch_all(connection, "ROLLBACK")
     connection.isolation_level = psycopg2.extensions.ISOLATION_LEVEL_SERIALIZABLE
 
 
 def leaves_it_in_autocommit(connection: WatchedConnection) -> None:
-    connection.rollback()
+    database.fetch_all(connection, "ROLLBACK")
     connection.autocommit = True
 
 

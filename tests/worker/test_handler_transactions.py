@@ -82,28 +82,32 @@ def commit(connection: PgConnection) -> None:
     connection.commit()
 
 
+def roll_back(connection: PgConnection) -> None:
+    connection.rollback()
+
+
 def commit_with_the_drivers_block(connection: PgConnection) -> None:
     with connection:
         pass
 
 
-@pytest.mark.parametrize("committing", [commit, commit_with_the_drivers_block])
+@pytest.mark.parametrize("ending", [commit, roll_back, commit_with_the_drivers_block])
 @pytest.mark.parametrize("block", [Run.transaction, Run.step])
-def test_a_commit_within_the_block_is_refused_and_nothing_of_it_is_kept(
+def test_ending_the_transaction_within_the_block_is_refused_and_nothing_of_it_is_kept(
     attempt: Attempt,
     fresh_url: str,
     run_id: int,
     block: Callable[[Run], AbstractContextManager[PgConnection]],
-    committing: Callable[[PgConnection], None],
+    ending: Callable[[PgConnection], None],
 ) -> None:
     def handler(run: Run) -> None:
         with block(run) as connection:
             database.fetch_all(connection, "CREATE TABLE public.kept ()")
-            committing(connection)
+            ending(connection)
 
     error = attempt(handler).error
     assert error is not None
-    assert (error.failure.permanent, "which commit at their end" in error.failure.error) == (True, True)
+    assert (error.failure.permanent, "whose end commits all of it" in error.failure.error) == (True, True)
     with database.transaction(fresh_url) as connection:
         assert database.fetch_value(connection, "SELECT to_regclass('public.kept') IS NULL")
         assert row_of(connection, run_id)["status"] == "running"

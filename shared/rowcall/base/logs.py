@@ -37,6 +37,7 @@ class LogEvent(StrEnum):
     RUN_DEAD = "run dead"
     RUN_SNOOZED = "run snoozed"
     RUN_RELEASED = "run released"
+    RUN_LEFT = "run left to its lease"
     EFFECT_UNRECORDED = "effect happened and is not recorded"
     HANDLER_BROKE_LATE = "handler broke after its run had succeeded"
     LEASE_EXPIRED = "lease expired"

@@ -53,7 +53,7 @@ class WatchedConnection(psycopg2.extensions.connection):
 
     @contextmanager
     def until_the_block_ends(self) -> Iterator[None]:
-        """Refuse to commit within the block: what else belongs to the transaction comes after it."""
+        """Refuse to end the transaction within the block: what else belongs to it comes after."""
         self._ends_with_block = True
         try:
             yield
@@ -62,18 +62,22 @@ class WatchedConnection(psycopg2.extensions.connection):
 
     def commit(self) -> None:
         """Commit, and be seen to wait for it."""
-        if self._ends_with_block:
-            raise Permanent(
-                "the handler committed within run.step() or run.transaction(), which commit at their end:"
-                " leave out commit() and `with connection:`"
-            )
+        self._refuse_within_the_block("commit")
         with answered(self):
             super().commit()
 
     def rollback(self) -> None:
         """Roll back, and be seen to wait for it."""
+        self._refuse_within_the_block("rollback")
         with answered(self):
             super().rollback()
+
+    def _refuse_within_the_block(self, what: str) -> None:
+        if self._ends_with_block:
+            raise Permanent(
+                f"the handler called {what}() within run.step() or run.transaction(), whose end commits all of it and"
+                " an error rolls back: leave it out, also `with connection:`; to go on after an error, use a SAVEPOINT"
+            )
 
 
 class InternalConnection(WatchedConnection):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import psycopg2
@@ -111,31 +111,41 @@ class Completer:
         """Return what was claimed and not begun.  Without a database, or a free row, the lease runs out by itself."""
         if not runs:
             return
+        returned: set[int] = set()
         try:
-            unclaim(link.get(), [run.lease for run in runs])
+            returned = unclaim(link.get(), [run.lease for run in runs])
         except CONNECTION_ERRORS as error:
             link.lost(error)
+        self.leave([run for run in runs if run.claimed.run_id not in returned], "it could not be returned unbegun")
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
         """Return what was begun and will not be finished here; a run whose row stays locked is left to its lease."""
         until = elapsed() + RELEASE_SECONDS
         left = deque(runs)
+        locked: list[InFlightRun] = []
         while left:
             run = left.popleft()
             try:
                 released = release(link.get(), run.lease, reason, run.forensics)
             except LockNotAvailable:
-                if elapsed() < until:
-                    left.append(run)
+                (left if elapsed() < until else locked).append(run)
             except CONNECTION_ERRORS as error:
                 link.lost(error)
+                self.leave([run], "it could not be released")
                 if is_outage(error):
                     break
             else:
                 if released:
                     log().info(LogEvent.RUN_RELEASED, **named(run))
+        self.leave(left, "it could not be released")
+        self.leave(locked, "it could not be released: its row is locked")
         self.in_flight.drop(runs)
+
+    def leave(self, runs: Iterable[InFlightRun], reason: str) -> None:
+        """Say which runs stay running until their leases are over, though nobody works on them."""
+        for run in runs:
+            log().warning(LogEvent.RUN_LEFT, reason=reason, **named(run))
 
     def _written_by_handlers(self, runs: Sequence[InFlightRun]) -> None:
         """A handler's own transaction has written its success: the run only leaves."""

@@ -205,6 +205,7 @@ class Worker:
             until = max(until, elapsed()) + self._patience
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
+            completer.leave(list(in_flight.runs.values()), "its end could not be written")
             link.close()
         self._isolation.close()
         self._executor.close()
