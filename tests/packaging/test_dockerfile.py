@@ -271,17 +271,10 @@ def test_only_a_lock_decides_what_is_downloaded() -> None:
     assert all("--require-hashes" in command or "--no-index" in command for command in installs)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".env",
-        ".git/config",
-        ".venv/bin/python",
-        ".rowcall/api_key",
-        "tests/making.py",
-        "api/rowcall_api/__pycache__/a.pyc",
-    ],
-)
+PRIVATE = (".env", ".git/config", ".venv/bin/python", ".rowcall/api_key", "tests/making.py")
+
+
+@pytest.mark.parametrize("path", [*PRIVATE, "api/rowcall_api/__pycache__/a.pyc"])
 def test_secrets_and_local_data_never_reach_the_builder(path: str) -> None:
     assert not reaches_the_builder(PurePosixPath(path))
 
