@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from werkzeug.test import TestResponse
@@ -52,6 +52,7 @@ class Primary:
         """Commits wait, and their waits are cancelled: all of them, or so many before the standby is given up."""
         self.cancelled = 0
         self.need_standby("nobody")
+        self._wait_until_needed()
         ended = threading.Event()
 
         def cancel() -> None:
@@ -68,6 +69,17 @@ class Primary:
             ended.set()
             cancelling.join()
             self.need_standby("")
+
+    def _wait_until_needed(self) -> None:
+        """The server reads its configuration in its own time: commit until one of the commits waits."""
+        with closing(database.connect(self.url)) as probe:
+            while not probe.notices:
+                fetch_all(probe, "SET client_min_messages = warning; SELECT pg_logical_emit_message(true, 'probe', '')")
+                committing = threading.Thread(target=probe.commit)
+                committing.start()
+                while committing.is_alive():
+                    self.sql(CANCEL)
+                    committing.join(0.01)
 
 
 @pytest.fixture(scope="module")

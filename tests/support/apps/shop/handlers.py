@@ -1,6 +1,7 @@
 """What the shop's runs do."""
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -35,6 +36,7 @@ def pack(run: Run) -> object:
         "unstorable": _unstorable,
         "unspeakable": unspeakable,
         "never": _never,
+        "with files open": _with_files_open,
         "with the worker": _with_the_worker,
         "with the worker, once returned": _with_the_worker_once_returned,
     }
@@ -77,6 +79,12 @@ def _never(run: Run) -> object:
     run.progress(0, "begun")
     time.sleep(3600)  # what a test means to interrupt
     return None
+
+
+def _with_files_open(run: Run) -> object:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
+    return {"last": [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)][-1]}
 
 
 def _with_the_worker(run: Run) -> object:
