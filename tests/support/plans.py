@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from rowcall.base.database import PgConnection
-
-# What is sent before a statement, in the same round trip.
-SETTINGS = re.compile(r"(SET LOCAL [^;]+;\s*)*")
+from rowcall.base.prepared import SETTINGS
 
 
 def plan(connection: PgConnection, sql: str, parameters: dict[str, Any], before: str = "") -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def rowcall(environment: Mapping[str, str], *arguments: str) -> subprocess.Compl
 
 
 def starts_alike(environment: Mapping[str, str]) -> bool:
-    """Whether Python would start with it as it did here; other packages on its path are the command's own affair."""
+    """Whether Python would start with it as it did here, but for the tests' own apps, which a fork can load later."""
     names = [
         name for name in {*environment, *os.environ} if name.startswith(("PYTHON", "LD_")) and name != "PYTHONPATH"
     ]

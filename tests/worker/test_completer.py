@@ -45,6 +45,13 @@ def in_flight(completer: Completer, connection: PgConnection, **columns: str) ->
     return run
 
 
+@pytest.fixture
+def two(completer: Completer, fresh_url: str) -> tuple[InFlightRun, InFlightRun]:
+    """Runs of this worker, committed."""
+    with database.transaction(fresh_url) as connection:
+        return in_flight(completer, connection), in_flight(completer, connection)
+
+
 def ended(completer: Completer, connection: PgConnection, result: AttemptResult, **columns: str) -> InFlightRun:
     """A run of this worker whose attempt has ended so."""
     run = in_flight(completer, connection, **columns)
@@ -106,10 +113,9 @@ def test_a_success_whose_lease_was_lost_is_logged_and_not_counted(
 
 
 def test_a_stopping_worker_unclaims_what_it_has_not_begun_and_releases_what_it_has(
-    completer: Completer, fresh_url: str
+    completer: Completer, fresh_url: str, two: tuple[InFlightRun, InFlightRun]
 ) -> None:
-    with database.transaction(fresh_url) as connection:
-        waiting, begun = (in_flight(completer, connection) for _ in range(2))
+    waiting, begun = two
     link = Link(fresh_url, "test", Outage())
     completer.unclaim(link, [waiting])
     completer.release(link, [begun], "stopping")
@@ -123,10 +129,9 @@ def test_a_stopping_worker_unclaims_what_it_has_not_begun_and_releases_what_it_h
 
 
 def test_a_stopping_worker_tries_again_to_release_a_run_whose_row_is_locked_for_a_moment(
-    completer: Completer, fresh_url: str
+    completer: Completer, fresh_url: str, two: tuple[InFlightRun, InFlightRun]
 ) -> None:
-    with database.transaction(fresh_url) as connection:
-        locked, free = (in_flight(completer, connection) for _ in range(2))
+    locked, free = two
     link = Link(fresh_url, "releasing", Outage())
     releasing = threading.Thread(target=lambda: completer.release(link, [locked, free], "stopping"))
     with database.transaction(fresh_url) as holder, database.transaction(fresh_url) as watcher:
@@ -148,11 +153,13 @@ def test_a_stopping_worker_tries_again_to_release_a_run_whose_row_is_locked_for_
 
 
 def test_what_a_stopping_worker_cannot_return_is_named(
-    completer: Completer, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+    completer: Completer,
+    fresh_url: str,
+    two: tuple[InFlightRun, InFlightRun],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rowcall_worker.runtime.completer.RELEASE_SECONDS", 0)
-    with database.transaction(fresh_url) as connection:
-        waiting, begun = (in_flight(completer, connection) for _ in range(2))
+    waiting, begun = two
     link = Link(fresh_url, "test", Outage())
     with database.transaction(fresh_url) as holder, logged() as lines:
         database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")

@@ -24,7 +24,7 @@ PARAMETER = re.compile(r"%\((\w+)\)s")
 # asked for.  By default PostgreSQL would plan five times more, and then compare.
 ONE_PLAN = "SET LOCAL plan_cache_mode = force_generic_plan;"
 
-# The session is not the one that has the plan, or its table has changed too much for it.
+# The session does not have the plan, has one that we did not make, or the types of its answer have changed.
 PLAN_IS_GONE = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
 
 
@@ -55,19 +55,22 @@ def fetch_prepared(connection: PgConnection, sql: str, parameters: Mapping[str, 
     if not _keeps_plans(connection):
         return fetch_tuples(connection, sql, parameters)
     prepared = Prepared.of(sql)
-    # Before it is sent: a statement that fails stays prepared.
-    known = prepared.name in connection.plans
-    connection.plans |= {prepared.name}
+    text = prepared.again
+    if prepared.name not in connection.plans:
+        # Noted before it is sent: a statement that fails stays prepared.
+        text, connection.plans = prepared.first, connection.plans | {prepared.name}
     try:
-        return fetch_tuples(connection, prepared.again if known else prepared.first, parameters)
+        return fetch_tuples(connection, text, parameters)
     except PLAN_IS_GONE:
         connection.keeps_plans = False
         return fetch_tuples(connection, sql, parameters)
 
 
 def _keeps_plans(connection: PgConnection) -> TypeGuard[InternalConnection]:
-    """Not within a transaction of several statements, which an error would end; not behind a pooler, which lends us a
-    session for one transaction: its process is not the one that we connected to."""
+    """Whether the session is ours alone: a pooler lends us one whose process is not the one that we connected to.
+
+    Not within a transaction of several statements, because a plan that is gone would end it.
+    """
     if not isinstance(connection, InternalConnection) or not connection.autocommit:
         return False
     if connection.info.transaction_status != TRANSACTION_STATUS_IDLE:

@@ -72,7 +72,7 @@ FURTHER = f"""further AS MATERIALIZED (
 def claim_sql(finished: str = "", spared: str = "", written: str = "NULL", further: str = "", also: str = "") -> str:
     """The claim, alone or behind a CTE `finished`, for free slots only or for further runs too.
 
-    What a claim does not need is left out, because planning takes most of an idle worker's claim.
+    What a claim does not need is left out, because behind a pooler planning takes most of an idle worker's claim.
 
     Reads as: find the lanes, lock the due rows, end the leases that ran out, claim the rest.
 

@@ -66,6 +66,7 @@ LOST = {
 }
 
 
+@pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST.keys())
 def test_a_plan_that_has_gone_is_not_missed(link: InternalConnection, lost: str) -> None:
     enqueue(link, 5)
@@ -84,7 +85,7 @@ def test_a_plan_that_the_session_has_from_somebody_else_is_left_alone(link: Inte
 
 @pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
 def test_what_was_planned_for_an_empty_table_reaches_its_rows_by_index_in_a_large_one(
-    link: InternalConnection, fresh_url: str
+    link: InternalConnection,
 ) -> None:
     assert claims(link) == []
     enqueue(link, 20_000)

@@ -116,7 +116,10 @@ class Completer:
             returned = unclaim(link.get(), [run.lease for run in runs])
         except CONNECTION_ERRORS as error:
             link.lost(error)
-        self.leave([run for run in runs if run.claimed.run_id not in returned], "it could not be returned unbegun")
+        self.leave(
+            [run for run in runs if run.claimed.run_id not in returned],
+            "it was not returned: its row is locked, its lease is lost, or the database is gone",
+        )
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:

@@ -8,8 +8,6 @@ from rowcall.base.errors.process import RowcallError
 
 # How long a handler may ask to wait.
 LONGEST_WAIT = timedelta(days=366)
-# A moment that has just passed is no mistake.
-PASSED_MEANWHILE = timedelta(minutes=1)
 
 
 class LeaseLost(RowcallError):
@@ -111,7 +109,5 @@ class Snooze(RowcallError):
             raise ValueError(f"Snooze(until={until!r}) needs a time with an offset, such as datetime.now(UTC)")
         if until - datetime.now(UTC) > LONGEST_WAIT:
             raise ValueError(f"Snooze(until={until!r}) is more than a year away; enqueue the run for that time instead")
-        if datetime.now(UTC) - until > PASSED_MEANWHILE:
-            raise ValueError(f"Snooze(until={until!r}) lies in the past")
         self.until = until
         super().__init__(reason)
