@@ -1724,7 +1724,8 @@ WITH held AS (
 SELECT * FROM forced;
 ROLLBACK;
 
--- rowcall.queue.claim: CLAIM
+-- rowcall.queue.claim: STATEMENTS[False, False, False]
+-- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set job_types '{"noop"}'
@@ -1732,7 +1733,8 @@ ROLLBACK;
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
-WITH RECURSIVE  lanes AS (
+WITH RECURSIVE  
+lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -1742,7 +1744,8 @@ WITH RECURSIVE  lanes AS (
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    SELECT lanes.*, 0::bigint AS first_id,
+        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
@@ -1751,7 +1754,7 @@ WITH RECURSIVE  lanes AS (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() )
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
@@ -1789,21 +1792,23 @@ WITH RECURSIVE  lanes AS (
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at
 ), answer AS (
     SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
     UNION ALL
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL::jsonb, NULL::jsonb,
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim: FINISH_AND_CLAIM
+-- rowcall.queue.claim: STATEMENTS[False, True, False]
+-- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -1820,7 +1825,8 @@ SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/'
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
-), lanes AS (
+), 
+lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -1830,7 +1836,8 @@ RETURNING run.id
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    SELECT lanes.*, 0::bigint AS first_id,
+        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
@@ -1839,7 +1846,7 @@ RETURNING run.id
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
@@ -1877,22 +1884,23 @@ RETURNING run.id
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at
 ), answer AS (
     SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
     UNION ALL
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished),
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), NULL::jsonb, NULL::jsonb,
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim: FINISH_AND_CLAIM_AHEAD
--- The same for more runs than there are slots.
+-- rowcall.queue.claim: STATEMENTS[False, True, True]
+-- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -1911,7 +1919,8 @@ SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/'
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
-), lanes AS (
+), 
+lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -1921,7 +1930,8 @@ RETURNING run.id
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    SELECT lanes.*, 0::bigint AS first_id,
+        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
@@ -1930,7 +1940,7 @@ RETURNING run.id
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
@@ -1944,7 +1954,7 @@ RETURNING run.id
             WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
                 AND 
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND (run_at, id) > (
-                    SELECT coalesce(max(run_at), '-infinity'), coalesce(max(id), 0) FROM (
+                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
                         SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
                         ORDER BY run_at DESC, id DESC LIMIT 1
                     ) AS last
@@ -1992,16 +2002,328 @@ RETURNING run.id
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at
 ), answer AS (
     SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
     UNION ALL
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished),
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), NULL::jsonb, NULL::jsonb,
+    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+ROLLBACK;
+
+-- rowcall.queue.claim: STATEMENTS[True, False, False]
+-- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
+\set lane_queues '{"default"}'
+\set lane_priorities '{"0"}'
+\set lane_run_ats '{"-infinity"}'
+\set lane_ids '{"0"}'
+\set job_types '{"noop"}'
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set limit '50'
+\set worker 'worker-1'
+\set leases '{"noop": 120}'
+BEGIN;
+WITH RECURSIVE  lanes AS MATERIALIZED (
+    SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
+        :'lane_queues'::text[], :'lane_priorities'::smallint[],
+        :'lane_run_ats'::timestamptz[], :'lane_ids'::bigint[]
+    ) WITH ORDINALITY AS known(queue, priority, run_at, id, turn) CROSS JOIN LATERAL (
+        SELECT run_at, id FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
+            AND (run_at, id) >= (known.run_at, known.id) AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+        ORDER BY run_at, id LIMIT 1
+    ) AS head
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, lanes.id::bigint AS first_id,
+        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.turn
+), first AS MATERIALIZED (
+    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() )
+        ORDER BY run_at, id
+        LIMIT :'limit' FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE due_lanes.max_running IS NULL
+    LIMIT :'limit'
+), seen AS MATERIALIZED (
+    SELECT place, id, status, worker FROM first 
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.queue, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+)
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
+    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+ROLLBACK;
+
+-- rowcall.queue.claim: STATEMENTS[True, True, False]
+-- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
+\set lease_keys '{"1/1": 120}'
+\set run_ids '{"1"}'
+\set worker 'worker-1'
+\set lane_queues '{"default"}'
+\set lane_priorities '{"0"}'
+\set lane_run_ats '{"-infinity"}'
+\set lane_ids '{"0"}'
+\set job_types '{"noop"}'
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set limit '50'
+\set leases '{"noop": 120}'
+BEGIN;
+WITH RECURSIVE finished AS (
+UPDATE rowcall.job_runs AS run
+SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id
+), lanes AS MATERIALIZED (
+    SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
+        :'lane_queues'::text[], :'lane_priorities'::smallint[],
+        :'lane_run_ats'::timestamptz[], :'lane_ids'::bigint[]
+    ) WITH ORDINALITY AS known(queue, priority, run_at, id, turn) CROSS JOIN LATERAL (
+        SELECT run_at, id FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
+            AND (run_at, id) >= (known.run_at, known.id) AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+        ORDER BY run_at, id LIMIT 1
+    ) AS head
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, lanes.id::bigint AS first_id,
+        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.turn
+), first AS MATERIALIZED (
+    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+        ORDER BY run_at, id
+        LIMIT :'limit' FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE due_lanes.max_running IS NULL
+    LIMIT :'limit'
+), seen AS MATERIALIZED (
+    SELECT place, id, status, worker FROM first 
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.queue, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+)
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
+    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+ROLLBACK;
+
+-- rowcall.queue.claim: STATEMENTS[True, True, True]
+-- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
+\set lease_keys '{"1/1": 120}'
+\set run_ids '{"1"}'
+\set worker 'worker-1'
+\set lane_queues '{"default"}'
+\set lane_priorities '{"0"}'
+\set lane_run_ats '{"-infinity"}'
+\set lane_ids '{"0"}'
+\set job_types '{"noop"}'
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set limit '50'
+\set quick_types '{"noop"}'
+\set ahead '100'
+\set leases '{"noop": 120}'
+BEGIN;
+WITH RECURSIVE finished AS (
+UPDATE rowcall.job_runs AS run
+SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+    AND run.status IN ('running')
+RETURNING run.id
+), lanes AS MATERIALIZED (
+    SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
+        :'lane_queues'::text[], :'lane_priorities'::smallint[],
+        :'lane_run_ats'::timestamptz[], :'lane_ids'::bigint[]
+    ) WITH ORDINALITY AS known(queue, priority, run_at, id, turn) CROSS JOIN LATERAL (
+        SELECT run_at, id FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
+            AND (run_at, id) >= (known.run_at, known.id) AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+        ORDER BY run_at, id LIMIT 1
+    ) AS head
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, lanes.id::bigint AS first_id,
+        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+    ORDER BY lanes.turn
+), first AS MATERIALIZED (
+    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+        ORDER BY run_at, id
+        LIMIT :'limit' FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE due_lanes.max_running IS NULL
+    LIMIT :'limit'
+), further AS MATERIALIZED (
+    SELECT quick.* FROM due_lanes CROSS JOIN LATERAL (
+        SELECT avg((max_attempts > 1 AND job_type = ANY(:'quick_types'::text[]))::integer) AS share, (array_agg(run_at))[1] AS run_at, (array_agg(id))[1] AS id FROM (
+            SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+                AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND (run_at, id) > (
+                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
+                        SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
+                        ORDER BY run_at DESC, id DESC LIMIT 1
+                    ) AS last
+                )
+            ORDER BY run_at, id LIMIT 20
+        ) AS probed
+    ) AS head CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
+            AND (run_at, id) >= (head.run_at, head.id) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
+        ORDER BY run_at, id
+        LIMIT :'ahead' FOR UPDATE SKIP LOCKED
+    ) AS quick
+    WHERE due_lanes.max_running IS NULL AND head.share >= 0.5
+    LIMIT :'ahead'
+), seen AS MATERIALIZED (
+    SELECT place, id, status, worker FROM first UNION ALL SELECT * FROM further
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.queue, run.priority, run.run_at
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+)
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
@@ -2019,16 +2341,19 @@ ROLLBACK;
 --                   place can leak.
 -- over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
 -- ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
+--                   Queues go in the order in which the worker visits them, where it knows one.
 -- noted             The holders are the runs that still run and those that begin.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set limit '50'
+\set lane_queues '{"default"}'
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE lanes AS (
+WITH RECURSIVE 
+lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
      WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
@@ -2067,12 +2392,14 @@ WITH RECURSIVE lanes AS (
         LIMIT greatest(least(lanes_with_room.room, :'limit'), 0) FOR UPDATE SKIP LOCKED
     ) AS found
 ), ranked AS (
-    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position FROM due
+    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position,
+        array_position(:'lane_queues'::text[], queue) AS turn
+    FROM due
 ), seen AS MATERIALIZED (
     SELECT place, id, queue, status, worker FROM over
     UNION ALL
     (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
-     ORDER BY priority, run_at, id LIMIT :'limit')
+     ORDER BY turn, priority, run_at, id LIMIT :'limit')
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
@@ -2102,7 +2429,7 @@ WITH RECURSIVE lanes AS (
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at
 ), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
         SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
@@ -2116,9 +2443,11 @@ WITH RECURSIVE lanes AS (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL AS contended FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL
+FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues));
 ROLLBACK;
 
@@ -2421,6 +2750,12 @@ SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE
     locked_by = NULL, locked_until = NULL, updated_at = now()
 WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked)) AND run.status IN ('running')
 RETURNING run.id, pg_catalog.pg_notify('rowcall_due', '') AS woken;
+ROLLBACK;
+
+-- rowcall.queue.fragments: WAKE_WORKERS
+-- The same as a statement of its own, behind one that made something due.
+BEGIN;
+SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
 
 -- rowcall.queue.lease: UNLOCKED
@@ -2758,52 +3093,85 @@ SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_typ
 ROLLBACK;
 
 -- rowcall.queue.sweep: SWEEP
--- Reads as: find the lanes, look at the next of their runs, end the leases that ran out.
+-- Reads as: walk the lanes, end the leases that ran out on the way.
 --
--- served   The lanes of this worker's queues, from the one on where the last sweep stopped.
--- walked   Their runs behind the last one looked at, in the order of job_runs_live.  No index holds the status, so that
---          claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number of them.
+-- lanes    One after another, from the place on where the last sweep stopped: what lies before it, dead index entries
+--          included, is not walked again.  Of each the next runs, in the order of job_runs_live.  No index holds the
+--          status, so that claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number.
 -- seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
--- answer   Each run whose lease was ended, and last a row that says where the next sweep continues (NULL: at the first
---          lane).
-\set declared '{"mail": 2}'
-\set after_queue ''
-\set after_priority '-32768'
-\set queues '{"default"}'
+-- answer   Each run whose lease was ended, and last a row with the lanes: of each the first run that this worker may
+--          claim, the last one looked at, and whether the lane goes on behind it.
 \set after_run_at '-infinity'
 \set after_id '0'
+\set after_queue ''
+\set after_priority '-32768'
+\set declared '{"mail": 2}'
 \set most '20000'
+\set job_types '{"noop"}'
+\set queues '{"default"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE 
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+WITH RECURSIVE lanes AS (
+    SELECT next.queue, next.priority, learned.* FROM (
+        SELECT queue, priority,
+            CASE WHEN is_same THEN :'after_run_at'::timestamptz ELSE '-infinity' END AS after_run_at,
+            CASE WHEN is_same THEN :'after_id'::bigint ELSE 0 END AS after_id
+        FROM (
+            SELECT queue, priority, (queue, priority) = (:'after_queue', (:'after_priority')::smallint) AS is_same
+            FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND (queue, priority, run_at, id) > (
+                :'after_queue', (:'after_priority')::smallint, :'after_run_at'::timestamptz, :'after_id'::bigint)
+            ORDER BY queue, priority, run_at, id LIMIT 1
+        ) AS found
+    ) AS next CROSS JOIN LATERAL (
+        SELECT 0 + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
+            min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
+            max(run_at) AS until_run_at, (array_agg(id))[count(*)] AS until_id,
+            count(*) = max(most) AND (bool_or(is_closed) OR NOT bool_or(is_claimable)) AS has_more
+        FROM (
+            SELECT coalesce(bool_or(paused_at IS NOT NULL OR max_running IS NOT NULL), false)
+                OR :'declared'::jsonb ? next.queue AS is_closed
+            FROM rowcall.queues WHERE name = next.queue
+        ) AS state CROSS JOIN LATERAL (
+            SELECT CASE WHEN is_closed THEN :'most' - 0 ELSE least(1000, :'most' - 0) END AS most
+        ) AS bound CROSS JOIN LATERAL (
+            SELECT id, run_at, status IN ('running') AND locked_until < now() AS is_over, 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AS is_claimable FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
+                AND (run_at, id) > (next.after_run_at, next.after_id)
+                AND (:'queues'::text[] IS NULL OR next.queue = ANY(:'queues'::text[]))
+            ORDER BY run_at, id LIMIT bound.most
+        ) AS run
+    ) AS learned
     UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
+    SELECT next.queue, next.priority, learned.* FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, '-infinity'::timestamptz AS after_run_at, 0 AS after_id FROM rowcall.job_runs
         WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), served AS MATERIALIZED (
-    SELECT lanes.*,
-        queues.paused_at IS NOT NULL OR queues.max_running IS NOT NULL OR :'declared'::jsonb ? lanes.queue AS is_closed
-    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
-    WHERE lanes.run_at <= now() AND (lanes.queue, lanes.priority) >= (:'after_queue', (:'after_priority')::smallint)
-        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
-    ORDER BY lanes.queue, lanes.priority
-), walked AS MATERIALIZED (
-    SELECT found.* FROM served CROSS JOIN LATERAL (
-        SELECT id, queue, priority, run_at, status IN ('running') AND locked_until < now() AS is_over FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = served.queue AND priority = served.priority AND run_at <= now()
-            AND (queue, priority, run_at, id)
-                > (:'after_queue', (:'after_priority')::smallint, :'after_run_at'::timestamptz, :'after_id'::bigint)
-        ORDER BY run_at, id LIMIT CASE WHEN served.is_closed THEN :'most' ELSE 1000 END
-    ) AS found
-    LIMIT :'most'
+    ) AS next CROSS JOIN LATERAL (
+        SELECT lanes.walked + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
+            min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
+            max(run_at) AS until_run_at, (array_agg(id))[count(*)] AS until_id,
+            count(*) = max(most) AND (bool_or(is_closed) OR NOT bool_or(is_claimable)) AS has_more
+        FROM (
+            SELECT coalesce(bool_or(paused_at IS NOT NULL OR max_running IS NOT NULL), false)
+                OR :'declared'::jsonb ? next.queue AS is_closed
+            FROM rowcall.queues WHERE name = next.queue
+        ) AS state CROSS JOIN LATERAL (
+            SELECT CASE WHEN is_closed THEN :'most' - lanes.walked ELSE least(1000, :'most' - lanes.walked) END AS most
+        ) AS bound CROSS JOIN LATERAL (
+            SELECT id, run_at, status IN ('running') AND locked_until < now() AS is_over, 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AS is_claimable FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
+                AND (run_at, id) > (next.after_run_at, next.after_id)
+                AND (:'queues'::text[] IS NULL OR next.queue = ANY(:'queues'::text[]))
+            ORDER BY run_at, id LIMIT bound.most
+        ) AS run
+    ) AS learned
+    WHERE lanes.has_more IS NOT TRUE AND lanes.walked < :'most'
 ), seen AS MATERIALIZED (
     SELECT ctid AS place, id, locked_by AS worker FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(SELECT id FROM walked WHERE is_over)) AND status IN ('running') AND locked_until < now()
+    WHERE id = ANY(ARRAY(SELECT unnest(over) FROM lanes)) AND status IN ('running') AND locked_until < now()
     FOR UPDATE SKIP LOCKED
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET 
@@ -2827,13 +3195,13 @@ lanes AS (
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
     SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
-    FROM ended), last AS (
-    SELECT queue, priority, run_at, id FROM walked
-    WHERE (SELECT count(*) FROM walked) = :'most' ORDER BY queue DESC, priority DESC, run_at DESC, id DESC LIMIT 1
-)
-SELECT id, status, NULL AS after_queue, NULL AS after_priority, NULL AS after_run_at FROM expired
+    FROM ended)
+SELECT id, status, NULL AS lanes FROM expired
 UNION ALL
-(SELECT last.id, NULL, last.queue, last.priority, last.run_at::text FROM (SELECT) AS always LEFT JOIN last ON true);
+SELECT NULL, NULL, (
+    SELECT jsonb_agg(jsonb_build_array(
+        queue, priority, run_at, id, until_run_at, until_id, coalesce(has_more, false), walked))
+    FROM lanes);
 ROLLBACK;
 
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
@@ -3383,12 +3751,6 @@ SELECT now() AS at,
         SELECT FROM rowcall.job_definitions WHERE next_run_at < now() - interval '150.0 seconds'
         LIMIT 1000
     ) AS overdue) AS definitions_overdue;
-ROLLBACK;
-
--- rowcall.queue.wake: WAKE_WORKERS
--- The same as a statement of its own, behind one that made something due.
-BEGIN;
-SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
 
 -- rowcall.queue.workers: REGISTER

@@ -17,7 +17,7 @@ from rowcall.base.database import PgConnection
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.bench import bare
-from tests.bench.measures import AT_ONCE, DRAINED, ONE_BY_ONE, Bench
+from tests.bench.measures import AT_ONCE, DRAINED, ONE_BY_ONE, QUEUES, UNSERVED, Bench
 from tests.support.processes import APPS
 
 Figure = Callable[[], float]
@@ -53,22 +53,31 @@ def main(runs: int) -> None:
             enqueue_many=lambda: bench.insert(AT_ONCE, enqueue_many),
         )
         compare(
+            f"drain {DRAINED} noop runs beside what a claim does not take, runs/s",
+            runs,
+            lambda: bench.drain(1),
+            "nothing",
+            snapshot=bench.drain_under_a_snapshot,
+            unserved=lambda: bench.drain(1, UNSERVED),
+            queues=lambda: bench.drain(1, QUEUES),
+        )
+        compare(
             "idle pick-up, commit to the claimed row or the handler, ms", runs, bench.bare_pickup, worker=bench.pickup
         )
 
 
-def compare(title: str, runs: int, yardstick: Figure, **measured: Figure) -> None:
+def compare(title: str, runs: int, yardstick: Figure, against: str = "bare", **measured: Figure) -> None:
     """Measure the yardstick and the others in turns, and print their medians, ratios and raw runs."""
-    figures: dict[str, list[float]] = {"bare": [], **{name: [] for name in measured}}
+    figures: dict[str, list[float]] = {against: [], **{name: [] for name in measured}}
     for _ in range(runs):
-        for name, figure in {"bare": yardstick, **measured}.items():
+        for name, figure in {against: yardstick, **measured}.items():
             figures[name].append(figure())
     click.echo(f"\n{title}")
-    base = statistics.median(figures["bare"])
+    base = statistics.median(figures[against])
     for name, raw in figures.items():
         median = statistics.median(raw)
         shown = ", ".join(f"{value:,.2f}" if value < 100 else f"{value:,.0f}" for value in raw)
-        click.echo(f"  {name:14} median {median:>10,.2f}   {median / base:5.2f} of bare   runs: {shown}")
+        click.echo(f"  {name:14} median {median:>10,.2f}   {median / base:5.2f} of {against}   runs: {shown}")
 
 
 def enqueue_one_by_one(connection: PgConnection, count: int) -> None:

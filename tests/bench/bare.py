@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from rowcall.base.database import PgConnection
-from rowcall.queue.wake import CHANNEL
+from rowcall.queue.fragments import CHANNEL
 
 BATCH = 500
 

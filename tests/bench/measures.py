@@ -22,10 +22,20 @@ AT_ONCE = 10_000
 PICKUPS = 100
 PICKUP_PAUSE_SECONDS = 0.02
 
-FILL = """
-TRUNCATE rowcall.job_runs CASCADE;
+MORE = """
 INSERT INTO rowcall.job_runs (job_type, payload)
 SELECT 'noop', jsonb_build_object('user_id', number) FROM generate_series(1, %(count)s) AS number
+"""
+
+# What stands in front of the runs to drain: 200,000 due runs of a type that no worker here serves, or 5,000 queues with
+# one such run each.
+UNSERVED = """
+INSERT INTO rowcall.job_runs (job_type, run_at)
+SELECT 'unserved', now() - interval '1 hour' FROM generate_series(1, 200000)
+"""
+QUEUES = """
+INSERT INTO rowcall.job_runs (job_type, queue)
+SELECT 'unserved', 'queue-' || number FROM generate_series(1, 5000) AS number
 """
 
 # The database's own clock, from the first claim to the last finish: starting Python is not measured.
@@ -52,9 +62,26 @@ class Bench:
         assert done == DRAINED
         return rate
 
-    def drain(self, processes: int) -> float:
-        """Runs a second of whole worker processes."""
-        self._fill(DRAINED)
+    def drain_under_a_snapshot(self) -> float:
+        """The same with one process, when an old snapshot keeps what two such drains have left behind."""
+        reader = database.connect(self._url, "rowcall bench")
+        reader.set_session(isolation_level="REPEATABLE READ")
+        self._fill(0)
+        database.fetch_all(reader, "SELECT count(*) FROM rowcall.job_runs")
+        connection = self._connect()
+        for _ in range(3):
+            database.fetch_all(connection, MORE, {"count": DRAINED})
+            began = database.fetch_value(connection, "SELECT now()")
+            self._start("worker", "once").communicate()
+        span = database.fetch_all(connection, f"{SPAN} AND started_at >= %(began)s", {"began": began})[0]
+        connection.close()
+        reader.close()
+        assert span["finished"] == DRAINED
+        return float(span["finished"] / span["seconds"])
+
+    def drain(self, processes: int, before: str = "") -> float:
+        """Runs a second of whole worker processes, with these rows in front of the runs."""
+        self._fill(DRAINED, before)
         workers = [self._start("worker", "once") for _ in range(processes)]
         for worker in workers:
             worker.communicate()
@@ -116,9 +143,9 @@ class Bench:
         connection.close()
         return asked
 
-    def _fill(self, count: int) -> None:
+    def _fill(self, count: int, before: str = "") -> None:
         connection = self._connect()
-        database.fetch_all(connection, FILL, {"count": count})
+        database.fetch_all(connection, f"TRUNCATE rowcall.job_runs CASCADE; {before}; {MORE}", {"count": count})
         database.fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
         database.fetch_all(connection, "CHECKPOINT")
         connection.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.base.database import PgConnection
-from rowcall.queue.wake import CHANNEL
+from rowcall.queue.fragments import CHANNEL
 from tests.definitions.keeping import asleep_since, hourly_but_not_now, kept, occurred
 from tests.support.gate import gate
 from tests.support.processes import running, wait_until

@@ -26,6 +26,7 @@ SENTENCES = (
             "locked_rows",
             "claim",
             "claim_ahead",
+            "lanes",
             "limits",
             "sweep",
             "snooze",

@@ -16,7 +16,7 @@ def plan(connection: PgConnection, sql: str, parameters: dict[str, Any], before:
         cursor.execute(f"BEGIN; {before}", parameters)
         settings = SETTINGS.match(sql)
         assert settings
-        cursor.execute(f"{settings[0]} EXPLAIN (ANALYZE, FORMAT JSON) {sql[settings.end() :]}", parameters)
+        cursor.execute(f"{settings[0]} EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql[settings.end() :]}", parameters)
         [[[explained]]] = cursor.fetchall()
         cursor.execute("ROLLBACK")
     return list(_nodes(explained["Plan"]))

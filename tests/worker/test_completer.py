@@ -20,6 +20,7 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.lanes import Lanes
 from rowcall_worker.runtime.producer import Producer
 from tests.support.logged import logged
 from tests.support.processes import wait_until
@@ -184,7 +185,7 @@ def test_one_result_that_the_database_refuses_ends_its_run_and_holds_up_no_other
         good, bad, other = (ended(completer, connection, AttemptResult(value)) for value in ("7", GROWS, "8"))
     request = ClaimRequest({"noop": 60}, 0)
     link = Link(fresh_url, "test", Outage())
-    producer = Producer(completer.in_flight, completer, link, WORKER, request, poll=60, leads=True)
+    producer = Producer(completer.in_flight, completer, link, WORKER, request, Lanes(), poll=60, leads=True, once=False)
     completer.in_flight.close()
     producer.run()
     with database.transaction(fresh_url) as connection:

@@ -21,7 +21,7 @@ from rowcall.definitions.broken import Broken, Resting, breaking
 from rowcall.definitions.content import Content
 from rowcall.definitions.occurrences import Occurrence, with_runs
 from rowcall.job_types import Catalogue, JobType
-from rowcall.queue.wake import WAKE
+from rowcall.queue.fragments import WAKE
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.schedule import Outcome, Overlap, decide
 from rowcall.status import Status

@@ -11,11 +11,10 @@ from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, fetch_all
 from rowcall.base.errors import FilterInvalid
 from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, IS_RUNNING, IS_WAITING
-from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
 from rowcall.queue.operate import AUDITED, RETRIABLE, RETRIED
 from rowcall.queue.views.filters import MATCHES, Filter
 from rowcall.queue.views.lists import SCANNED_MOST, SCANS, page_of, page_sql, scan_for, searched
-from rowcall.queue.wake import WAKE_WORKERS
 from rowcall.status import BY_EVENT, Event, Status
 
 CHANGED_MOST = 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,20 @@ from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
 from rowcall.queue.finish import SUCCEED, Done, done_parameters
 from rowcall.queue.fragments import BY_INDEX, HISTORY
+from rowcall.queue.lanes import (
+    CLAIMABLE,
+    HEADS,
+    KNOWN_LANES,
+    LANES,
+    LEASE_IS_OVER,
+    TAKEN,
+    Lane,
+    LaneKey,
+    Position,
+    heads_of,
+    parameters_of_lanes,
+    taken_of,
+)
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
 from rowcall.status import Event, Status, sources_of
 
@@ -24,15 +39,8 @@ class Limited(StrEnum):
     LATER = "later"
 
 
-# Which waiting runs this worker may have.
-CLAIMABLE = f"""
-    status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
-
 # Which of them it may claim ahead of a free slot.  A crash must not cost a run that still waits its only attempt.
 AHEAD = "max_attempts > 1 AND job_type = ANY(%(quick_types)s::text[])"
-
-# Which running runs have lost their worker.
-LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
 # How many of a lane's next runs tell whether to claim ahead from it.
 PROBED = 20
@@ -50,7 +58,7 @@ FURTHER = f"""further AS MATERIALIZED (
             SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
             WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
                 AND {CLAIMABLE} AND (run_at, id) > (
-                    SELECT coalesce(max(run_at), '-infinity'), coalesce(max(id), 0) FROM (
+                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
                         SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
                         ORDER BY run_at DESC, id DESC LIMIT 1
                     ) AS last
@@ -69,50 +77,52 @@ FURTHER = f"""further AS MATERIALIZED (
 ), """
 
 
-def claim_sql(finished: str = "", spared: str = "", written: str = "NULL", further: str = "", also: str = "") -> str:
-    """The claim, alone or behind a CTE `finished`, for free slots only or for further runs too.
+def claim_sql(
+    lanes: str = LANES,
+    lane_id: str = "0",
+    order: str = "lanes.priority, lanes.run_at",
+    heads: str = "NULL::jsonb, NULL::jsonb",
+    finished: str = "",
+    spared: str = "",
+    written: str = "NULL",
+    further: str = "",
+    also: str = "",
+) -> str:
+    """The claim, in all lanes or in those that a worker knows, alone or behind a CTE `finished`, for free slots only or
+    for further runs too.
 
     What a claim does not need is left out, because behind a pooler planning takes most of an idle worker's claim.
 
     Reads as: find the lanes, lock the due rows, end the leases that ran out, claim the rest.
 
-    lanes      One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes
-               counts, never the number of rows in them.  A worker of a small queue never walks through a large one's.
-    due_lanes  Those that have something due, are served by this worker and not paused, urgent ones first (a lower
-               priority number is more urgent), then the lane that has waited longest, so that no queue starves another.
+    lanes      One (queue, priority) after another, each by one probe of job_runs_live.
+    due_lanes  Those that have something due, are served by this worker and not paused, in the order of their visits.
     first      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
-               skipped.  A running row is taken only when its lease has run out: that is the whole sweep.  Lanes of
-               queues with a limit are left to `claim_limited`, so that they cost nothing where there are none.
+               skipped.  A running row is taken only when its lease has run out.  Lanes of queues with a limit are left
+               to `claim_limited`, so that they cost nothing where there are none.
     further    Behind those, for no free slot: only runs of quick types that have another attempt left if the worker
                crashes before it begins them.  Only from lanes where half of the next runs (`head`) are such: where few
                are, it would walk past many slow ones with every claim.
     seen       All rows locked by this claim.
     expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
     claimed    By ctid, from rows locked just above: a heap-only update, as no index has a column that it changes.
-    answer     The rows in their order, and behind them one row: which runs were finished, and whether queues with a
-               limit have something due, and whether that comes before everything this claim could take.
+    answer     The rows in their order, and behind them one row: which runs were finished, the heads of the lanes that
+               were known, and whether queues with a limit have something due, and whether that comes before everything
+               this claim could take.
     """
     return f"""
-WITH RECURSIVE {finished} lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
+WITH RECURSIVE {finished} {lanes}, due_lanes AS MATERIALIZED (
+    SELECT lanes.*, {lane_id}::bigint AS first_id,
+        least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (%(queues)s::text[] IS NULL OR lanes.queue = ANY(%(queues)s::text[]))
-    ORDER BY lanes.priority, lanes.run_at
+    ORDER BY {order}
 ), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND ({CLAIMABLE} OR {LEASE_IS_OVER} {spared})
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND ({CLAIMABLE} OR {LEASE_IS_OVER} {spared})
         ORDER BY run_at, id
         LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     ) AS due
@@ -130,16 +140,17 @@ WITH RECURSIVE {finished} lanes AS (
     UPDATE rowcall.job_runs AS run SET {CLAIMED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at
 ), answer AS (
     SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
     UNION ALL
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written},
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {heads},
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END
 """
@@ -157,7 +168,24 @@ WITH_RESULTS = {
 }
 FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
 # The same for more runs than there are slots.
-FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, further=FURTHER, also="UNION ALL SELECT * FROM further")
+AHEAD_TOO = {"further": FURTHER, "also": "UNION ALL SELECT * FROM further"}
+FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, **AHEAD_TOO)
+
+# The same three in the lanes that a worker knows.
+KNOWN = {"lanes": KNOWN_LANES, "lane_id": "lanes.id", "order": "lanes.turn", "heads": f"{HEADS}, {TAKEN}"}
+CLAIM_KNOWN = claim_sql(**KNOWN)
+FINISH_AND_CLAIM_KNOWN = claim_sql(**KNOWN, **WITH_RESULTS)
+FINISH_AND_CLAIM_KNOWN_AHEAD = claim_sql(**KNOWN, **WITH_RESULTS, **AHEAD_TOO)
+
+# By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
+STATEMENTS = {
+    (False, False, False): CLAIM,
+    (False, True, False): FINISH_AND_CLAIM,
+    (False, True, True): FINISH_AND_CLAIM_AHEAD,
+    (True, False, False): CLAIM_KNOWN,
+    (True, True, False): FINISH_AND_CLAIM_KNOWN,
+    (True, True, True): FINISH_AND_CLAIM_KNOWN_AHEAD,
+}
 
 # What it takes where nothing has ended.
 NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
@@ -182,6 +210,7 @@ class ClaimRequest:
     `ahead` is how many it may claim beyond `limit`, of `quick_types` only.
     `declared` names the queues of types with a max_running: queue -> how many of its runs may run at a time.
     `limited` is what the claim before said of queues with a limit.
+    `lanes` are those that the worker knows, in the order of its visits (None: the claim looks for all there are).
     """
 
     leases: Mapping[str, float]
@@ -191,6 +220,7 @@ class ClaimRequest:
     limited: Limited | None = None
     ahead: int = 0
     quick_types: Sequence[str] = ()
+    lanes: Sequence[Lane] | None = None
 
     def parameters(self, worker: str) -> dict[str, Any]:
         """The request as the claims take it."""
@@ -203,6 +233,7 @@ class ClaimRequest:
             "quick_types": list(self.quick_types),
             "queues": None if self.queues is None else list(self.queues),
             "declared": json.dumps(dict(self.declared)),
+            **parameters_of_lanes(self.lanes or ()),
         }
 
 
@@ -212,7 +243,8 @@ class ClaimResult:
 
     While either is not empty there may be more that is due.  `limited` tells of what is due in queues with a limit,
     `contended` that another claim was in the way there: look again at once.  `finished` are the runs whose success was
-    written with the claim.
+    written with the claim.  `heads` are those of the lanes that were known and have something due, and
+    `taken` counts what was claimed from each.
     """
 
     claimed: list[Claimed]
@@ -220,6 +252,8 @@ class ClaimResult:
     limited: Limited | None = None
     contended: bool = False
     finished: set[int] = field(default_factory=set)
+    heads: Mapping[LaneKey, Position] = field(default_factory=dict)
+    taken: Counter[LaneKey] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]], **more: Any) -> ClaimResult:
@@ -238,14 +272,22 @@ class ClaimResult:
             self.limited or other.limited,
             self.contended or other.contended,
             self.finished | other.finished,
+            {**self.heads, **other.heads},
+            self.taken + other.taken,
         )
 
 
 def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished: Sequence[Done] = ()) -> ClaimResult:
     """Take due runs of queues without a limit, the urgent and the longest due first; write these successes with it."""
-    sql, parameters = CLAIM, request.parameters(worker)
+    parameters = request.parameters(worker)
     if finished or request.ahead:
-        sql = FINISH_AND_CLAIM_AHEAD if request.ahead else FINISH_AND_CLAIM
         parameters |= done_parameters(finished) if finished else NO_RESULTS
-    *rows, (*_, written, limited) = fetch_prepared(connection, BY_INDEX + sql, parameters)
-    return ClaimResult.of(rows, limited=Limited(limited) if limited else None, finished=set(written or ()))
+    statement = STATEMENTS[request.lanes is not None, bool(finished or request.ahead), bool(request.ahead)]
+    *rows, (*_, written, heads, taken, limited) = fetch_prepared(connection, BY_INDEX + statement, parameters)
+    return ClaimResult.of(
+        rows,
+        limited=Limited(limited) if limited else None,
+        finished=set(written or ()),
+        heads=heads_of(heads or ()),
+        taken=taken_of(taken or ()),
+    )

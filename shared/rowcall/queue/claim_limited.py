@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claim import CLAIMABLE, CLAIMED, LEASE_IS_OVER, ClaimRequest, ClaimResult
+from rowcall.queue.claim import CLAIMED, ClaimRequest, ClaimResult
 from rowcall.queue.fragments import BY_INDEX, HISTORY
+from rowcall.queue.lanes import CLAIMABLE, LANES, LEASE_IS_OVER, TAKEN, taken_of
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
 from rowcall.status import Event, Status, sources_of
 
@@ -21,18 +22,10 @@ from rowcall.status import Event, Status, sources_of
 #                   place can leak.
 # over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
 # ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
+#                   Queues go in the order in which the worker visits them, where it knows one.
 # noted             The holders are the runs that still run and those that begin.
 CLAIM_LIMITED = f"""
-WITH RECURSIVE lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due_lanes AS MATERIALIZED (
+WITH RECURSIVE {LANES}, due_lanes AS MATERIALIZED (
     SELECT lanes.*, least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
@@ -61,12 +54,14 @@ WITH RECURSIVE lanes AS (
         LIMIT greatest(least(lanes_with_room.room, %(limit)s), 0) FOR UPDATE SKIP LOCKED
     ) AS found
 ), ranked AS (
-    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position FROM due
+    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position,
+        array_position(%(lane_queues)s::text[], queue) AS turn
+    FROM due
 ), seen AS MATERIALIZED (
     SELECT place, id, queue, status, worker FROM over
     UNION ALL
     (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
-     ORDER BY priority, run_at, id LIMIT %(limit)s)
+     ORDER BY turn, priority, run_at, id LIMIT %(limit)s)
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
@@ -77,7 +72,7 @@ WITH RECURSIVE lanes AS (
     UPDATE rowcall.job_runs AS run SET {CLAIMED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at
 ), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
         SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
@@ -91,14 +86,15 @@ WITH RECURSIVE lanes AS (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL AS contended FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL
+FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {TAKEN},
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues))
 """
 
 
 def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) -> ClaimResult:
     """Take due runs of queues with a limit."""
-    *rows, (*_, contended) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, request.parameters(worker))
-    return ClaimResult.of(rows, contended=contended)
+    *rows, (*_, taken, contended) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, request.parameters(worker))
+    return ClaimResult.of(rows, contended=contended, taken=taken_of(taken or ()))

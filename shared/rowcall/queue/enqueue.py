@@ -16,7 +16,7 @@ from rowcall.base.jsonb import stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import KEY_CHARACTERS, NAME
-from rowcall.queue.wake import WAKE
+from rowcall.queue.fragments import WAKE
 from rowcall.status import Status
 
 # A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.

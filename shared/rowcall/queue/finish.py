@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from rowcall.base.database import Connection, PgConnection, fetch_all
 from rowcall.base.prepared import fetch_prepared
 from rowcall.base.watched import INTERNAL_NAMES
-from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
+from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY, WAKE
 from rowcall.queue.lease import UNLOCKED, Lease, parameters_of
-from rowcall.queue.wake import WAKE
 from rowcall.status import Event, Status, sources_of
 
 # Many at once: the primary key finds each row, and the fence decides.  A success writes no history.

@@ -14,20 +14,6 @@ BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"
 # same, but a planner that expects one row and gets a thousand joins them by trying every pair.
 LEASE_KEY = "(run.id || '/' || run.lease_no)"
 
-# One (queue, priority) after another, each found by one probe of job_runs_live: the number of lanes counts, never the
-# number of rows in them.
-LANES = """
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-)"""
-
 # Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 # attempts that it ends `ended`, with these columns.
 HISTORY = """
@@ -35,3 +21,14 @@ HISTORY = """
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
     SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
     FROM ended"""
+
+# A notification, sent with the commit that made something due, that lets idle workers claim at once.
+CHANNEL = "rowcall_due"
+
+# Part of the statement that makes a run due.  PostgreSQL sends equal notifications of one transaction once.  Only for
+# runs that are due now: workers wake by the clock for later ones.  Written out, because callers enqueue under
+# search_paths of their own.
+WAKE = f"pg_catalog.pg_notify('{CHANNEL}', '')"
+
+# The same as a statement of its own, behind one that made something due.
+WAKE_WORKERS = f"SELECT {WAKE}"

@@ -8,8 +8,8 @@ from typing import Any
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import RunChanged, RunPruned, TransitionRefused
+from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.views.inspect import lock_run, version_of
-from rowcall.queue.wake import WAKE_WORKERS
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
 RUN_NOW = f"""

@@ -1,52 +1,84 @@
-"""Sweep: end the leases that ran out in every lane, also in those that no claim visits, such as paused ones."""
+"""Sweep: walk every lane, end the leases that ran out, and see what claims walk past or do not visit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claim import LEASE_IS_OVER, ClaimRequest
-from rowcall.queue.fragments import BY_INDEX, HISTORY, LANES
+from rowcall.queue.claim import ClaimRequest
+from rowcall.queue.fragments import BY_INDEX, HISTORY
+from rowcall.queue.lanes import BEGINNING as FIRST
+from rowcall.queue.lanes import CLAIMABLE, LEASE_IS_OVER, Lane, Position
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
 from rowcall.status import Event, Status, sources_of
 
 # The most runs that one sweep looks at; the next sweep continues behind them.
 SWEPT_MOST = 10_000
 
-# The most of a lane that claims take from: running rows stand at its head, and claims end the leases further behind.
+# The most that it looks at together of a lane that claims take from.  With the first that may be claimed, the lane is
+# done: running ones stand before it or not far behind, and claims end the leases that ran out further on.
 OPEN_MOST = 1000
 
-# Reads as: find the lanes, look at the next of their runs, end the leases that ran out.
+
+def walk(walked: str) -> str:
+    """What a sweep learns of the next runs of the lane `next`, when it has walked through so many."""
+    return f"""
+        SELECT {walked} + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
+            min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
+            max(run_at) AS until_run_at, (array_agg(id))[count(*)] AS until_id,
+            count(*) = max(most) AND (bool_or(is_closed) OR NOT bool_or(is_claimable)) AS has_more
+        FROM (
+            SELECT coalesce(bool_or(paused_at IS NOT NULL OR max_running IS NOT NULL), false)
+                OR %(declared)s::jsonb ? next.queue AS is_closed
+            FROM rowcall.queues WHERE name = next.queue
+        ) AS state CROSS JOIN LATERAL (
+            SELECT CASE WHEN is_closed THEN %(most)s - {walked} ELSE least({OPEN_MOST}, %(most)s - {walked}) END AS most
+        ) AS bound CROSS JOIN LATERAL (
+            SELECT id, run_at, {LEASE_IS_OVER} AS is_over, {CLAIMABLE} AS is_claimable FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
+                AND (run_at, id) > (next.after_run_at, next.after_id)
+                AND (%(queues)s::text[] IS NULL OR next.queue = ANY(%(queues)s::text[]))
+            ORDER BY run_at, id LIMIT bound.most
+        ) AS run"""
+
+
+# Reads as: walk the lanes, end the leases that ran out on the way.
 #
-# served   The lanes of this worker's queues, from the one on where the last sweep stopped.
-# walked   Their runs behind the last one looked at, in the order of job_runs_live.  No index holds the status, so that
-#          claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number of them.
+# lanes    One after another, from the place on where the last sweep stopped: what lies before it, dead index entries
+#          included, is not walked again.  Of each the next runs, in the order of job_runs_live.  No index holds the
+#          status, so that claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number.
 # seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
-# answer   Each run whose lease was ended, and last a row that says where the next sweep continues (NULL: at the first
-#          lane).
+# answer   Each run whose lease was ended, and last a row with the lanes: of each the first run that this worker may
+#          claim, the last one looked at, and whether the lane goes on behind it.
 SWEEP = f"""
-WITH RECURSIVE {LANES}, served AS MATERIALIZED (
-    SELECT lanes.*,
-        queues.paused_at IS NOT NULL OR queues.max_running IS NOT NULL OR %(declared)s::jsonb ? lanes.queue AS is_closed
-    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
-    WHERE lanes.run_at <= now() AND (lanes.queue, lanes.priority) >= (%(after_queue)s, (%(after_priority)s)::smallint)
-        AND (%(queues)s::text[] IS NULL OR lanes.queue = ANY(%(queues)s::text[]))
-    ORDER BY lanes.queue, lanes.priority
-), walked AS MATERIALIZED (
-    SELECT found.* FROM served CROSS JOIN LATERAL (
-        SELECT id, queue, priority, run_at, {LEASE_IS_OVER} AS is_over FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = served.queue AND priority = served.priority AND run_at <= now()
-            AND (queue, priority, run_at, id)
-                > (%(after_queue)s, (%(after_priority)s)::smallint, %(after_run_at)s::timestamptz, %(after_id)s::bigint)
-        ORDER BY run_at, id LIMIT CASE WHEN served.is_closed THEN %(most)s ELSE {OPEN_MOST} END
-    ) AS found
-    LIMIT %(most)s
+WITH RECURSIVE lanes AS (
+    SELECT next.queue, next.priority, learned.* FROM (
+        SELECT queue, priority,
+            CASE WHEN is_same THEN %(after_run_at)s::timestamptz ELSE '-infinity' END AS after_run_at,
+            CASE WHEN is_same THEN %(after_id)s::bigint ELSE 0 END AS after_id
+        FROM (
+            SELECT queue, priority, (queue, priority) = (%(after_queue)s, (%(after_priority)s)::smallint) AS is_same
+            FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND (queue, priority, run_at, id) > (
+                %(after_queue)s, (%(after_priority)s)::smallint, %(after_run_at)s::timestamptz, %(after_id)s::bigint)
+            ORDER BY queue, priority, run_at, id LIMIT 1
+        ) AS found
+    ) AS next CROSS JOIN LATERAL ({walk("0")}
+    ) AS learned
+    UNION ALL
+    SELECT next.queue, next.priority, learned.* FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, '-infinity'::timestamptz AS after_run_at, 0 AS after_id FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next CROSS JOIN LATERAL ({walk("lanes.walked")}
+    ) AS learned
+    WHERE lanes.has_more IS NOT TRUE AND lanes.walked < %(most)s
 ), seen AS MATERIALIZED (
     SELECT ctid AS place, id, locked_by AS worker FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(SELECT id FROM walked WHERE is_over)) AND {LEASE_IS_OVER}
+    WHERE id = ANY(ARRAY(SELECT unnest(over) FROM lanes)) AND {LEASE_IS_OVER}
     FOR UPDATE SKIP LOCKED
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
@@ -54,25 +86,38 @@ WITH RECURSIVE {LANES}, served AS MATERIALIZED (
     RETURNING run.*
 ), ended AS (
     SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
-), history AS ({HISTORY}), last AS (
-    SELECT queue, priority, run_at, id FROM walked
-    WHERE (SELECT count(*) FROM walked) = %(most)s ORDER BY queue DESC, priority DESC, run_at DESC, id DESC LIMIT 1
-)
-SELECT id, status, NULL AS after_queue, NULL AS after_priority, NULL AS after_run_at FROM expired
+), history AS ({HISTORY})
+SELECT id, status, NULL AS lanes FROM expired
 UNION ALL
-(SELECT last.id, NULL, last.queue, last.priority, last.run_at::text FROM (SELECT) AS always LEFT JOIN last ON true)
+SELECT NULL, NULL, (
+    SELECT jsonb_agg(jsonb_build_array(
+        queue, priority, run_at, id, until_run_at, until_id, coalesce(has_more, false), walked))
+    FROM lanes)
 """
 
 # Before the first lane.
 BEGINNING = {"after_queue": "", "after_priority": -32768, "after_run_at": "-infinity", "after_id": 0}
 
 
+class Walked(NamedTuple):
+    """What a sweep saw of a lane, from its start on: the first run that this worker may claim, and the last one.
+
+    `has_more` says that it has not seen the lane's end, and nothing to claim before it stopped.
+    """
+
+    lane: Lane
+    first: Position | None
+    until: Position
+    has_more: bool
+
+
 @dataclass(frozen=True)
 class Swept:
-    """The runs whose lease was ended (id -> status now), and where the next sweep continues."""
+    """The runs whose lease was ended (id -> status now), where the next sweep continues, and the lanes on the way."""
 
     expired: dict[int, Status] = field(default_factory=dict)
     place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
+    lanes: Sequence[Walked] = ()
 
     @property
     def complete(self) -> bool:
@@ -83,10 +128,34 @@ class Swept:
 def sweep(
     connection: PgConnection, request: ClaimRequest, place: Mapping[str, Any] = BEGINNING, most: int = SWEPT_MOST
 ) -> Swept:
-    """End leases that ran out in the queues of this request, whatever their runs' job types."""
+    """End leases that ran out in the queues of this request, whatever their runs' job types, and see what is due."""
     parameters = {**request.parameters(""), **place, "most": most}
-    *rows, (last_id, _, *after) = fetch_prepared(connection, BY_INDEX + SWEEP, parameters)
-    expired = {row[0]: Status(row[1]) for row in rows}
-    if last_id is None:
-        return Swept(expired)
-    return Swept(expired, dict(zip(BEGINNING, (*after, last_id), strict=True)))
+    *rows, (_, _, lanes) = fetch_prepared(connection, BY_INDEX + SWEEP, parameters)
+    expired = {run_id: Status(status) for run_id, status, _ in rows}
+    walked = [_walked(place, *lane) for lane in lanes or () if lane[4] is not None]
+    return Swept(expired, _next_place(lanes[-1], most) if lanes else BEGINNING, walked)
+
+
+def _walked(
+    place: Mapping[str, Any],
+    queue: str,
+    priority: int,
+    run_at: str | None,
+    run_id: int | None,
+    until_run_at: str,
+    until_id: int,
+    has_more: bool,
+    _walked: int,
+) -> Walked:
+    goes_on = (queue, priority) == (place["after_queue"], place["after_priority"])
+    start = Position.of(place["after_run_at"], place["after_id"]) if goes_on else FIRST
+    first = None if run_at is None or run_id is None else Position.of(run_at, run_id)
+    return Walked(Lane(queue, priority, start), first, Position.of(until_run_at, until_id), has_more and first is None)
+
+
+def _next_place(last: Sequence[Any], most: int) -> Mapping[str, Any]:
+    """Behind the last run of a lane that goes on, behind the lane, or again at the first one."""
+    queue, priority, *_, run_at, run_id, has_more, walked = last
+    if has_more:
+        return dict(zip(BEGINNING, (queue, priority, run_at, run_id), strict=True))
+    return dict(zip(BEGINNING, (queue, priority, "infinity", 0), strict=True)) if walked >= most else BEGINNING

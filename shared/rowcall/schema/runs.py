@@ -108,7 +108,7 @@ job_runs = Table(
     info=storage(
         # Half of each page stays free, so that claim and heartbeat find room for the row's next version beside it.
         fillfactor=50,
-        # The claim walks past the dead versions at the head of job_runs_live until a vacuum takes them out.  A
+        # A sweep walks past the dead versions in job_runs_live until a vacuum takes them out.  A
         # fifth of the table, the server's default, would be two million of them where ten million runs are kept.
         autovacuum_vacuum_scale_factor=0.01,
         autovacuum_vacuum_threshold=1000,

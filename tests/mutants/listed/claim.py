@@ -34,12 +34,12 @@ CLAIM = [
     *at(
         "claim.py",
         "claim_sql",
-        ("the urgent wait behind the longest due", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.run_at"),
-        ("a queue may starve another", "ORDER BY lanes.priority, lanes.run_at", "ORDER BY lanes.priority"),
+        ("the urgent wait behind the longest due", "lanes.priority, lanes.run_at", "lanes.run_at"),
+        ("a queue may starve another", "lanes.priority, lanes.run_at", "lanes.priority"),
         (
             "runs not due are claimed",
-            "AND run_at <= now() AND ({CLAIMABLE}",
-            "AND ({CLAIMABLE}",
+            "run_at <= now() AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id)",
+            "(run_at, id) >= (due_lanes.run_at, due_lanes.first_id)",
         ),
         (
             "within a queue the first asked for goes first",
@@ -67,7 +67,7 @@ CLAIM = [
         ("what is limited is not told of", "EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL)", "false"),
     ),
     *at(
-        "claim.py",
+        "lanes.py",
         "CLAIMABLE",
         ("running runs take others' places", "status IN {sources_of(Event.CLAIM)} AND attempts", "attempts"),
         ("runs without attempts left are claimed", "AND attempts < max_attempts", ""),
@@ -80,7 +80,20 @@ CLAIM = [
         ("slow runs are claimed ahead", " AND job_type = ANY(%(quick_types)s::text[])", ""),
     ),
     *at("claim.py", "FURTHER", ("it walks past any number of slow runs", " AND head.share >= 0.5", "")),
-    *at("claim.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
+    *at("lanes.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
+    *at(
+        "lanes.py",
+        "KNOWN_LANES",
+        ("a claim walks a lane from its beginning", "AND (run_at, id) >= (known.run_at, known.id) AND", "AND"),
+        ("a head is nothing that could be taken", "AND ({CLAIMABLE} OR {LEASE_IS_OVER})", ""),
+    ),
+    *at(
+        "lanes.py",
+        "HEADS",
+        ("nobody is told how many were taken", "coalesce(runs, 0)", "0"),
+        ("the lanes' heads are mixed up", "USING (queue, priority)", "ON true"),
+    ),
+    *at("claim.py", "KNOWN", ("known lanes are visited by age", '"lanes.turn"', '"lanes.run_at"')),
     *at(
         "claim.py",
         "CLAIMED",

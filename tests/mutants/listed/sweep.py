@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from tests.mutants.mutant import at
 
-SWEEP = at(
-    "sweep.py",
-    "SWEEP",
-    ("queues that were not named are swept", "lanes.queue = ANY(%(queues)s::text[])", "true"),
-    ("only open queues are swept", "WHERE lanes.run_at <= now()", "WHERE queues.name IS NULL"),
-    ("sweeps wait for a locked row", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
-    ("a lease ended by a sweep is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
-    ("a swept lease is another's too", "ON seen.id = expired.id", "ON true"),
-    ("a sweep always begins anew", "= %(most)s ORDER BY", "< 0 ORDER BY"),
-    (
-        "a sweep looks at the same runs again",
-        "(queue, priority, run_at, id)\n                >",
-        "(queue, priority, run_at, id)\n                <>",
+SWEEP = [
+    *at(
+        "sweep.py",
+        "walk",
+        ("queues that were not named are swept", "next.queue = ANY(%(queues)s::text[])", "true"),
+        ("a lane that claims take from is walked to its end", "least({OPEN_MOST}, %(most)s - {walked})", "%(most)s"),
+        ("a paused lane is left at its first run", "paused_at IS NOT NULL OR ", ""),
+        ("a limited lane is left at its first run", "max_running IS NOT NULL", "false"),
+        ("a lane that a deploy has limited is left too", "OR %(declared)s::jsonb ? next.queue ", ""),
+        ("a sweep looks at the same runs again", "AND (run_at, id) > (next.after_run_at, next.after_id)", ""),
+        ("a lane is left where nothing is for this worker", "OR NOT bool_or(is_claimable)", ""),
+        ("what is for another worker is told", "{CLAIMABLE} AS is_claimable", "true AS is_claimable"),
     ),
-)
+    *at(
+        "sweep.py",
+        "SWEEP",
+        ("sweeps wait for a locked row", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        ("a lease ended by a sweep is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
+        ("a swept lease is another's too", "ON seen.id = expired.id", "ON true"),
+        ("a sweep has no bound", " AND lanes.walked < %(most)s", ""),
+        ("a sweep leaves a lane in its midst", "WHERE lanes.has_more IS NOT TRUE AND ", "WHERE "),
+    ),
+]

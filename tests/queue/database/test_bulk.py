@@ -14,7 +14,7 @@ from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid, TransitionRefused
 from rowcall.queue import Action, Bulk, Filter
 from rowcall.queue.bulk import changed_of
-from rowcall.queue.wake import CHANNEL
+from rowcall.queue.fragments import CHANNEL
 from rowcall.status import Status
 from tests.support.rows import at, row_of, run_in
 

@@ -91,15 +91,20 @@ def test_a_cancel_request_and_the_last_attempt_count_in_a_sweep_as_in_a_claim(co
     assert sweep(connection, REQUEST).expired == {cancelled: Status.CANCELLED, dead: Status.DEAD}
 
 
-def test_a_sweep_goes_on_where_the_last_one_stopped_and_then_begins_anew(connection: PgConnection) -> None:
+@pytest.mark.parametrize("closed", [paused, limited, None], ids=["paused", "limited", "limited by a deploy"])
+def test_a_sweep_goes_on_where_the_last_one_stopped_and_then_begins_anew(
+    connection: PgConnection, closed: Callable[[PgConnection], None] | None
+) -> None:
+    request = REQUEST if closed else replace(REQUEST, declared={"mail": 1})
     for priority in ("1", "2"):
         for _ in range(3):
             run_in(connection, Status.QUEUED, queue="'mail'", priority=priority)
     # Behind all that wait: they were enqueued for an earlier time after it was claimed.
     run_id = lost(connection, priority="2", run_at="now() - interval '1 second'")
-    paused(connection)
-    found = sweep(connection, REQUEST, most=2)
+    if closed:
+        closed(connection)
+    found = sweep(connection, request, most=2)
     for _ in range(3):
         assert (found.expired, found.complete) == ({}, False)
-        found = sweep(connection, REQUEST, found.place, most=2)
+        found = sweep(connection, request, found.place, most=2)
     assert (found.expired, found.complete) == ({run_id: Status.FAILED}, True)

@@ -13,7 +13,7 @@ from psycopg2.extras import Json
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
-from rowcall.queue.wake import CHANNEL
+from rowcall.queue.fragments import CHANNEL
 from tests.queue.model.run import COLUMNS, Run
 from tests.queue.model.world import Move
 from tests.support.processes import LIMIT_SECONDS

@@ -55,6 +55,7 @@ class InFlight:
         self._decided_at = 0.0
         # A producer found no slot, because the other one had reserved them for a claim under way.
         self._turned_away = False
+        self._heard = False
         # Without a heartbeat, leases would run out under handlers at work.
         self._heartbeat_connected = True
 
@@ -86,6 +87,16 @@ class InFlight:
         for event in self._wakers:
             if not event.is_set():
                 event.set()
+
+    def hear(self) -> None:
+        """A notification came: something is due."""
+        self._heard = True
+        self.wake()
+
+    def heard(self) -> bool:
+        """Whether a notification came since this was asked last."""
+        heard, self._heard = self._heard, False
+        return heard
 
     def reserve(self) -> Room:
         """Room for more runs beside those that are not ending yet; the caller keeps it until `accept`."""

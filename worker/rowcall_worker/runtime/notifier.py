@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, fetch_all
-from rowcall.queue.wake import CHANNEL
+from rowcall.queue.fragments import CHANNEL
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
 # How often the thread looks whether it should end.

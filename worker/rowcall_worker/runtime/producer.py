@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from psycopg2.errors import LockNotAvailable
@@ -15,8 +16,9 @@ from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
+from rowcall_worker.runtime.lanes import Lanes
 from rowcall_worker.runtime.pace import Room
-from rowcall_worker.runtime.sweeper import Sweeper
+from rowcall_worker.runtime.sweeper import INTERVAL_SECONDS, Sweeper
 
 
 @dataclass
@@ -28,13 +30,15 @@ class Producer:
     link: Link
     worker: str
     request: ClaimRequest
+    lanes: Lanes
     poll: float
     leads: bool
+    once: bool
 
     def __post_init__(self) -> None:
         self._waker = self.in_flight.waker()
         self._more = self.leads
-        self._sweeper = Sweeper(self.poll)
+        self._sweeper = Sweeper(min(self.poll, INTERVAL_SECONDS), self.lanes)
 
     def start(self) -> threading.Thread:
         """Work on a thread of its own until nothing may be claimed and nothing is in flight."""
@@ -48,8 +52,7 @@ class Producer:
             woken = self._waker.wait(self._pause())
             self._waker.clear()
             if self.leads:
-                # What this worker cannot begin at once, another can.
-                self.completer.unclaim(self.link, self.in_flight.late())
+                self._unclaim(self.in_flight.late())
             self.in_flight.gather()
             ended = self.in_flight.collect()
             # The second producer looks for work only while there is plenty: idle, one look a poll is enough.
@@ -61,7 +64,15 @@ class Producer:
         """Until the next look; sooner while runs wait for a thread, as they may have to go back."""
         if self._more:
             return 0
-        return self.poll if self.in_flight.waiting.empty() else min(self.poll, KEPT_SECONDS / 2)
+        hurried = self._sweeper.hurried and not self.in_flight.closing
+        pause = min(self.poll, self._sweeper.due_in) if hurried else self.poll
+        return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
+
+    def _unclaim(self, late: Sequence[InFlightRun]) -> None:
+        """What this worker cannot begin at once, another can; and this one again when it has a slot."""
+        self.completer.unclaim(self.link, late)
+        if late:
+            self._sweeper.hurry(at_once=False)
 
     def _try(self, ended: list[InFlightRun]) -> None:
         """Exchange; without a database, keep what has ended and wait."""
@@ -85,11 +96,25 @@ class Producer:
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
         sweeping = self.leads and self._sweeper.first_lap
         self._more = len(result.claimed) == sum(reserved) > 0 or bool(result.expired) or result.contended or sweeping
-        if result.claimed or self._more:
-            return
-        if reserved.slots:
+        self._more = self._more or (reserved.slots > 0 and not result.claimed and self.lanes.unvisited)
+        if result.claimed:
+            self.in_flight.heard()  # of this, very likely
+        elif not self._more:
+            self._nothing_found(reserved, asked_at)
+
+    def _nothing_found(self, room: Room, asked_at: float) -> None:
+        """The known lanes have nothing for the room there is: look where claims do not, or be quiet."""
+        if self.leads and self.in_flight.heard():
+            self._sweeper.hurry(at_once=False)
+        if room.slots and not self.once:
             self._more = not self.in_flight.look_found_nothing(asked_at)
-        elif reserved.ahead:
+        elif room.slots and not self.leads:
+            self.in_flight.wake()  # the other one knows when the last sweep was
+        elif room.slots:
+            # It ends only after a lap over all lanes that began when nothing was left.
+            if not self.in_flight.look_found_nothing(self._sweeper.lap_began_at):
+                self._sweeper.hurry(at_once=self.in_flight.empty)
+        elif room.ahead:
             # It looked for quick runs only, and says nothing of the others; by now there may be a slot for them.
             self._more = self.in_flight.empty
 
@@ -100,7 +125,8 @@ class Producer:
         swept = self._sweeper.sweep(connection, self.request) if self.leads and not self.in_flight.closing else Swept()
         succeeded = self.completer.write_errors(connection, ended)
         quick_types = self.in_flight.quick_types() if room.ahead else ()
-        request = replace(self.request, limit=room.slots, ahead=room.ahead, quick_types=quick_types)
+        visits = self.lanes.visits()
+        request = replace(self.request, limit=room.slots, ahead=room.ahead, quick_types=quick_types, lanes=visits)
         result = None
         while result is None:
             asked_at = elapsed()
@@ -114,6 +140,8 @@ class Producer:
             except REFUSALS:
                 self.completer.write_one_by_one(connection, ended, succeeded)
                 succeeded = []
+        if any(room):
+            self.lanes.claimed(visits, result, full=len(result.claimed) == sum(room))
         self.completer.written(succeeded, result.finished)
         self.request = replace(self.request, limited=result.limited)
         return result | ClaimResult([], swept.expired), asked_at

@@ -1,4 +1,4 @@
-"""The sweeper: decides when this worker sweeps, and where each sweep continues."""
+"""The sweeper: decides when this worker sweeps, and where each sweep continues; the lanes learn from it."""
 
 from __future__ import annotations
 
@@ -10,33 +10,59 @@ from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.queue import ClaimRequest, Swept, sweep
 from rowcall.queue.sweep import BEGINNING
+from rowcall_worker.runtime.lanes import Lanes
 
 # After a sweep it rests this many times as long as the sweep took: at most a twentieth of one connection's time.
 REST = 20
 
+# For how long claims may not see what their heads hide, in a table that is swept in a moment.
+INTERVAL_SECONDS = 1.0
+
 
 @dataclass
 class Sweeper:
-    """Where the last sweep stopped, and when the next one is due; the first lap over all queues is made at once."""
+    """Where the last sweep stopped, and when the next one is due; the first lap over all lanes is made at once."""
 
     interval: float
-    laps: int = 0
+    lanes: Lanes
+    # When the last complete lap began: what became due before that moment is known.
+    lap_began_at: float = float("-inf")
+    hurried: bool = False
+    _began_at: float = 0.0
     _place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
     _due_at: float = 0.0
+    _rested_at: float = 0.0
 
     @property
     def first_lap(self) -> bool:
-        """There are queues that this worker has not looked at yet."""
-        return self.laps == 0
+        """There are lanes that this worker has not looked at yet."""
+        return self.lap_began_at == float("-inf")
+
+    @property
+    def due_in(self) -> float:
+        """The seconds until the next sweep is due."""
+        return max(self._due_at - elapsed(), 0.0)
+
+    def hurry(self, at_once: bool) -> None:
+        """Something may be due that claims do not see: sweep as soon as it has rested, or at once."""
+        self.hurried = True
+        self._due_at = 0.0 if at_once else min(self._due_at, self._rested_at)
 
     def sweep(self, connection: PgConnection, request: ClaimRequest) -> Swept:
         """The next sweep, where it is due."""
         began_at = elapsed()
         if began_at < self._due_at:
             return Swept(place=self._place)
+        if self._place == BEGINNING:
+            self._began_at = began_at
         swept = sweep(connection, request, self._place)
+        # A lap that was begun is made to its end, with its rests.
+        self.hurried = not swept.complete
+        self.lanes.swept(swept)
         self._place = swept.place
-        self.laps += swept.complete
+        if swept.complete:
+            self.lap_began_at = self._began_at
         now = elapsed()
-        self._due_at = now if self.first_lap else now + max(self.interval, REST * (now - began_at))
+        self._rested_at = now if self.first_lap else now + REST * (now - began_at)
+        self._due_at = max(self._rested_at, now + (self.interval if swept.complete else 0.0))
         return swept

@@ -30,6 +30,7 @@ from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import Heartbeat
 from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.lanes import Lanes
 from rowcall_worker.runtime.notifier import Notifier
 from rowcall_worker.runtime.producer import Producer
 from rowcall_worker.runtime.scheduler import Scheduler
@@ -107,6 +108,7 @@ class Worker:
         # A lost connection is noticed and replaced before the shortest lease is over.
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
+        lanes = Lanes()
         self._producers = [
             Producer(
                 self.in_flight,
@@ -114,12 +116,14 @@ class Worker:
                 self._link("producer"),
                 self.id,
                 self._request,
+                lanes,
                 settings.poll,
                 leads,
+                task.once,
             )
             for leads in (True, False)
         ]
-        self._notifier = Notifier(self._link("notifier"), self.in_flight.wake, patience)
+        self._notifier = Notifier(self._link("notifier"), self.in_flight.hear, patience)
         self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
     def _link(self, purpose: str, patience: float | None = None) -> Link:

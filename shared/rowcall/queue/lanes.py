@@ -1,0 +1,104 @@
+"""Lanes: where waiting runs stand.  A lane is a queue's runs of one priority, in the order of job_runs_live."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeAlias
+
+from rowcall.status import Event, sources_of
+
+# Which waiting runs this worker may have.
+CLAIMABLE = f"""
+    status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
+
+# Which running runs have lost their worker.
+LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
+
+# All there are, one after another, each found by one probe of job_runs_live: the number of lanes counts, never the
+# number of rows in them.
+LANES = """
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+)"""
+
+# The lanes that a worker knows, in the order in which it visits them, each from the place on where it says that there
+# may be something: what lies before that is not walked again, neither runs that are not for this worker nor the dead
+# index entries that an old snapshot keeps.  Each lane's head is its first run that may be taken or ended.
+KNOWN_LANES = f"""lanes AS MATERIALIZED (
+    SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
+        %(lane_queues)s::text[], %(lane_priorities)s::smallint[],
+        %(lane_run_ats)s::timestamptz[], %(lane_ids)s::bigint[]
+    ) WITH ORDINALITY AS known(queue, priority, run_at, id, turn) CROSS JOIN LATERAL (
+        SELECT run_at, id FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
+            AND (run_at, id) >= (known.run_at, known.id) AND ({CLAIMABLE} OR {LEASE_IS_OVER})
+        ORDER BY run_at, id LIMIT 1
+    ) AS head
+)"""
+# What the worker learns: of the lanes that it knows, their heads before this claim, and how many it took from which.
+HEADS = "(SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes)"
+TAKEN = """(SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken)"""
+
+
+class Position(NamedTuple):
+    """A place in a lane: of the runs due at that moment, from this id on."""
+
+    run_at: datetime
+    id: int
+
+    @classmethod
+    def of(cls, run_at: str, run_id: int) -> Position:
+        """As PostgreSQL writes it in JSON; a time that Python cannot hold is before all others."""
+        with suppress(ValueError):
+            return cls(datetime.fromisoformat(run_at), run_id)
+        return BEGINNING
+
+
+# Before all times that Python knows.
+BEGINNING = Position(datetime.min.replace(tzinfo=UTC), 0)
+
+
+# The queue and the priority.
+LaneKey: TypeAlias = tuple[str, int]
+
+
+class Lane(NamedTuple):
+    """A lane, and from where on a claim walks it."""
+
+    queue: str
+    priority: int
+    start: Position = BEGINNING
+
+
+def parameters_of_lanes(lanes: Sequence[Lane]) -> dict[str, Any]:
+    """Lanes as KNOWN_LANES takes them."""
+    starts = [lane.start for lane in lanes]
+    run_ats = ["-infinity" if start == BEGINNING else start.run_at.isoformat() for start in starts]
+    return {
+        "lane_queues": [lane.queue for lane in lanes],
+        "lane_priorities": [lane.priority for lane in lanes],
+        # As PostgreSQL writes an array: a prepared statement takes no texts for times.
+        "lane_run_ats": "{" + ",".join(run_ats) + "}",
+        "lane_ids": [start.id for start in starts],
+    }
+
+
+def heads_of(answer: Sequence[tuple[str, int, str, int]]) -> dict[LaneKey, Position]:
+    """Each lane's head, from what HEADS answers."""
+    return {(queue, priority): Position.of(run_at, run_id) for queue, priority, run_at, run_id in answer}
+
+
+def taken_of(answer: Sequence[tuple[str, int, int]]) -> Counter[LaneKey]:
+    """How many runs were taken from each lane, from what TAKEN answers."""
+    return Counter({(queue, priority): runs for queue, priority, runs in answer})
