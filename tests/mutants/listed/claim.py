@@ -90,9 +90,9 @@ CLAIM = [
     *at(
         "lanes.py",
         "HEADS",
-        ("nobody is told how many were taken", "coalesce(runs, 0)", "0"),
-        ("the lanes' heads are mixed up", "USING (queue, priority)", "ON true"),
+        ("the lanes' heads are mixed up", "queue, priority, run_at, id", "queue, 0, run_at, id"),
     ),
+    *at("lanes.py", "TAKEN", ("nobody is told how many were taken", "count(*) AS runs", "0 AS runs")),
     *at("claim.py", "KNOWN", ("known lanes are visited by age", '"lanes.turn"', '"lanes.run_at"')),
     *at(
         "claim.py",

@@ -23,7 +23,7 @@ LIMITED = at(
         "PARTITION BY queue ORDER BY priority, run_at, id",
         "PARTITION BY queue ORDER BY id",
     ),
-    ("under a limit more is claimed than was asked for", "ORDER BY priority, run_at, id LIMIT %(limit)s", ""),
+    ("under a limit more is claimed than was asked for", "ORDER BY turn, priority, run_at, id LIMIT %(limit)s", ""),
     (
         "a run that still runs is forgotten",
         "WHERE holders.name = queues.name AND holders.id NOT",

@@ -61,13 +61,13 @@ def test_a_claim_tells_each_lanes_first_run_that_it_could_have_taken_and_how_man
     run_in(connection, Status.RUNNING, queue="'mail'")
     waiting(connection, queue="'mail'", job_type="'unknown'")
     first, _ = (waiting(connection, queue="'mail'") for _ in range(2))
-    other = waiting(connection, queue="'reports'")
+    other = waiting(connection, queue="'reports'", priority="7")
     waiting(connection, queue="'later'", run_at="now() + interval '1 hour'")
     waiting(connection, queue="'paused'")
     queue.pause_queue(connection, "paused", Operator("a test"))
-    names = ("mail", "reports", "later", "paused", "gone")
-    result = claim(connection, *(Lane(name, 0) for name in names), limit=2)
-    assert result.heads == {("mail", 0): position(connection, first), ("reports", 0): position(connection, other)}
+    lanes = (Lane(name, 7 if name == "reports" else 0) for name in ("mail", "reports", "later", "paused", "gone"))
+    result = claim(connection, *lanes, limit=2)
+    assert result.heads == {("mail", 0): position(connection, first), ("reports", 7): position(connection, other)}
     assert result.taken == {("mail", 0): 2}
 
 

@@ -179,7 +179,7 @@ def _served(connection: Connection, row: Row, silence: float) -> Condition:
 def _next_in_line(connection: Connection, row: Row) -> str:
     before: int = fetch_value(connection, BY_INDEX + BEFORE_IT, row)
     if not before:
-        return f"nothing blocks it: it is first in queue {row['queue']}, and the next claim takes it"
+        return f"nothing blocks it: it is first in queue {row['queue']}, and is taken at the queue's next turn"
     many = f"{COUNTED_MOST} or more" if before >= COUNTED_MOST else str(before)
     come = "due run comes" if before == 1 else "due runs come"
     return f"waiting for its turn: in queue {row['queue']} {many} {come} first"
