@@ -1724,7 +1724,7 @@ WITH held AS (
 SELECT * FROM forced;
 ROLLBACK;
 
--- rowcall.queue.claim: STATEMENTS[False, False, False]
+-- rowcall.queue.claims.claim: STATEMENTS[False, False, False]
 -- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
@@ -1736,11 +1736,11 @@ BEGIN;
 WITH RECURSIVE  
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), due_lanes AS MATERIALIZED (
@@ -1755,7 +1755,7 @@ lanes AS (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() )
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() )
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
     ) AS due
@@ -1773,7 +1773,7 @@ lanes AS (
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
@@ -1807,7 +1807,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL::jsonb, NULL::
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim: STATEMENTS[False, True, False]
+-- rowcall.queue.claims.claim: STATEMENTS[False, True, False]
 -- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
@@ -1821,18 +1821,18 @@ BEGIN;
 WITH RECURSIVE finished AS (
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
 ), 
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), due_lanes AS MATERIALIZED (
@@ -1847,7 +1847,7 @@ lanes AS (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
     ) AS due
@@ -1865,7 +1865,7 @@ lanes AS (
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
@@ -1899,7 +1899,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim: STATEMENTS[False, True, True]
+-- rowcall.queue.claims.claim: STATEMENTS[False, True, True]
 -- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
@@ -1915,18 +1915,18 @@ BEGIN;
 WITH RECURSIVE finished AS (
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
 ), 
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), due_lanes AS MATERIALIZED (
@@ -1941,7 +1941,7 @@ lanes AS (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
     ) AS due
@@ -1953,7 +1953,7 @@ lanes AS (
             SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
             WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
                 AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND (run_at, id) > (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AND (run_at, id) > (
                     SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
                         SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
                         ORDER BY run_at DESC, id DESC LIMIT 1
@@ -1965,7 +1965,7 @@ lanes AS (
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (head.run_at, head.id) AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
         ORDER BY run_at, id
         LIMIT :'ahead' FOR UPDATE SKIP LOCKED
     ) AS quick
@@ -1983,7 +1983,7 @@ lanes AS (
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
@@ -2017,7 +2017,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim: STATEMENTS[True, False, False]
+-- rowcall.queue.claims.claim: STATEMENTS[True, False, False]
 -- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set lane_queues '{"default"}'
 \set lane_priorities '{"0"}'
@@ -2038,7 +2038,7 @@ WITH RECURSIVE  lanes AS MATERIALIZED (
         SELECT run_at, id FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
             AND (run_at, id) >= (known.run_at, known.id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now())
         ORDER BY run_at, id LIMIT 1
     ) AS head
 ), due_lanes AS MATERIALIZED (
@@ -2053,7 +2053,7 @@ WITH RECURSIVE  lanes AS MATERIALIZED (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() )
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() )
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
     ) AS due
@@ -2071,7 +2071,7 @@ WITH RECURSIVE  lanes AS MATERIALIZED (
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
@@ -2106,7 +2106,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(j
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim: STATEMENTS[True, True, False]
+-- rowcall.queue.claims.claim: STATEMENTS[True, True, False]
 -- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
@@ -2124,7 +2124,7 @@ BEGIN;
 WITH RECURSIVE finished AS (
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
@@ -2136,7 +2136,7 @@ RETURNING run.id
         SELECT run_at, id FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
             AND (run_at, id) >= (known.run_at, known.id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now())
         ORDER BY run_at, id LIMIT 1
     ) AS head
 ), due_lanes AS MATERIALIZED (
@@ -2151,7 +2151,7 @@ RETURNING run.id
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
     ) AS due
@@ -2169,7 +2169,7 @@ RETURNING run.id
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
@@ -2204,7 +2204,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim: STATEMENTS[True, True, True]
+-- rowcall.queue.claims.claim: STATEMENTS[True, True, True]
 -- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
@@ -2224,7 +2224,7 @@ BEGIN;
 WITH RECURSIVE finished AS (
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
@@ -2236,7 +2236,7 @@ RETURNING run.id
         SELECT run_at, id FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
             AND (run_at, id) >= (known.run_at, known.id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now())
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now())
         ORDER BY run_at, id LIMIT 1
     ) AS head
 ), due_lanes AS MATERIALIZED (
@@ -2251,7 +2251,7 @@ RETURNING run.id
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
     ) AS due
@@ -2263,7 +2263,7 @@ RETURNING run.id
             SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
             WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
                 AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND (run_at, id) > (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AND (run_at, id) > (
                     SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
                         SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
                         ORDER BY run_at DESC, id DESC LIMIT 1
@@ -2275,7 +2275,7 @@ RETURNING run.id
         SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
             AND (run_at, id) >= (head.run_at, head.id) AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
         ORDER BY run_at, id
         LIMIT :'ahead' FOR UPDATE SKIP LOCKED
     ) AS quick
@@ -2293,7 +2293,7 @@ RETURNING run.id
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
@@ -2328,38 +2328,23 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claim_limited: CLAIM_LIMITED
--- Reads as: lock the limited queues, count what runs in them, lock as many due rows as there is room, take them.
---
--- lanes, due_lanes  As in CLAIM.
--- open_queues       The queue's row, locked, so that two claims cannot both fill the last place.  A row that another
---                   claim has locked is skipped; one that changed since this statement began is not believed either
---                   (`before` is how it was then), because the runs just claimed under it cannot be seen yet.  Both
---                   count as contended: look again at once.
--- holders           queues.holders names every run that was claimed from the queue and may still run.  Which of them do
---                   is read from the runs themselves, by primary key: however a run ended, its place is free, so no
---                   place can leak.
--- over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
--- ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
---                   Queues go in the order in which the worker visits them, where it knows one.
--- noted             The holders are the runs that still run and those that begin.
+-- rowcall.queue.claims.claim_limited: CLAIM_LIMITED
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
-\set job_types '{"noop"}'
 \set limit '50'
+\set job_types '{"noop"}'
 \set lane_queues '{"default"}'
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH RECURSIVE 
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), due_lanes AS MATERIALIZED (
@@ -2379,17 +2364,18 @@ lanes AS (
     WHERE id = ANY(ARRAY(SELECT id FROM holders)) AND status IN ('running') AND locked_until < now()
     FOR UPDATE SKIP LOCKED
 ), lanes_with_room AS (
-    SELECT due_lanes.queue, due_lanes.priority,
-        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue) AS room
-    FROM due_lanes JOIN open_queues ON open_queues.name = due_lanes.queue
+    SELECT due_lanes.*, least(:'limit',
+        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue)) AS room
+    FROM due_lanes LEFT JOIN open_queues ON open_queues.name = due_lanes.queue
+    WHERE open_queues.name IS NOT NULL 
 ), due AS MATERIALIZED (
     SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
         SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = lanes_with_room.queue AND priority = lanes_with_room.priority
-            AND run_at <= now() AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
+            AND run_at <= now() AND (run_at, id) >= ('-infinity'::timestamptz, 0) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0
         ORDER BY run_at, id
-        LIMIT greatest(least(lanes_with_room.room, :'limit'), 0) FOR UPDATE SKIP LOCKED
+        LIMIT greatest(lanes_with_room.room, 0) FOR UPDATE SKIP LOCKED
     ) AS found
 ), ranked AS (
     SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position,
@@ -2410,7 +2396,7 @@ lanes AS (
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
@@ -2429,7 +2415,7 @@ lanes AS (
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at, run.suspect
 ), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
         SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
@@ -2443,12 +2429,380 @@ lanes AS (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
+    NULL, NULL
 FROM answer
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues));
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::boolean;
+ROLLBACK;
+
+-- rowcall.queue.claims.claim_limited: CLAIM_LIMITED_KNOWN
+\set lane_queues '{"default"}'
+\set lane_priorities '{"0"}'
+\set lane_run_ats '{"-infinity"}'
+\set lane_ids '{"0"}'
+\set job_types '{"noop"}'
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set limit '50'
+\set worker 'worker-1'
+\set leases '{"noop": 120}'
+BEGIN;
+WITH RECURSIVE lanes AS MATERIALIZED (
+    SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
+        :'lane_queues'::text[], :'lane_priorities'::smallint[],
+        :'lane_run_ats'::timestamptz[], :'lane_ids'::bigint[]
+    ) WITH ORDINALITY AS known(queue, priority, run_at, id, turn) CROSS JOIN LATERAL (
+        SELECT run_at, id FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
+            AND (run_at, id) >= (known.run_at, known.id) AND (
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now())
+        ORDER BY run_at, id LIMIT 1
+    ) AS head
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+), open_queues AS MATERIALIZED (
+    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS before USING (name, holders)
+    WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
+    FOR UPDATE OF queues SKIP LOCKED
+), holders AS MATERIALIZED (
+    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
+    JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = 'running'
+), over AS MATERIALIZED (
+    SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(SELECT id FROM holders)) AND status IN ('running') AND locked_until < now()
+    FOR UPDATE SKIP LOCKED
+), lanes_with_room AS (
+    SELECT due_lanes.*, least(:'limit',
+        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue)) AS room
+    FROM due_lanes LEFT JOIN open_queues ON open_queues.name = due_lanes.queue
+    WHERE open_queues.name IS NOT NULL 
+), due AS MATERIALIZED (
+    SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes_with_room.queue AND priority = lanes_with_room.priority
+            AND run_at <= now() AND (run_at, id) >= (lanes_with_room.run_at, lanes_with_room.id) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0
+        ORDER BY run_at, id
+        LIMIT greatest(lanes_with_room.room, 0) FOR UPDATE SKIP LOCKED
+    ) AS found
+), ranked AS (
+    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position,
+        array_position(:'lane_queues'::text[], queue) AS turn
+    FROM due
+), seen AS MATERIALIZED (
+    SELECT place, id, queue, status, worker FROM over
+    UNION ALL
+    (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
+     ORDER BY turn, priority, run_at, id LIMIT :'limit')
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.queue, run.priority, run.run_at, run.suspect
+), noted AS (
+    UPDATE rowcall.queues SET holders = ARRAY(
+        SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
+        UNION ALL
+        SELECT seen.id FROM seen WHERE seen.queue = queues.name AND seen.id NOT IN (SELECT id FROM over)
+    )
+    FROM open_queues WHERE queues.name = open_queues.name
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+)
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
+    NULL, NULL
+FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::boolean;
+ROLLBACK;
+
+-- rowcall.queue.claims.suspects: CLAIM_SUSPECT
+-- One suspect, the one that has waited longest, whatever its queue.  Suspects are few: job_runs_suspect holds no others.
+-- The last row tells how many leases the claimed one has cost, and whether one waits for a worker that has nothing else.
+\set declared '{"mail": 2}'
+\set queues '{"default"}'
+\set limit '50'
+\set job_types '{"noop"}'
+\set alone 'false'
+\set lane_queues '{"default"}'
+\set worker 'worker-1'
+\set leases '{"noop": 120}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL AND suspect > 0 ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND suspect > 0 AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
+    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
+        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
+), open_queues AS MATERIALIZED (
+    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS before USING (name, holders)
+    WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
+    FOR UPDATE OF queues SKIP LOCKED
+), holders AS MATERIALIZED (
+    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
+    JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = 'running'
+), over AS MATERIALIZED (
+    SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(SELECT id FROM holders)) AND status IN ('running') AND locked_until < now()
+    FOR UPDATE SKIP LOCKED
+), lanes_with_room AS (
+    SELECT due_lanes.*, least(:'limit',
+        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue)) AS room
+    FROM due_lanes LEFT JOIN open_queues ON open_queues.name = due_lanes.queue
+    WHERE open_queues.name IS NOT NULL OR due_lanes.max_running IS NULL
+), due AS MATERIALIZED (
+    SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes_with_room.queue AND priority = lanes_with_room.priority
+            AND run_at <= now() AND (run_at, id) >= ('-infinity'::timestamptz, 0) AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect > 0 AND (suspect < 2 OR :'alone')
+        ORDER BY run_at, id
+        LIMIT greatest(lanes_with_room.room, 0) FOR UPDATE SKIP LOCKED
+    ) AS found
+), ranked AS (
+    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position,
+        array_position(:'lane_queues'::text[], queue) AS turn
+    FROM due
+), seen AS MATERIALIZED (
+    SELECT place, id, queue, status, worker FROM over
+    UNION ALL
+    (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
+     ORDER BY run_at, id LIMIT :'limit')
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended), claimed AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
+    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
+    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
+        run.status, run.queue, run.priority, run.run_at, run.suspect
+), noted AS (
+    UPDATE rowcall.queues SET holders = ARRAY(
+        SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
+        UNION ALL
+        SELECT seen.id FROM seen WHERE seen.queue = queues.name AND seen.id NOT IN (SELECT id FROM over)
+    )
+    FROM open_queues WHERE queues.name = open_queues.name
+), answer AS (
+    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
+    UNION ALL
+    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
+    ORDER BY priority, run_at, id
+)
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
+    NULL, NULL
+FROM answer
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), (SELECT suspect FROM claimed), EXISTS (
+        SELECT FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
+        WHERE lanes_with_room.room > 0 AND run.finished_at IS NULL AND run.suspect > 0 AND run.suspect >= 2
+            AND run.run_at <= now() AND 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]));
+ROLLBACK;
+
+-- rowcall.queue.claims.sweep: SWEEP
+-- Reads as: walk the lanes, end the leases that ran out on the way.
+--
+-- lanes    One after another, from the place on where the last sweep stopped: what lies before it, dead index entries
+--          included, is not walked again.  Of each the next runs, in the order of job_runs_live.  No index holds the
+--          status, so that claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number.
+-- seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
+-- answer   Each run whose lease was ended, and last a row with the lanes: of each the first run that this worker may
+--          claim, the last one looked at, and whether the lane goes on behind it.
+\set after_run_at '-infinity'
+\set after_id '0'
+\set after_queue ''
+\set after_priority '-32768'
+\set declared '{"mail": 2}'
+\set most '20000'
+\set job_types '{"noop"}'
+\set queues '{"default"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE lanes AS (
+    SELECT next.queue, next.priority, learned.* FROM (
+        SELECT queue, priority, is_same,
+            CASE WHEN is_same THEN :'after_run_at'::timestamptz ELSE '-infinity' END AS after_run_at,
+            CASE WHEN is_same THEN :'after_id'::bigint ELSE 0 END AS after_id
+        FROM (
+            SELECT queue, priority, (queue, priority) = (:'after_queue', (:'after_priority')::smallint) AS is_same
+            FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND (queue, priority, run_at, id) > (
+                :'after_queue', (:'after_priority')::smallint, :'after_run_at'::timestamptz, :'after_id'::bigint)
+            ORDER BY queue, priority, run_at, id LIMIT 1
+        ) AS found
+    ) AS next CROSS JOIN LATERAL (
+        SELECT 0 + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
+            min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
+            max(run_at) AS until_run_at, (array_agg(id))[count(*)] AS until_id,
+            count(*) = max(most) AND (bool_or(is_closed) OR NOT bool_or(is_claimable)) AS has_more
+        FROM (
+            SELECT coalesce(bool_or(paused_at IS NOT NULL OR max_running IS NOT NULL), false)
+                OR :'declared'::jsonb ? next.queue AS is_closed
+            FROM rowcall.queues WHERE name = next.queue
+        ) AS state CROSS JOIN LATERAL (
+            SELECT CASE WHEN is_closed OR next.is_same THEN :'most' - 0
+                ELSE least(1000, :'most' - 0) END AS most
+        ) AS bound CROSS JOIN LATERAL (
+            SELECT id, run_at, status IN ('running') AND locked_until < now() AS is_over, 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AS is_claimable FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
+                AND (run_at, id) > (next.after_run_at, next.after_id)
+                AND (:'queues'::text[] IS NULL OR next.queue = ANY(:'queues'::text[]))
+            ORDER BY run_at, id LIMIT bound.most
+        ) AS run
+    ) AS learned
+    UNION ALL
+    SELECT next.queue, next.priority, learned.* FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, false AS is_same, '-infinity'::timestamptz AS after_run_at, 0 AS after_id
+        FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next CROSS JOIN LATERAL (
+        SELECT lanes.walked + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
+            min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
+            max(run_at) AS until_run_at, (array_agg(id))[count(*)] AS until_id,
+            count(*) = max(most) AND (bool_or(is_closed) OR NOT bool_or(is_claimable)) AS has_more
+        FROM (
+            SELECT coalesce(bool_or(paused_at IS NOT NULL OR max_running IS NOT NULL), false)
+                OR :'declared'::jsonb ? next.queue AS is_closed
+            FROM rowcall.queues WHERE name = next.queue
+        ) AS state CROSS JOIN LATERAL (
+            SELECT CASE WHEN is_closed OR next.is_same THEN :'most' - lanes.walked
+                ELSE least(1000, :'most' - lanes.walked) END AS most
+        ) AS bound CROSS JOIN LATERAL (
+            SELECT id, run_at, status IN ('running') AND locked_until < now() AS is_over, 
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AS is_claimable FROM rowcall.job_runs
+            WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
+                AND (run_at, id) > (next.after_run_at, next.after_id)
+                AND (:'queues'::text[] IS NULL OR next.queue = ANY(:'queues'::text[]))
+            ORDER BY run_at, id LIMIT bound.most
+        ) AS run
+    ) AS learned
+    WHERE lanes.has_more IS NOT TRUE AND lanes.walked < :'most'
+), seen AS MATERIALIZED (
+    SELECT ctid AS place, id, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(SELECT unnest(over) FROM lanes)) AND status IN ('running') AND locked_until < now()
+    FOR UPDATE SKIP LOCKED
+), expired AS (
+    UPDATE rowcall.job_runs AS run SET 
+    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                  WHEN run.attempts >= run.max_attempts THEN 'dead'
+                  ELSE 'failed' END,
+    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
+    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
+                  ELSE now() END,
+    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen)) AND run.status IN ('running')
+    RETURNING run.*
+), ended AS (
+    SELECT 
+    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
+    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
+    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
+), history AS (
+    INSERT INTO rowcall.job_attempts
+        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
+    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
+    FROM ended)
+SELECT id, status, NULL AS lanes FROM expired
+UNION ALL
+SELECT NULL, NULL, (
+    SELECT jsonb_agg(jsonb_build_array(
+        queue, priority, run_at, id, until_run_at, until_id, coalesce(has_more, false), walked))
+    FROM lanes);
+ROLLBACK;
+
+-- rowcall.queue.claims.sweep: FIND_LANES
+-- The lanes in which something is due, perhaps not for this worker.
+\set queues '{"default"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+)
+SELECT queue, priority FROM lanes
+WHERE run_at <= now() AND (:'queues'::text[] IS NULL OR queue = ANY(:'queues'::text[]));
 ROLLBACK;
 
 -- rowcall.queue.clone: CLONE
@@ -2560,7 +2914,7 @@ SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
@@ -2587,7 +2941,7 @@ WITH ended AS (
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'failed' END,
         finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
         run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE now() + :'delay' * interval '1 second' END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.attempts < run.max_attempts
     RETURNING run.status, run.attempts AS attempt, 'fail' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -2619,7 +2973,7 @@ BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'dead' END, finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts AS attempt, 'give up' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -2650,7 +3004,7 @@ WITH ended AS (
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
                       WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
         finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts AS attempt, 'release' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -2685,7 +3039,7 @@ WITH ended AS (
         run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at
                       ELSE greatest(:'until'::timestamptz, now() + :'pause' * interval '1 second') END,
         attempts = run.attempts - 1,
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts + 1 AS attempt, 'snooze' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -2720,7 +3074,7 @@ BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = 'cancelled', finished_at = now(),
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.cancel_requested_at IS NOT NULL
     RETURNING run.status, run.attempts AS attempt, 'cancelled' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -2876,7 +3230,7 @@ WITH seen AS (
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     FROM seen WHERE run.id = seen.id
     RETURNING run.*
 ), ended AS (
@@ -2919,11 +3273,11 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH RECURSIVE 
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), waiting AS (
@@ -3092,118 +3446,6 @@ BEGIN;
 SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_type = :'job_type' AND removed_at IS NULL;
 ROLLBACK;
 
--- rowcall.queue.sweep: SWEEP
--- Reads as: walk the lanes, end the leases that ran out on the way.
---
--- lanes    One after another, from the place on where the last sweep stopped: what lies before it, dead index entries
---          included, is not walked again.  Of each the next runs, in the order of job_runs_live.  No index holds the
---          status, so that claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number.
--- seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
--- answer   Each run whose lease was ended, and last a row with the lanes: of each the first run that this worker may
---          claim, the last one looked at, and whether the lane goes on behind it.
-\set after_run_at '-infinity'
-\set after_id '0'
-\set after_queue ''
-\set after_priority '-32768'
-\set declared '{"mail": 2}'
-\set most '20000'
-\set job_types '{"noop"}'
-\set queues '{"default"}'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE lanes AS (
-    SELECT next.queue, next.priority, learned.* FROM (
-        SELECT queue, priority,
-            CASE WHEN is_same THEN :'after_run_at'::timestamptz ELSE '-infinity' END AS after_run_at,
-            CASE WHEN is_same THEN :'after_id'::bigint ELSE 0 END AS after_id
-        FROM (
-            SELECT queue, priority, (queue, priority) = (:'after_queue', (:'after_priority')::smallint) AS is_same
-            FROM rowcall.job_runs
-            WHERE finished_at IS NULL AND (queue, priority, run_at, id) > (
-                :'after_queue', (:'after_priority')::smallint, :'after_run_at'::timestamptz, :'after_id'::bigint)
-            ORDER BY queue, priority, run_at, id LIMIT 1
-        ) AS found
-    ) AS next CROSS JOIN LATERAL (
-        SELECT 0 + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
-            min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
-            max(run_at) AS until_run_at, (array_agg(id))[count(*)] AS until_id,
-            count(*) = max(most) AND (bool_or(is_closed) OR NOT bool_or(is_claimable)) AS has_more
-        FROM (
-            SELECT coalesce(bool_or(paused_at IS NOT NULL OR max_running IS NOT NULL), false)
-                OR :'declared'::jsonb ? next.queue AS is_closed
-            FROM rowcall.queues WHERE name = next.queue
-        ) AS state CROSS JOIN LATERAL (
-            SELECT CASE WHEN is_closed THEN :'most' - 0 ELSE least(1000, :'most' - 0) END AS most
-        ) AS bound CROSS JOIN LATERAL (
-            SELECT id, run_at, status IN ('running') AND locked_until < now() AS is_over, 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AS is_claimable FROM rowcall.job_runs
-            WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
-                AND (run_at, id) > (next.after_run_at, next.after_id)
-                AND (:'queues'::text[] IS NULL OR next.queue = ANY(:'queues'::text[]))
-            ORDER BY run_at, id LIMIT bound.most
-        ) AS run
-    ) AS learned
-    UNION ALL
-    SELECT next.queue, next.priority, learned.* FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, '-infinity'::timestamptz AS after_run_at, 0 AS after_id FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next CROSS JOIN LATERAL (
-        SELECT lanes.walked + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
-            min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
-            max(run_at) AS until_run_at, (array_agg(id))[count(*)] AS until_id,
-            count(*) = max(most) AND (bool_or(is_closed) OR NOT bool_or(is_claimable)) AS has_more
-        FROM (
-            SELECT coalesce(bool_or(paused_at IS NOT NULL OR max_running IS NOT NULL), false)
-                OR :'declared'::jsonb ? next.queue AS is_closed
-            FROM rowcall.queues WHERE name = next.queue
-        ) AS state CROSS JOIN LATERAL (
-            SELECT CASE WHEN is_closed THEN :'most' - lanes.walked ELSE least(1000, :'most' - lanes.walked) END AS most
-        ) AS bound CROSS JOIN LATERAL (
-            SELECT id, run_at, status IN ('running') AND locked_until < now() AS is_over, 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AS is_claimable FROM rowcall.job_runs
-            WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
-                AND (run_at, id) > (next.after_run_at, next.after_id)
-                AND (:'queues'::text[] IS NULL OR next.queue = ANY(:'queues'::text[]))
-            ORDER BY run_at, id LIMIT bound.most
-        ) AS run
-    ) AS learned
-    WHERE lanes.has_more IS NOT TRUE AND lanes.walked < :'most'
-), seen AS MATERIALIZED (
-    SELECT ctid AS place, id, locked_by AS worker FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(SELECT unnest(over) FROM lanes)) AND status IN ('running') AND locked_until < now()
-    FOR UPDATE SKIP LOCKED
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                  WHEN run.attempts >= run.max_attempts THEN 'dead'
-                  ELSE 'failed' END,
-    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
-    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
-                  ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
-    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen)) AND run.status IN ('running')
-    RETURNING run.*
-), ended AS (
-    SELECT 
-    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
-    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
-    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
-), history AS (
-    INSERT INTO rowcall.job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
-    FROM ended)
-SELECT id, status, NULL AS lanes FROM expired
-UNION ALL
-SELECT NULL, NULL, (
-    SELECT jsonb_agg(jsonb_build_array(
-        queue, priority, run_at, id, until_run_at, until_id, coalesce(has_more, false), walked))
-    FROM lanes);
-ROLLBACK;
-
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
 -- The run by its id, its queue's settings, and the runs that hold that queue's limit.
 \set declared '{"mail": 2}'
@@ -3233,7 +3475,7 @@ SELECT count(*) FROM (
     SELECT FROM rowcall.job_runs
     WHERE finished_at IS NULL AND queue = :'queue'
         AND (priority, run_at, id) < (:'priority', :'run_at'::timestamptz, :'id')
-        AND run_at <= now() AND status IN ('queued', 'failed')
+        AND run_at <= now() AND status IN ('queued', 'failed') AND suspect = 0
     ORDER BY priority, run_at, id LIMIT 1000
 ) AS first;
 ROLLBACK;
@@ -3694,11 +3936,11 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH RECURSIVE 
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), found AS (
@@ -3799,11 +4041,11 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH RECURSIVE 
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 ), waiting AS (

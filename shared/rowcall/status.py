@@ -85,7 +85,7 @@ TRANSITIONS = (
         (Status.QUEUED, Status.FAILED),
         (Status.RUNNING,),
         Who.WORKER,
-        "due, type known, queue not paused, attempts < max",
+        "due, type known, queue not paused, attempts < max; one suspect at a time",
         "lease_no + 1, attempts + 1, lease set",
     ),
     Transition(
@@ -143,7 +143,7 @@ TRANSITIONS = (
         (Status.FAILED, Status.DEAD, Status.CANCELLED),
         Who.SWEEP,
         "locked_until < now, lease_no as read",
-        f"{ASKED}, dead at max attempts, else due at once",
+        f"{ASKED}, dead at max attempts, else due at once; a suspect until its worker ends an attempt",
     ),
     Transition(
         Event.CANCEL,

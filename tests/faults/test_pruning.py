@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from rowcall.base.database import PgConnection
-from rowcall.queue.claim import CLAIM, ClaimRequest
+from rowcall.queue.claims.claim import CLAIM
+from rowcall.queue.claims.request import ClaimRequest
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.retention.prune import BEGINNING, PAGE, Retention
 from rowcall.status import FINAL

@@ -29,6 +29,7 @@ SENTENCES = (
             "lanes",
             "limits",
             "sweep",
+            "suspects",
             "snooze",
             "cancel_requests",
             "enqueue",

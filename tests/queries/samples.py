@@ -69,6 +69,7 @@ SAMPLES = {
     "lane_queues": "default",
     "lane_run_ats": "-infinity",
     "leases": '{"noop": 120}',
+    "alone": "false",
     "limit": "50",
     "managed_by": "api",
     "max_attempts": "5",

@@ -17,10 +17,10 @@ from rowcall.queue import Claimed, ClaimRequest
 from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
-from rowcall_worker.runtime.lanes import Lanes
 from rowcall_worker.runtime.producer import Producer
 from tests.support.logged import logged
 from tests.support.processes import wait_until

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from rowcall.queue.workers import Registration
+from rowcall_worker.runtime.claims.pace import Room
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.heartbeat import Heartbeat
 from rowcall_worker.runtime.in_flight import InFlight
-from rowcall_worker.runtime.pace import Room
 
 THREADS = 4
 UNREACHABLE = "postgresql://me@127.0.0.1:1/none"
@@ -34,7 +34,7 @@ def test_nothing_is_claimed_while_the_heartbeat_has_no_connection(in_flight: InF
     reachable, heart.link = heart.link, Link(UNREACHABLE, "heartbeat", Outage())
     heart.tick()
     assert in_flight.reserve() == Room(0, 0)
-    waker = in_flight.waker()
+    waker = in_flight.wake_ups.waker()
     waker.clear()
     heart.link = reachable
     heart.tick()

@@ -13,8 +13,8 @@ from rowcall.queue import Claimed
 from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.claims.pace import SAMPLES, WINDOW_SECONDS, Pace, Room
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
-from rowcall_worker.runtime.pace import SAMPLES, WINDOW_SECONDS, Pace, Room
 
 THREADS = 4
 
@@ -69,7 +69,7 @@ def test_the_pace_is_never_read_while_another_thread_may_add_a_type(monkeypatch:
 
         monkeypatch.setattr(Pace, method.__name__, called)
     runs = taken(in_flight, 10 * THREADS)
-    in_flight.gather()
+    assert in_flight.full
     finish(in_flight, runs)
     assert in_flight.reserve().slots == THREADS
     assert in_flight.quick_types() == ["noop"]
@@ -131,7 +131,7 @@ def test_a_look_that_began_before_the_schedules_were_decided_says_nothing_about_
 
 def test_who_found_all_slots_reserved_is_woken_when_the_claim_under_way_is_answered() -> None:
     in_flight = InFlight(THREADS)
-    waker = in_flight.waker()
+    waker = in_flight.wake_ups.waker()
     first = in_flight.reserve()
     waker.clear()
     assert in_flight.reserve() == Room(0, 0)
@@ -141,7 +141,7 @@ def test_who_found_all_slots_reserved_is_woken_when_the_claim_under_way_is_answe
 
 def test_an_answered_claim_wakes_nobody_who_was_not_turned_away() -> None:
     in_flight = InFlight(THREADS)
-    waker = in_flight.waker()
+    waker = in_flight.wake_ups.waker()
     waker.clear()
     in_flight.accept(sum(in_flight.reserve()), [])
     assert not waker.is_set()

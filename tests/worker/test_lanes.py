@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rowcall.queue import Claimed, ClaimResult, Swept
-from rowcall.queue.lanes import BEGINNING, Lane, Position
-from rowcall.queue.sweep import Walked
-from rowcall_worker.runtime.lanes import AGAIN, SPARE_VISITS, VISITS, Lanes
+from rowcall.queue.claims.lanes import BEGINNING, Lane, Position
+from rowcall.queue.claims.sweep import Walked
+from rowcall_worker.runtime.claims.lanes import AGAIN, SPARE_VISITS, VISITS, Lanes
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 EARLY = Position(NOON, 0)

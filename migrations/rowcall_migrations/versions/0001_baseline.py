@@ -65,6 +65,7 @@ CREATE TABLE rowcall.job_runs (
     locked_by text,
     locked_until timestamptz,
     cancel_requested_at timestamptz,
+    suspect integer DEFAULT 0 NOT NULL,
     idempotency_key text,
     request_fingerprint text,
     last_error text,
@@ -104,6 +105,8 @@ CREATE INDEX job_runs_definition_live ON rowcall.job_runs (definition_id)
 CREATE INDEX job_runs_failed ON rowcall.job_runs (created_at, id) WHERE failed_at IS NOT NULL;
 CREATE UNIQUE INDEX job_runs_idempotency_key ON rowcall.job_runs (idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX job_runs_live ON rowcall.job_runs (queue, priority, run_at, id) WHERE finished_at IS NULL;
+CREATE INDEX job_runs_suspect ON rowcall.job_runs (queue, priority, run_at, id)
+    WHERE finished_at IS NULL AND suspect > 0;
 CREATE UNIQUE INDEX job_runs_occurrence ON rowcall.job_runs (definition_id, scheduled_for)
     WHERE definition_id IS NOT NULL;
 

@@ -5,11 +5,14 @@ All functions take the caller's connection first, run in its transaction, and ne
 
 from rowcall.queue.bulk import Action, Bulk, bulk
 from rowcall.queue.cancel import ask_to_cancel, cancel, cancel_any, force_cancel
-from rowcall.queue.claim import Claimed, ClaimRequest, ClaimResult, Limited, claim
-from rowcall.queue.claim_limited import claim_limited
+from rowcall.queue.claims.claim import claim
+from rowcall.queue.claims.claim_limited import claim_limited
+from rowcall.queue.claims.exchange import exchange
+from rowcall.queue.claims.request import Claimed, ClaimRequest, ClaimResult, Limited
+from rowcall.queue.claims.suspects import Suspect, claim_suspect
+from rowcall.queue.claims.sweep import Swept, sweep
 from rowcall.queue.clone import clone
 from rowcall.queue.enqueue import Enqueued, enqueue, enqueue_many
-from rowcall.queue.exchange import exchange
 from rowcall.queue.finish import Done, Failure, cancelled, fail, give_up, release, snooze, succeed, unclaim
 from rowcall.queue.lease import (
     Lease,
@@ -24,7 +27,6 @@ from rowcall.queue.lease import (
 )
 from rowcall.queue.operate import allowed_events, retry, run_now
 from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
-from rowcall.queue.sweep import Swept, sweep
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import attempts_of, get_run, version_of
@@ -46,6 +48,7 @@ __all__ = [
     "LeaseRenewal",
     "Limited",
     "Page",
+    "Suspect",
     "Swept",
     "allowed_events",
     "ask_to_cancel",
@@ -56,6 +59,7 @@ __all__ = [
     "cancelled",
     "claim",
     "claim_limited",
+    "claim_suspect",
     "clone",
     "count_runs",
     "enqueue",

@@ -22,7 +22,7 @@ from rowcall.status import Event, Status, sources_of
 SUCCEED = f"""
 UPDATE rowcall.job_runs AS run
 SET status = '{Status.SUCCEEDED}', result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'),
-    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.SUCCEED)}
 RETURNING run.id
@@ -45,7 +45,7 @@ WITH ended AS (
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.FAILED}' END,
         finished_at = CASE WHEN {ASKED} THEN now() END,
         run_at = CASE WHEN {ASKED} THEN run.run_at ELSE now() + %(delay)s * interval '1 second' END, {ERROR},
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.FAIL)} AND run.attempts < run.max_attempts
     RETURNING run.status, run.attempts AS attempt, '{Event.FAIL}' AS outcome, {ATTEMPT}
@@ -57,7 +57,7 @@ GIVE_UP = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.DEAD}' END, finished_at = now(), {ERROR},
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.GIVE_UP)}
     RETURNING run.status, run.attempts AS attempt, '{Event.GIVE_UP}' AS outcome, {ATTEMPT}
@@ -73,7 +73,7 @@ WITH ended AS (
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}'
                       WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}' ELSE '{Status.DEAD}' END,
         finished_at = CASE WHEN {ASKED} OR run.attempts >= run.max_attempts THEN now() END, {ERROR},
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.RELEASE)}
     RETURNING run.status, run.attempts AS attempt, '{Event.RELEASE}' AS outcome, {ATTEMPT}
@@ -94,7 +94,7 @@ WITH ended AS (
         run_at = CASE WHEN {ASKED} THEN run.run_at
                       ELSE greatest(%(until)s::timestamptz, now() + %(pause)s * interval '1 second') END,
         attempts = run.attempts - 1,
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.SNOOZE)}
     RETURNING run.status, run.attempts + 1 AS attempt, '{Event.SNOOZE}' AS outcome, {ATTEMPT}
@@ -110,7 +110,7 @@ CANCELLED = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = '{Status.CANCELLED}', finished_at = now(),
-        locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.CANCELLED)} AND {ASKED}
     RETURNING run.status, run.attempts AS attempt, '{Event.CANCELLED}' AS outcome, {ATTEMPT}

@@ -90,7 +90,7 @@ EXPIRED = f"""
                   ELSE now() END,
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    locked_by = NULL, locked_until = NULL, updated_at = now()"""
+    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()"""
 
 # The attempt that ended with the lease, as HISTORY takes it.  The worker is the one that was seen before the update.
 EXPIRED_ATTEMPT = f"""

@@ -10,8 +10,8 @@ from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import RunInvalid
 from rowcall.job_types.declaration import NAME
+from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
-from rowcall.queue.lanes import LANES
 from rowcall.status import Event, Status, sources_of
 
 # Counting stops here, so that it costs the same for any backlog.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.lanes import LANES
 from rowcall.status import Event, sources_of
 
 # A worker without a heartbeat for longer is gone.  Cron wakes `once` each minute, and a deploy takes a moment.

@@ -84,6 +84,8 @@ job_runs = Table(
     Column("locked_by", Text),
     moment("locked_until"),
     moment("cancel_requested_at"),
+    # How many leases ran out since an attempt of it ended properly.
+    Column("suspect", Integer, nullable=False, server_default=text("0")),
     Column("idempotency_key", Text),
     Column("request_fingerprint", Text),
     Column("last_error", Text),
@@ -130,6 +132,15 @@ Index(
     job_runs.c.run_at,
     job_runs.c.id,
     postgresql_where=text("finished_at IS NULL"),
+)
+# The claim of suspects walks this in the same way: those whose lease ran out, of which there are few.
+Index(
+    "job_runs_suspect",
+    job_runs.c.queue,
+    job_runs.c.priority,
+    job_runs.c.run_at,
+    job_runs.c.id,
+    postgresql_where=text("finished_at IS NULL AND suspect > 0"),
 )
 # One business fact, one run: the arbiter of every idempotent enqueue.
 Index(

@@ -25,6 +25,7 @@ from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
 from tests.mutants.listed.prune import PRUNE
+from tests.mutants.listed.suspects import SUSPECTS
 from tests.mutants.listed.sweep import SWEEP
 from tests.mutants.listed.tick import TICK
 from tests.mutants.listed.timestamps import TIMESTAMPS
@@ -33,6 +34,7 @@ MUTANTS = (
     *CLAIM,
     *LIMITED,
     *LEASE,
+    *SUSPECTS,
     *SWEEP,
     *HISTORY,
     *FINISH,

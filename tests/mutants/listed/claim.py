@@ -1,11 +1,11 @@
-"""Mutants of queue/claim.py, and of what both claims say alike."""
+"""Mutants of queue/claims/claim.py, and of what both claims say alike."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import at
 
 # What the claims of queues with and without a limit say alike.
-BOTH_CLAIMS = (("claim.py", "claim_sql", ""), ("claim_limited.py", "CLAIM_LIMITED", "under a limit "))
+BOTH_CLAIMS = (("claims/claim.py", "claim_sql", ""), ("claims/claim_limited.py", "claim_limited_sql", "under a limit "))
 
 CLAIM = [
     *(
@@ -32,7 +32,7 @@ CLAIM = [
         )
     ),
     *at(
-        "claim.py",
+        "claims/claim.py",
         "claim_sql",
         ("the urgent wait behind the longest due", "lanes.priority, lanes.run_at", "lanes.run_at"),
         ("a queue may starve another", "lanes.priority, lanes.run_at", "lanes.priority"),
@@ -67,35 +67,35 @@ CLAIM = [
         ("what is limited is not told of", "EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL)", "false"),
     ),
     *at(
-        "lanes.py",
-        "CLAIMABLE",
+        "claims/lanes.py",
+        "SERVED",
         ("running runs take others' places", "status IN {sources_of(Event.CLAIM)} AND attempts", "attempts"),
         ("runs without attempts left are claimed", "AND attempts < max_attempts", ""),
         ("unknown types are claimed", "AND job_type = ANY(%(job_types)s::text[])", ""),
     ),
     *at(
-        "claim.py",
+        "claims/claim.py",
         "AHEAD",
         ("a run's last attempt may be used up by waiting", "max_attempts > 1 AND ", ""),
         ("slow runs are claimed ahead", " AND job_type = ANY(%(quick_types)s::text[])", ""),
     ),
-    *at("claim.py", "FURTHER", ("it walks past any number of slow runs", " AND head.share >= 0.5", "")),
-    *at("lanes.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
+    *at("claims/claim.py", "FURTHER", ("it walks past any number of slow runs", " AND head.share >= 0.5", "")),
+    *at("claims/lanes.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
     *at(
-        "lanes.py",
+        "claims/lanes.py",
         "KNOWN_LANES",
         ("a claim walks a lane from its beginning", "AND (run_at, id) >= (known.run_at, known.id) AND", "AND"),
         ("a head is nothing that could be taken", "AND ({CLAIMABLE} OR {LEASE_IS_OVER})", ""),
     ),
     *at(
-        "lanes.py",
+        "claims/lanes.py",
         "HEADS",
         ("the lanes' heads are mixed up", "queue, priority, run_at, id", "queue, 0, run_at, id"),
     ),
-    *at("lanes.py", "TAKEN", ("nobody is told how many were taken", "count(*) AS runs", "0 AS runs")),
-    *at("claim.py", "KNOWN", ("known lanes are visited by age", '"lanes.turn"', '"lanes.run_at"')),
+    *at("claims/lanes.py", "TAKEN", ("nobody is told how many were taken", "count(*) AS runs", "0 AS runs")),
+    *at("claims/claim.py", "KNOWN", ("known lanes are visited by age", '"lanes.turn"', '"lanes.run_at"')),
     *at(
-        "claim.py",
+        "claims/claim.py",
         "CLAIMED",
         ("a claim does not count the attempt", "run.attempts + 1", "run.attempts"),
         ("a claim opens the old lease again", "run.lease_no + 1", "run.lease_no"),
@@ -105,7 +105,7 @@ CLAIM = [
         ("what the last attempt saved is lost", "nullif(run.progress - '{{share,note}}'::text[], '{{}}')", "NULL"),
     ),
     *at(
-        "claim.py",
+        "claims/claim.py",
         "WITH_RESULTS",
         ("results sent with a claim are lost", "({SUCCEED})", "(SELECT 0 AS id WHERE false)"),
         ("a claim ends the lease of what is just finished", "AND id <> ALL(%(run_ids)s::bigint[])", ""),

@@ -1,4 +1,4 @@
-"""Mutants of queue/sweep.py."""
+"""Mutants of queue/claims/sweep.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.mutants.mutant import at
 
 SWEEP = [
     *at(
-        "sweep.py",
+        "claims/sweep.py",
         "walk",
         ("queues that were not named are swept", "next.queue = ANY(%(queues)s::text[])", "true"),
         ("a lane that claims take from is walked to its end", "least({OPEN_MOST}, %(most)s - {walked})", "%(most)s"),
@@ -18,7 +18,7 @@ SWEEP = [
         ("what is for another worker is told", "{CLAIMABLE} AS is_claimable", "true AS is_claimable"),
     ),
     *at(
-        "sweep.py",
+        "claims/sweep.py",
         "SWEEP",
         ("sweeps wait for a locked row", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
         ("a lease ended by a sweep is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),

@@ -10,7 +10,7 @@ import pytest
 
 from rowcall import queue
 from rowcall.base.database import PgConnection, fetch_all
-from rowcall.queue.lanes import Lane
+from rowcall.queue.claims.lanes import Lane
 
 # In the order in which a claim that knows none visits them.
 LANES = """
@@ -31,4 +31,4 @@ def lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         return original(connection, worker, replace(asked, lanes=known), *finished)
 
     monkeypatch.setattr(queue, "claim", claim)
-    monkeypatch.setattr(sys.modules["rowcall.queue.exchange"], "claim", claim)
+    monkeypatch.setattr(sys.modules["rowcall.queue.claims.exchange"], "claim", claim)

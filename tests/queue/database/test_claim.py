@@ -193,10 +193,12 @@ def test_a_run_that_is_still_worked_on_takes_nobodys_place(connection: PgConnect
     assert claimed_ids(connection, limit=1) == [due["id"]]
 
 
-def test_a_run_whose_lease_ran_out_is_taken_over_at_the_next_claim(connection: PgConnection) -> None:
+def test_a_run_whose_lease_ran_out_is_taken_over_at_once(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'")
     queue.claim(connection, "worker-2", ClaimRequest(NOOP, 10))
-    assert claimed_ids(connection) == [run["id"]]
+    claimed = queue.claim_suspect(connection, "worker-2", ClaimRequest(NOOP, 10), alone=False).claimed
+    assert claimed is not None
+    assert claimed.run_id == run["id"]
     assert row_of(connection, run["id"])["lease_no"] == run["lease_no"] + 1
 
 

@@ -10,10 +10,10 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.queue import ClaimRequest, Swept, sweep
-from rowcall.queue.claim import CLAIM, CLAIM_KNOWN
+from rowcall.queue.claims.claim import CLAIM, CLAIM_KNOWN
+from rowcall.queue.claims.lanes import BEGINNING, Lane, Position
+from rowcall.queue.claims.sweep import OPEN_MOST, find_lanes
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.lanes import BEGINNING, Lane, Position
-from rowcall.queue.sweep import OPEN_MOST
 from rowcall.status import Status
 from tests.support.plans import plan
 from tests.support.rows import row_of, run_in
@@ -144,6 +144,13 @@ def test_what_a_worker_does_not_serve_is_walked_in_pieces_before_the_next_lane(c
     fetch_all(connection, UNSERVED.format(3 * OPEN_MOST))
     first = waiting(connection, run_at="now()")
     waiting(connection, queue="'reports'")
-    swept = list(laps(connection, 10_000))
-    assert [len(one.lanes) for one in swept] == [1, 1, 1, 2]
-    assert [one.lanes[0].first for one in swept] == [None, None, None, position(connection, first)]
+    swept = list(laps(connection, 2 * OPEN_MOST))
+    assert [len(one.lanes) for one in swept] == [1, 1, 2]
+    assert [one.lanes[0].first for one in swept] == [None, None, position(connection, first)]
+
+
+def test_the_lanes_with_something_due_are_found_without_a_lap(connection: PgConnection) -> None:
+    for name, run_at in (("mail", "now()"), ("reports", "now() + interval '1 hour'"), ("other", "now()")):
+        waiting(connection, queue=f"'{name}'", run_at=run_at)
+    waiting(connection, queue="'mail'", priority="-3")
+    assert find_lanes(connection, replace(REQUEST, queues=["mail", "reports"])) == [("mail", -3), ("mail", 0)]

@@ -12,8 +12,10 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.queue.bulk import Action, change_many
 from rowcall.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
-from rowcall.queue.claim import CLAIM, FINISH_AND_CLAIM, FINISH_AND_CLAIM_AHEAD, NO_RESULTS, ClaimRequest
-from rowcall.queue.claim_limited import CLAIM_LIMITED
+from rowcall.queue.claims.claim import CLAIM, FINISH_AND_CLAIM, FINISH_AND_CLAIM_AHEAD, NO_RESULTS
+from rowcall.queue.claims.claim_limited import CLAIM_LIMITED
+from rowcall.queue.claims.request import ClaimRequest
+from rowcall.queue.claims.sweep import BEGINNING, OPEN_MOST, SWEEP
 from rowcall.queue.clone import CHANGEABLE, CLONE
 from rowcall.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
 from rowcall.queue.finish import (
@@ -31,7 +33,6 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, SAVE, Lease, parameters_of
 from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
-from rowcall.queue.sweep import BEGINNING, OPEN_MOST, SWEEP
 from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import ATTEMPTS, GET_RUN

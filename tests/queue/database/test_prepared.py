@@ -11,7 +11,7 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.prepared import Prepared
 from rowcall.base.watched import InternalConnection, patient_prologue
 from rowcall.queue import ClaimRequest, claim
-from rowcall.queue.claim import CLAIM
+from rowcall.queue.claims.claim import CLAIM
 from rowcall.queue.fragments import BY_INDEX
 from tests.support.plans import looked_at, plan
 from tests.support.rows import WORKER

@@ -15,7 +15,7 @@ from tests.queue.model.anyone import Asking
 from tests.queue.model.operator import Cloning, Steering
 from tests.queue.model.owner import MANY_AT_ONCE, MUCH_LATER, WORKERS, Telling, Writing
 from tests.queue.model.run import Run
-from tests.queue.model.worker import Claiming, FinishingAndClaiming, Sweeping
+from tests.queue.model.worker import Claiming, ClaimingSuspect, FinishingAndClaiming, Sweeping
 from tests.queue.model.world import Move, World
 
 QUEUES = ("default", "mail")
@@ -49,6 +49,7 @@ class Start:
     due: bool
     ran_out: bool
     asked_to_stop: bool
+    suspect: int
 
     def run(self, now: datetime, place: int) -> Run:
         """Its row.  No two runs are due at the same moment; `place` tells them apart."""
@@ -60,6 +61,7 @@ class Start:
         run.max_attempts = max(run.attempts + self.left, 1)
         run.lease_no = max(run.attempts, self.lease_no)
         run.cancel_requested_at = now if self.asked_to_stop else None
+        run.suspect = self.suspect
         if self.status is Status.RUNNING:
             run.locked_by = self.worker
             run.locked_until = now - apart if self.ran_out else now + timedelta(seconds=LEASED_SECONDS)
@@ -85,6 +87,7 @@ STARTS = st.lists(
         due=st.booleans(),
         ran_out=st.booleans(),
         asked_to_stop=st.booleans(),
+        suspect=st.sampled_from([0, 0, 0, 1, 2]),
     ),
     min_size=3,
     max_size=12,
@@ -129,6 +132,7 @@ PAYLOADS = st.sampled_from([{"number": 1}, {"number": 2}])
 KEYS = st.sampled_from([None, "key-1", "key-2", "key-3"])
 
 CLAIMINGS = st.builds(Claiming, st.sampled_from(WORKERS), REQUESTS)
+SUSPECT_CLAIMINGS = st.builds(ClaimingSuspect, st.sampled_from(WORKERS), REQUESTS, st.booleans())
 
 
 @st.composite

@@ -14,6 +14,9 @@ from rowcall.status import BY_EVENT, FINAL, Event, Status
 # What the audit log tells of a run.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
 
+# The ends of an attempt by its own worker, which says with them that the run has not killed it.
+PROPER_ENDS = {Event.SUCCEED, Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED}
+
 # Event, status before and status after, as often as each was made to happen.
 HAPPENED: Counter[tuple[Event, Status, Status]] = Counter()
 
@@ -37,6 +40,7 @@ class Run:
     locked_by: str | None = None
     locked_until: datetime | None = None
     cancel_requested_at: datetime | None = None
+    suspect: int = 0
     idempotency_key: str | None = None
     last_error: str | None = None
     error_type: str | None = None
@@ -69,6 +73,10 @@ class Run:
         self.status = status
         self.updated_at = now
         self.finished_at = now if status in FINAL else None
+        if event in PROPER_ENDS:
+            self.suspect = 0
+        elif event is Event.EXPIRE:
+            self.suspect += 1
         if status is not Status.RUNNING:
             self.locked_by = self.locked_until = None
         for name, value in changes.items():

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from rowcall.base.database import Row
-from rowcall.queue import ClaimResult, Lease
+from rowcall.queue import Claimed, Lease
 from rowcall.status import BY_EVENT, FINAL, LIVE, Event, Status
 from tests.queue.model import drawn
 from tests.queue.model.anyone import OPERATOR, Asking
@@ -35,7 +35,7 @@ from tests.queue.model.drawn import QUEUES, STARTS, Start, running
 from tests.queue.model.operator import Cloning, Steering
 from tests.queue.model.owner import WORKERS, Telling, Writing, everything_under, wrong
 from tests.queue.model.run import HAPPENED
-from tests.queue.model.worker import Claiming, FinishingAndClaiming, Sweeping
+from tests.queue.model.worker import Claiming, ClaimingSuspect, FinishingAndClaiming, Sweeping
 from tests.queue.model.world import Move, World
 
 
@@ -78,6 +78,11 @@ class Queue(RuleBasedStateMachine):
         for name in QUEUES:
             self.connections.pause(name, name in paused)
         self.world.paused = set(paused)
+        self.make(move)
+
+    @precondition(lambda machine: machine.world.has(lambda run: run.suspect and run.is_due(machine.world.now)))
+    @rule(move=drawn.SUSPECT_CLAIMINGS)
+    def a_worker_claims_a_suspect(self, move: ClaimingSuspect) -> None:
         self.make(move)
 
     @precondition(somebody_works)
@@ -169,11 +174,14 @@ class Queue(RuleBasedStateMachine):
 
     def note(self, move: Move, answer: Any) -> None:
         """What the invariants need beside the table: no lease is given twice, and who was retried."""
+        claimed: Sequence[Claimed] = ()
         if isinstance(move, Claiming | FinishingAndClaiming):
-            found: ClaimResult = answer
-            for claimed in found.claimed:
-                assert (claimed.run_id, claimed.lease_no) not in self.granted
-                self.granted.add((claimed.run_id, claimed.lease_no))
+            claimed = answer.claimed
+        elif isinstance(move, ClaimingSuspect) and answer.claimed:
+            claimed = [answer.claimed]
+        for run in claimed:
+            assert (run.run_id, run.lease_no) not in self.granted
+            self.granted.add((run.run_id, run.lease_no))
         if isinstance(move, Steering) and move.event is Event.RETRY and isinstance(answer, dict):
             self.retried.add(move.run_id)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rowcall import queue
 from rowcall.base.database import PgConnection
-from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Done, Failure, Lease
+from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Done, Failure, Lease, Suspect
 from rowcall.status import BY_EVENT, LIVE, Event, Status
 from tests.queue.model.owner import succeed
 from tests.queue.model.run import Run
@@ -20,19 +21,21 @@ def claim(world: World, worker: str, request: ClaimRequest, now: datetime) -> Cl
     for run in due(world, request, now):
         if run.status is Status.RUNNING:
             expired[run.id] = expire(world, run, now)
-            continue
-        until = now + timedelta(seconds=request.leases[run.job_type])
-        run.becomes(Event.CLAIM, Status.RUNNING, now, locked_by=worker, locked_until=until, started_at=now)
-        run.lease_no += 1
-        run.attempts += 1
-        run.progress = None
-        taken.append(run)
+        else:
+            taken.append(run)
     taken.sort(key=lambda run: (run.priority, run.run_at, run.id))
-    claimed = [
-        Claimed(run.id, run.lease_no, run.job_type, dict(run.payload), run.attempts, run.max_attempts, None)
-        for run in taken
-    ]
-    return ClaimResult(claimed, expired)
+    return ClaimResult([take(run, worker, request, now) for run in taken], expired)
+
+
+def take(run: Run, worker: str, request: ClaimRequest, now: datetime) -> Claimed:
+    """The next attempt, under a lease of this worker."""
+    until = now + timedelta(seconds=request.leases[run.job_type])
+    run.becomes(Event.CLAIM, Status.RUNNING, now, locked_by=worker, locked_until=until, started_at=now)
+    run.lease_no += 1
+    run.attempts += 1
+    run.progress = None
+    named = run.id, run.lease_no, run.job_type, dict(run.payload), run.attempts, run.max_attempts
+    return Claimed(*named, None, run.suspect)
 
 
 def due(world: World, request: ClaimRequest, now: datetime) -> list[Run]:
@@ -50,7 +53,9 @@ def due(world: World, request: ClaimRequest, now: datetime) -> list[Run]:
         for (_, name), lane in sorted(lanes.items(), key=lambda lane: (lane[0][0], lane[1][0].run_at))
         if name not in view.paused and (request.queues is None or name in request.queues)
         for run in lane
-        if run.id not in world.locked and run.run_at <= now and (run.lease_ran_out(now) or claimable(run, request))
+        if run.id not in world.locked
+        and run.run_at <= now
+        and (run.lease_ran_out(now) or (claimable(run, request) and not run.suspect))
     ]
     return found[: request.limit]
 
@@ -93,6 +98,43 @@ class Claiming:
     def locks(self) -> set[int]:
         """None but those it takes."""
         return set()
+
+
+@dataclass(frozen=True)
+class ClaimingSuspect:
+    """Claim one run whose lease ran out; one that has cost two only for a worker that has nothing else."""
+
+    actor: str
+    request: ClaimRequest
+    alone: bool
+
+    def perform(self, connection: PgConnection) -> Suspect:
+        """What the claim came upon."""
+        return queue.claim_suspect(connection, self.actor, self.request, self.alone)
+
+    def expect(self, world: World, now: datetime, _answer: object) -> Suspect:
+        """Of each queue the most urgent, and of these the longest due; or whether one waits to be alone."""
+        suspects = [
+            run
+            for run in world.runs.values()
+            if run.suspect and run.run_at <= now and claimable(run, self.request) and run.queue not in world.paused
+            if self.request.queues is None or run.queue in self.request.queues
+        ]
+        free = [run for run in suspects if self.alone or run.suspect < 2]
+        urgent = [min(of, key=lambda run: (run.priority, run.run_at, run.id)) for of in by_queue(free)]
+        if not urgent:
+            return Suspect(None, bool(suspects))
+        first = min(urgent, key=lambda run: (run.run_at, run.id))
+        return Suspect(take(first, self.actor, self.request, now), False)
+
+    def locks(self) -> set[int]:
+        """None but the one it takes."""
+        return set()
+
+
+def by_queue(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each queue."""
+    return [[run for run in runs if run.queue == name] for name in sorted({run.queue for run in runs})]
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,19 @@ def test_a_run_behind_others_is_told_how_many_come_first(connection: PgConnectio
     assert message == "waiting for its turn: in queue line 3 due runs come first"
 
 
+@pytest.mark.parametrize(
+    ("leases", "told"),
+    [("1", "until a worker has no other such run in hand"), ("2", "then runs alone")],
+)
+def test_a_run_whose_lease_ran_out_waits_apart_from_the_others(
+    connection: PgConnection, leases: str, told: str
+) -> None:
+    run = run_in(connection, Status.FAILED, queue="'line'", suspect=leases)
+    other = run_in(connection, Status.QUEUED, queue="'line'")
+    assert told in explain(connection, run["id"], {}, SILENCE).message
+    assert "first in queue line" in explain(connection, other["id"], {}, SILENCE).message
+
+
 def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, run_at="now() + interval '2 hours 5 minutes'")
     failing = only_failing(connection, run["id"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
@@ -16,14 +15,11 @@ from rowcall.queue import Lease
 from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.runtime.pace import Pace, Room
+from rowcall_worker.runtime.claims.pace import Pace, Room
+from rowcall_worker.runtime.wake_ups import WakeUps
 
 # A run that no thread has begun by then goes back, so that another worker can begin it.
 KEPT_SECONDS = 0.25
-
-# A result is written this late at the latest, when others are about to join it.
-FLUSH_SECONDS = 0.004
-FLUSH_STEP_SECONDS = 0.0005
 
 # How soon a write is tried again that failed because the run's row was locked.
 AGAIN_SECONDS = 1.0
@@ -44,7 +40,7 @@ class InFlight:
         self._claims_left = claims
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
-        self._wakers: list[threading.Event] = []
+        self.wake_ups = WakeUps()
         self._lock = threading.Lock()
         self._reserved = 0
         self._leaving = 0
@@ -55,7 +51,9 @@ class InFlight:
         self._decided_at = 0.0
         # A producer found no slot, because the other one had reserved them for a claim under way.
         self._turned_away = False
-        self._heard = False
+        # The run whose lease ran out before, of which there is one at the most; and whether all stand still for one.
+        self._suspect: InFlightRun | None = None
+        self._still = False
         # Without a heartbeat, leases would run out under handlers at work.
         self._heartbeat_connected = True
 
@@ -75,29 +73,6 @@ class InFlight:
         self.failure = self.failure or error
         self.quiet.set()
 
-    def waker(self) -> threading.Event:
-        """An event that is set whenever there may be something to claim or to write."""
-        event = threading.Event()
-        event.set()
-        self._wakers.append(event)
-        return event
-
-    def wake(self) -> None:
-        """Let the producers look."""
-        for event in self._wakers:
-            if not event.is_set():
-                event.set()
-
-    def hear(self) -> None:
-        """A notification came: something is due."""
-        self._heard = True
-        self.wake()
-
-    def heard(self) -> bool:
-        """Whether a notification came since this was asked last."""
-        heard, self._heard = self._heard, False
-        return heard
-
     def reserve(self) -> Room:
         """Room for more runs beside those that are not ending yet; the caller keeps it until `accept`."""
         with self._lock:
@@ -109,11 +84,47 @@ class InFlight:
             room = min(target - unfinished, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self._reserved)
-            room = max(room, 0) if self._heartbeat_connected and not self.closing else 0
+            room = max(room, 0) if self._may_claim() and not self._stands_still() else 0
             slots = min(slots, room)
-            self._turned_away = self._turned_away or (slots == 0 and self._reserved > 0)
+            self._turned_away = self._turned_away or (slots == 0 and (self._reserved > 0 or self._still))
             self._reserved += room
             return Room(slots, room - slots)
+
+    def _may_claim(self) -> bool:
+        return self._heartbeat_connected and not self.closing
+
+    def _stands_still(self) -> bool:
+        """A run that must have no neighbours is awaited, or runs."""
+        suspect = self._suspect
+        return self._still or (suspect is not None and suspect.claimed.alone and not suspect.settled)
+
+    @property
+    def has_suspect(self) -> bool:
+        """A run whose lease ran out before is in flight."""
+        return self._suspect is not None and self._suspect.lease in self.runs
+
+    def stand_still(self, reserved: int) -> bool:
+        """Reserve nothing more if nothing is in flight; True when it is so, and a run may be claimed to be alone.
+
+        `reserved` is what the caller has reserved itself.
+        """
+        with self._lock:
+            more = self._claims_left is None or self.claimed + self._reserved - reserved < self._claims_left
+            alone = self._may_claim() and more and not self.runs and self._reserved == reserved
+            self._still = self._still or alone
+            return alone
+
+    def wait_until_empty(self) -> None:
+        """Reserve nothing more, whatever is in flight."""
+        self._still = True
+
+    def go_on(self) -> None:
+        """Reserve again; whoever was turned away looks again."""
+        with self._lock:
+            self._still = False
+            turned_away, self._turned_away = self._turned_away, False
+        if turned_away:
+            self.wake_ups.wake()
 
     def quick_types(self) -> list[str]:
         """The job types that may be claimed ahead."""
@@ -127,10 +138,13 @@ class InFlight:
             turned_away, self._turned_away = self._turned_away, False
             self.claimed += len(runs)
             self.runs.update((run.lease, run) for run in runs)
+            for run in runs:
+                if run.claimed.suspect:
+                    self._suspect, self._still = run, False
         for run in runs:
             self.waiting.put(run)
         if turned_away:
-            self.wake()
+            self.wake_ups.wake()
 
     def late(self) -> list[InFlightRun]:
         """Take back the runs that no thread has begun, if one of them has waited for too long."""
@@ -158,16 +172,11 @@ class InFlight:
                 self._pace.handled(run.claimed.job_type, elapsed() - run.begun_at)
         run.result = result
         self._ended.append(run)
-        self.wake()
+        self.wake_ups.wake()
         return True
 
-    def gather(self) -> None:
-        """Give quick handlers a few milliseconds to end together while many run: one round trip serves them all."""
-        until = elapsed() + FLUSH_SECONDS
-        while self._full() and not self.waiting.empty() and elapsed() < until:
-            time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
-
-    def _full(self) -> bool:
+    @property
+    def full(self) -> bool:
         """More than half of the target is in flight, and less than half of that has ended."""
         with self._lock:
             in_flight = len(self.runs)
@@ -207,6 +216,8 @@ class InFlight:
 
     def written(self, ended: Sequence[InFlightRun], statuses: Sequence[Status]) -> None:
         """The ends of these runs are committed, or refused for good: they are no longer in flight."""
+        if self._suspect in ended:
+            self.wake_ups.wake()  # the next one may begin
         with self._lock:
             for run in ended:
                 self.runs.pop(run.lease, None)
@@ -245,14 +256,14 @@ class InFlight:
         with self._lock:
             self._decided_at = elapsed()
             self.quiet.clear()
-        self.wake()
+        self.wake_ups.wake()
 
     def heartbeat_connected(self, connected: bool) -> None:
         """Whether the heartbeat has a connection; nothing is reserved without one."""
         with self._lock:
             came_back, self._heartbeat_connected = connected and not self._heartbeat_connected, connected
         if came_back:
-            self.wake()
+            self.wake_ups.wake()
 
     def close(self) -> None:
         """Reserve nothing from now on; a claim that is under way still counts as something in flight."""

@@ -10,15 +10,21 @@ from dataclasses import dataclass, replace
 from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.clock import elapsed
+from rowcall.base.database import PgConnection
 from rowcall.base.logs import LogEvent, log
-from rowcall.queue import ClaimRequest, ClaimResult, Swept, exchange
+from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Swept, exchange
 from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.runtime.claims.lanes import Lanes
+from rowcall_worker.runtime.claims.pace import Room
+from rowcall_worker.runtime.claims.suspects import Suspects
+from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
 from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
-from rowcall_worker.runtime.lanes import Lanes
-from rowcall_worker.runtime.pace import Room
-from rowcall_worker.runtime.sweeper import INTERVAL_SECONDS, Sweeper
+
+# A result is written this late at the latest, when others are about to join it.
+FLUSH_SECONDS = 0.004
+FLUSH_STEP_SECONDS = 0.0005
 
 
 @dataclass
@@ -36,9 +42,11 @@ class Producer:
     once: bool
 
     def __post_init__(self) -> None:
-        self._waker = self.in_flight.waker()
+        self._waker = self.in_flight.wake_ups.waker()
         self._more = self.leads
-        self._sweeper = Sweeper(min(self.poll, INTERVAL_SECONDS), self.lanes)
+        interval = min(self.poll, INTERVAL_SECONDS)
+        self._sweeper = Sweeper(interval, self.lanes)
+        self._suspects = Suspects(self.in_flight, interval)
 
     def start(self) -> threading.Thread:
         """Work on a thread of its own until nothing may be claimed and nothing is in flight."""
@@ -53,7 +61,7 @@ class Producer:
             self._waker.clear()
             if self.leads:
                 self._unclaim(self.in_flight.late())
-            self.in_flight.gather()
+            self._gather()
             ended = self.in_flight.collect()
             # The second producer looks for work only while there is plenty: idle, one look a poll is enough.
             if ended or self._more or (self.leads and (woken or not self.in_flight.closing)):
@@ -65,8 +73,14 @@ class Producer:
         if self._more:
             return 0
         hurried = self._sweeper.hurried and not self.in_flight.closing
-        pause = min(self.poll, self._sweeper.due_in) if hurried else self.poll
+        pause = min(self.poll, self._sweeper.due_in if hurried else self.poll, self._suspects.due_in)
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
+
+    def _gather(self) -> None:
+        """Give quick handlers a few milliseconds to end together while many run: one round trip serves them all."""
+        until = elapsed() + FLUSH_SECONDS
+        while self.in_flight.full and not self.in_flight.waiting.empty() and elapsed() < until:
+            time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
 
     def _unclaim(self, late: Sequence[InFlightRun]) -> None:
         """What this worker cannot begin at once, another can; and this one again when it has a slot."""
@@ -78,51 +92,67 @@ class Producer:
         """Exchange; without a database, keep what has ended and wait."""
         reserved = self.in_flight.reserve()
         try:
-            result, asked_at = self._exchange(ended, reserved)
+            result, asked_at, room = self._exchange(ended, reserved)
         except CONNECTION_ERRORS as error:
             self.in_flight.accept(sum(reserved), [])
             self.completer.keep(ended)
+            self._suspects.lost()
             self._more = False
             time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile
             self._waker.set()
             return
         if ended or any(reserved):
             self.link.works()  # else nothing was asked of the database
-        self.in_flight.accept(
-            sum(reserved),
-            [InFlightRun(self.worker, run, asked_at + self.request.leases[run.job_type]) for run in result.claimed],
-        )
+        self._accept(sum(reserved), result.claimed, asked_at)
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
+            self._suspects.hurry()
         sweeping = self.leads and self._sweeper.first_lap
-        self._more = len(result.claimed) == sum(reserved) > 0 or bool(result.expired) or result.contended or sweeping
-        self._more = self._more or (reserved.slots > 0 and not result.claimed and self.lanes.unvisited)
+        self._more = len(result.claimed) == sum(room) > 0 or bool(result.expired) or result.contended or sweeping
+        self._more = self._more or (room.slots > 0 and not result.claimed and self.lanes.unvisited)
         if result.claimed:
-            self.in_flight.heard()  # of this, very likely
+            self.in_flight.wake_ups.heard()  # of this, very likely
         elif not self._more:
-            self._nothing_found(reserved, asked_at)
+            self._nothing_found(room, asked_at)
+
+    def _accept(self, reserved: int, claimed: Sequence[Claimed], asked_at: float) -> None:
+        runs = [InFlightRun(self.worker, run, asked_at + self.request.leases[run.job_type]) for run in claimed]
+        self.in_flight.accept(reserved, runs)
 
     def _nothing_found(self, room: Room, asked_at: float) -> None:
         """The known lanes have nothing for the room there is: look where claims do not, or be quiet."""
-        if self.leads and self.in_flight.heard():
+        if self.leads and self.in_flight.wake_ups.heard():
             self._sweeper.hurry(at_once=False)
         if room.slots and not self.once:
             self._more = not self.in_flight.look_found_nothing(asked_at)
         elif room.slots and not self.leads:
-            self.in_flight.wake()  # the other one knows when the last sweep was
+            self.in_flight.wake_ups.wake()  # the other one knows when the last sweep was
         elif room.slots:
-            # It ends only after a lap over all lanes that began when nothing was left.
-            if not self.in_flight.look_found_nothing(self._sweeper.lap_began_at):
+            # It ends only after a lap over all lanes that began when nothing was left, and no suspect either.
+            if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self._suspects.none_since)):
                 self._sweeper.hurry(at_once=self.in_flight.empty)
+                self._suspects.hurry()
         elif room.ahead:
             # It looked for quick runs only, and says nothing of the others; by now there may be a slot for them.
             self._more = self.in_flight.empty
 
-    def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float]:
-        """Write the ends and claim for the room there is; and the moment before which no new lease began."""
-        connection = self.link.get()
+    def _look(self, connection: PgConnection, room: Room) -> tuple[Swept, Room]:
+        """What ordinary claims do not: sweep, and take a suspect; the room that is left for them."""
+        if not self.leads or self.in_flight.closing:
+            return Swept(), room
         # Before the claim, which takes what was swept.
-        swept = self._sweeper.sweep(connection, self.request) if self.leads and not self.in_flight.closing else Swept()
+        swept = self._sweeper.sweep(connection, self.request)
+        if swept.expired:
+            self._suspects.hurry()
+        asked_at = elapsed()
+        claimed, room = self._suspects.claim(connection, self.worker, self.request, room)
+        self._accept(0, claimed, asked_at)
+        return swept, room
+
+    def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
+        """Write the ends and claim for the room there is; the moment before which no new lease began; and the room."""
+        connection = self.link.get()
+        swept, room = self._look(connection, room)
         succeeded = self.completer.write_errors(connection, ended)
         quick_types = self.in_flight.quick_types() if room.ahead else ()
         visits = self.lanes.visits()
@@ -144,4 +174,4 @@ class Producer:
             self.lanes.claimed(visits, result, full=len(result.claimed) == sum(room))
         self.completer.written(succeeded, result.finished)
         self.request = replace(self.request, limited=result.limited)
-        return result | ClaimResult([], swept.expired), asked_at
+        return result | ClaimResult([], swept.expired), asked_at, room

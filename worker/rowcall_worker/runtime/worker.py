@@ -25,12 +25,12 @@ from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import load_handlers
 from rowcall_worker.isolation.isolation import Isolation
+from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import Heartbeat
 from rowcall_worker.runtime.in_flight import InFlight
-from rowcall_worker.runtime.lanes import Lanes
 from rowcall_worker.runtime.notifier import Notifier
 from rowcall_worker.runtime.producer import Producer
 from rowcall_worker.runtime.scheduler import Scheduler
@@ -123,7 +123,7 @@ class Worker:
             )
             for leads in (True, False)
         ]
-        self._notifier = Notifier(self._link("notifier"), self.in_flight.hear, patience)
+        self._notifier = Notifier(self._link("notifier"), self.in_flight.wake_ups.hear, patience)
         self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
     def _link(self, purpose: str, patience: float | None = None) -> Link:
@@ -213,7 +213,7 @@ class Worker:
             link.close()
         self._isolation.close()
         self._executor.close()
-        in_flight.wake()
+        in_flight.wake_ups.wake()
 
     def _report(self, seconds: float) -> Report:
         """Say goodbye in the database and in the log."""

@@ -14,6 +14,7 @@ from math import ceil
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.durations import duration_words
 from rowcall.base.errors import RunNotFound
+from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import Event, Status, sources_of
@@ -41,7 +42,7 @@ SELECT count(*) FROM (
     SELECT FROM rowcall.job_runs
     WHERE finished_at IS NULL AND queue = %(queue)s
         AND (priority, run_at, id) < (%(priority)s, %(run_at)s::timestamptz, %(id)s)
-        AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
+        AND run_at <= now() AND status IN {sources_of(Event.CLAIM)} AND suspect = 0
     ORDER BY priority, run_at, id LIMIT {COUNTED_MOST}
 ) AS first
 """
@@ -177,12 +178,26 @@ def _served(connection: Connection, row: Row, silence: float) -> Condition:
 
 
 def _next_in_line(connection: Connection, row: Row) -> str:
+    if row["suspect"]:
+        return _suspect(row["suspect"])
     before: int = fetch_value(connection, BY_INDEX + BEFORE_IT, row)
     if not before:
         return f"nothing blocks it: it is first in queue {row['queue']}, and is taken at the queue's next turn"
     many = f"{COUNTED_MOST} or more" if before >= COUNTED_MOST else str(before)
     come = "due run comes" if before == 1 else "due runs come"
     return f"waiting for its turn: in queue {row['queue']} {many} {come} first"
+
+
+def _suspect(leases: int) -> str:
+    """It waits by other rules than the runs around it."""
+    if leases < ALONE:
+        return (
+            "its worker's lease ran out, perhaps because of it: it waits until a worker has no other such run in hand"
+        )
+    return (
+        f"its workers' leases ran out {leases} times, perhaps because of it: it waits until a worker process has no"
+        " other run in hand, and then runs alone"
+    )
 
 
 def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tuple[str, ...]]:

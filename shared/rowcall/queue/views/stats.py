@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one
+from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.lanes import LANES
 from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list

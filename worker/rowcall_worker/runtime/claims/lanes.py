@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rowcall.queue import ClaimResult, Swept
-from rowcall.queue.lanes import BEGINNING, Lane, LaneKey, Position
-from rowcall.queue.sweep import Walked
+from rowcall.queue.claims.lanes import BEGINNING, Lane, LaneKey, Position
+from rowcall.queue.claims.sweep import Walked
 
 # How many lanes with something due one claim visits, and how many of those that had something last.
 VISITS = 64
@@ -132,14 +132,27 @@ class Lanes:
                     memory.claimed(head, taken)
             self._in_vain = 0 if result.claimed else self._in_vain + due
 
+    def found(self, keys: Sequence[LaneKey]) -> None:
+        """Something is due in these lanes: the next claims visit them, before a sweep has come to them."""
+        with self._lock:
+            self._in_vain = 0
+            for key in keys:
+                self._seen.add(key)
+                lane = self._lanes.setdefault(key, Memory(is_due=True))
+                lane.is_due = lane.is_due or lane.is_known
+
     def swept(self, swept: Swept) -> None:
         """What a sweep saw: lanes that are new, runs before a head, and how far there is nothing to take."""
         with self._lock:
-            self._in_vain = 0
             for walked in swept.lanes:
                 key = (walked.lane.queue, walked.lane.priority)
                 self._seen.add(key)
-                self._lanes.setdefault(key, Memory()).swept(walked)
+                lane = self._lanes.setdefault(key, Memory())
+                was_due = lane.is_due
+                lane.swept(walked)
+                if lane.is_due and not was_due:
+                    self._in_vain = 0
             if swept.complete:
+                self._in_vain = 0
                 self._lanes = {key: lane for key, lane in self._lanes.items() if lane.is_due or key in self._seen}
                 self._seen.clear()

@@ -9,8 +9,8 @@ from typing import Any
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.queue import ClaimRequest, Swept, sweep
-from rowcall.queue.sweep import BEGINNING
-from rowcall_worker.runtime.lanes import Lanes
+from rowcall.queue.claims.sweep import BEGINNING, find_lanes
+from rowcall_worker.runtime.claims.lanes import Lanes
 
 # After a sweep it rests this many times as long as the sweep took: at most a twentieth of one connection's time.
 REST = 20
@@ -32,6 +32,7 @@ class Sweeper:
     _place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
     _due_at: float = 0.0
     _rested_at: float = 0.0
+    _found_at: float = 0.0
 
     @property
     def first_lap(self) -> bool:
@@ -55,6 +56,10 @@ class Sweeper:
             return Swept(place=self._place)
         if self._place == BEGINNING:
             self._began_at = began_at
+        elif began_at >= self._found_at + self.interval:
+            # A lap may be long: meanwhile no lane waits for its end.
+            self._found_at = began_at
+            self.lanes.found(find_lanes(connection, request))
         swept = sweep(connection, request, self._place)
         # A lap that was begun is made to its end, with its rests.
         self.hurried = not swept.complete

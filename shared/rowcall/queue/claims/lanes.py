@@ -10,26 +10,36 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rowcall.status import Event, sources_of
 
-# Which waiting runs this worker may have.
-CLAIMABLE = f"""
+# Which waiting runs this worker may have, and of these the ones that any claim takes: suspects are claimed apart.
+SERVED = f"""
     status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
+CLAIMABLE = f"{SERVED} AND suspect = 0"
 
 # Which running runs have lost their worker.
 LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
-# All there are, one after another, each found by one probe of job_runs_live: the number of lanes counts, never the
-# number of rows in them.
-LANES = """
+
+def every_lane(among: str = "") -> str:
+    """All there are, one after another, each found by one probe of an index.
+
+    So the number of lanes counts, never the number of rows in them.
+    """
+    return f"""
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL ORDER BY queue, priority, run_at LIMIT 1)
+     WHERE finished_at IS NULL {among} ORDER BY queue, priority, run_at LIMIT 1)
     UNION ALL
     SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
+        WHERE finished_at IS NULL {among} AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next
 )"""
+
+
+# By job_runs_live, and those of suspects by job_runs_suspect.
+LANES = every_lane()
+LANES_OF_SUSPECTS = every_lane("AND suspect > 0")
 
 # The lanes that a worker knows, in the order in which it visits them, each from the place on where it says that there
 # may be something: what lies before that is not walked again, neither runs that are not for this worker nor the dead

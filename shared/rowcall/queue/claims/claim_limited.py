@@ -1,31 +1,45 @@
-"""Claim from queues in which only so many runs may run at a time."""
+"""Claim from queues in which only so many runs may run at a time; suspects are claimed in the same way."""
 
 from __future__ import annotations
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claim import CLAIMED, ClaimRequest, ClaimResult
+from rowcall.queue.claims.claim import CLAIMED
+from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LANES, LEASE_IS_OVER, TAKEN, taken_of
+from rowcall.queue.claims.request import ClaimRequest, ClaimResult
 from rowcall.queue.fragments import BY_INDEX, HISTORY
-from rowcall.queue.lanes import CLAIMABLE, LANES, LEASE_IS_OVER, TAKEN, taken_of
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
 from rowcall.status import Event, Status, sources_of
 
-# Reads as: lock the limited queues, count what runs in them, lock as many due rows as there is room, take them.
-#
-# lanes, due_lanes  As in CLAIM.
-# open_queues       The queue's row, locked, so that two claims cannot both fill the last place.  A row that another
-#                   claim has locked is skipped; one that changed since this statement began is not believed either
-#                   (`before` is how it was then), because the runs just claimed under it cannot be seen yet.  Both
-#                   count as contended: look again at once.
-# holders           queues.holders names every run that was claimed from the queue and may still run.  Which of them do
-#                   is read from the runs themselves, by primary key: however a run ended, its place is free, so no
-#                   place can leak.
-# over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
-# ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
-#                   Queues go in the order in which the worker visits them, where it knows one.
-# noted             The holders are the runs that still run and those that begin.
-CLAIM_LIMITED = f"""
-WITH RECURSIVE {LANES}, due_lanes AS MATERIALIZED (
+
+def claim_limited_sql(
+    lanes: str = LANES,
+    lane_start: str = "'-infinity'::timestamptz, 0",
+    claimable: str = CLAIMABLE,
+    every_queue: str = "",
+    order: str = "turn, priority, run_at, id",
+    told: str = "NULL::integer, NULL::boolean",
+) -> str:
+    """The claim in queues with a limit, in all lanes or in those that a worker knows, or the claim of suspects.
+
+    Reads as: lock the limited queues, count what runs in them, lock as many due rows as there is room, take them.
+
+    lanes, due_lanes  As in CLAIM.
+    lanes_with_room   How many each may give.  Where every queue is asked, one without a limit has room enough.
+    open_queues       The queue's row, locked, so that two claims cannot both fill the last place.  A row that another
+                      claim has locked is skipped; one that changed since this statement began is not believed either
+                      (`before` is how it was then), because the runs just claimed under it cannot be seen yet.  Both
+                      count as contended: look again at once.
+    holders           queues.holders names every run that was claimed from the queue and may still run.  Which of them
+                      do is read from the runs themselves, by primary key: however a run ended, its place is free, so
+                      no place can leak.
+    over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
+    ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
+                      Queues go in the order in which the worker visits them, where it knows one.
+    noted             The holders are the runs that still run and those that begin.
+    """
+    return f"""
+WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
     SELECT lanes.*, least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
@@ -42,16 +56,17 @@ WITH RECURSIVE {LANES}, due_lanes AS MATERIALIZED (
     WHERE id = ANY(ARRAY(SELECT id FROM holders)) AND {LEASE_IS_OVER}
     FOR UPDATE SKIP LOCKED
 ), lanes_with_room AS (
-    SELECT due_lanes.queue, due_lanes.priority,
-        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue) AS room
-    FROM due_lanes JOIN open_queues ON open_queues.name = due_lanes.queue
+    SELECT due_lanes.*, least(%(limit)s,
+        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue)) AS room
+    FROM due_lanes LEFT JOIN open_queues ON open_queues.name = due_lanes.queue
+    WHERE open_queues.name IS NOT NULL {every_queue}
 ), due AS MATERIALIZED (
     SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
         SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = lanes_with_room.queue AND priority = lanes_with_room.priority
-            AND run_at <= now() AND {CLAIMABLE}
+            AND run_at <= now() AND (run_at, id) >= ({lane_start}) AND {claimable}
         ORDER BY run_at, id
-        LIMIT greatest(least(lanes_with_room.room, %(limit)s), 0) FOR UPDATE SKIP LOCKED
+        LIMIT greatest(lanes_with_room.room, 0) FOR UPDATE SKIP LOCKED
     ) AS found
 ), ranked AS (
     SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position,
@@ -61,7 +76,7 @@ WITH RECURSIVE {LANES}, due_lanes AS MATERIALIZED (
     SELECT place, id, queue, status, worker FROM over
     UNION ALL
     (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
-     ORDER BY turn, priority, run_at, id LIMIT %(limit)s)
+     ORDER BY {order} LIMIT %(limit)s)
 ), expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
@@ -72,7 +87,7 @@ WITH RECURSIVE {LANES}, due_lanes AS MATERIALIZED (
     UPDATE rowcall.job_runs AS run SET {CLAIMED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
+        run.status, run.queue, run.priority, run.run_at, run.suspect
 ), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
         SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
@@ -86,15 +101,21 @@ WITH RECURSIVE {LANES}, due_lanes AS MATERIALIZED (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
+    NULL, NULL
 FROM answer
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {TAKEN},
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues))
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), {told}
 """
+
+
+CLAIM_LIMITED = claim_limited_sql()
+CLAIM_LIMITED_KNOWN = claim_limited_sql(KNOWN_LANES, "lanes_with_room.run_at, lanes_with_room.id")
 
 
 def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) -> ClaimResult:
     """Take due runs of queues with a limit."""
-    *rows, (*_, taken, contended) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, request.parameters(worker))
+    statement = CLAIM_LIMITED if request.lanes is None else CLAIM_LIMITED_KNOWN
+    *rows, (*_, taken, contended, _, _) = fetch_prepared(connection, BY_INDEX + statement, request.parameters(worker))
     return ClaimResult.of(rows, contended=contended, taken=taken_of(taken or ()))

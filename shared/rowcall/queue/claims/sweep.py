@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claim import ClaimRequest
+from rowcall.queue.claims.lanes import BEGINNING as FIRST
+from rowcall.queue.claims.lanes import CLAIMABLE, LANES, LEASE_IS_OVER, Lane, LaneKey, Position
+from rowcall.queue.claims.request import ClaimRequest
 from rowcall.queue.fragments import BY_INDEX, HISTORY
-from rowcall.queue.lanes import BEGINNING as FIRST
-from rowcall.queue.lanes import CLAIMABLE, LEASE_IS_OVER, Lane, Position
 from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
 from rowcall.status import Event, Status, sources_of
 
 # The most runs that one sweep looks at; the next sweep continues behind them.
 SWEPT_MOST = 10_000
 
-# The most that it looks at together of a lane that claims take from.  With the first that may be claimed, the lane is
+# The most that it looks at first of a lane that claims take from.  With the first that may be claimed, the lane is
 # done: running ones stand before it or not far behind, and claims end the leases that ran out further on.
 OPEN_MOST = 1000
 
@@ -35,7 +35,8 @@ def walk(walked: str) -> str:
                 OR %(declared)s::jsonb ? next.queue AS is_closed
             FROM rowcall.queues WHERE name = next.queue
         ) AS state CROSS JOIN LATERAL (
-            SELECT CASE WHEN is_closed THEN %(most)s - {walked} ELSE least({OPEN_MOST}, %(most)s - {walked}) END AS most
+            SELECT CASE WHEN is_closed OR next.is_same THEN %(most)s - {walked}
+                ELSE least({OPEN_MOST}, %(most)s - {walked}) END AS most
         ) AS bound CROSS JOIN LATERAL (
             SELECT id, run_at, {LEASE_IS_OVER} AS is_over, {CLAIMABLE} AS is_claimable FROM rowcall.job_runs
             WHERE finished_at IS NULL AND queue = next.queue AND priority = next.priority AND run_at <= now()
@@ -56,7 +57,7 @@ def walk(walked: str) -> str:
 SWEEP = f"""
 WITH RECURSIVE lanes AS (
     SELECT next.queue, next.priority, learned.* FROM (
-        SELECT queue, priority,
+        SELECT queue, priority, is_same,
             CASE WHEN is_same THEN %(after_run_at)s::timestamptz ELSE '-infinity' END AS after_run_at,
             CASE WHEN is_same THEN %(after_id)s::bigint ELSE 0 END AS after_id
         FROM (
@@ -70,7 +71,8 @@ WITH RECURSIVE lanes AS (
     ) AS learned
     UNION ALL
     SELECT next.queue, next.priority, learned.* FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, '-infinity'::timestamptz AS after_run_at, 0 AS after_id FROM rowcall.job_runs
+        SELECT queue, priority, false AS is_same, '-infinity'::timestamptz AS after_run_at, 0 AS after_id
+        FROM rowcall.job_runs
         WHERE finished_at IS NULL AND (queue, priority) > (lanes.queue, lanes.priority)
         ORDER BY queue, priority, run_at LIMIT 1
     ) AS next CROSS JOIN LATERAL ({walk("lanes.walked")}
@@ -93,6 +95,13 @@ SELECT NULL, NULL, (
     SELECT jsonb_agg(jsonb_build_array(
         queue, priority, run_at, id, until_run_at, until_id, coalesce(has_more, false), walked))
     FROM lanes)
+"""
+
+# The lanes in which something is due, perhaps not for this worker.
+FIND_LANES = f"""
+WITH RECURSIVE {LANES}
+SELECT queue, priority FROM lanes
+WHERE run_at <= now() AND (%(queues)s::text[] IS NULL OR queue = ANY(%(queues)s::text[]))
 """
 
 # Before the first lane.
@@ -134,6 +143,13 @@ def sweep(
     expired = {run_id: Status(status) for run_id, status, _ in rows}
     walked = [_walked(place, *lane) for lane in lanes or () if lane[4] is not None]
     return Swept(expired, _next_place(lanes[-1], most) if lanes else BEGINNING, walked)
+
+
+def find_lanes(connection: PgConnection, request: ClaimRequest) -> list[LaneKey]:
+    """The lanes in which something is due, whatever it is: a sweep that is in the midst of others knows them later."""
+    return [
+        (name, priority) for name, priority in fetch_prepared(connection, BY_INDEX + FIND_LANES, request.parameters(""))
+    ]
 
 
 def _walked(

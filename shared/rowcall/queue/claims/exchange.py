@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rowcall.base.database import PgConnection
-from rowcall.queue.claim import ClaimRequest, ClaimResult, Limited, claim
-from rowcall.queue.claim_limited import claim_limited
+from rowcall.queue.claims.claim import claim
+from rowcall.queue.claims.claim_limited import claim_limited
+from rowcall.queue.claims.request import ClaimRequest, ClaimResult, Limited
 from rowcall.queue.finish import Done, succeed
 
 

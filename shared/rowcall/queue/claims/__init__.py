@@ -1,0 +1,1 @@
+"""Claims: which runs a worker takes, and where it looks for them."""

@@ -1,0 +1,120 @@
+"""What a worker asks for with a claim, and what it gets."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from rowcall.queue.claims.lanes import Lane, LaneKey, Position, parameters_of_lanes
+from rowcall.status import Status
+
+
+class Limited(StrEnum):
+    """What a claim says of the queues with a limit, which it leaves alone."""
+
+    FIRST = "first"
+    LATER = "later"
+
+
+# A run that has cost so many leases since an attempt of it ended properly has no neighbours at its next attempt.
+ALONE = 2
+
+
+class Claimed(NamedTuple):
+    """One attempt of one run, the claiming worker's until the lease ends.
+
+    `suspect` is how many leases the run has cost since an attempt of it ended properly.
+    """
+
+    run_id: int
+    lease_no: int
+    job_type: str
+    payload: dict[str, Any]
+    attempt: int
+    max_attempts: int
+    scheduled_for: datetime | None
+    suspect: int = 0
+
+    @property
+    def alone(self) -> bool:
+        """Nothing else may be in flight while it runs."""
+        return self.suspect >= ALONE
+
+
+@dataclass(frozen=True)
+class ClaimRequest:
+    """What a worker asks for: types with the seconds of their leases, queues (None: all), and how many at the most.
+
+    `ahead` is how many it may claim beyond `limit`, of `quick_types` only.
+    `declared` names the queues of types with a max_running: queue -> how many of its runs may run at a time.
+    `limited` is what the claim before said of queues with a limit.
+    `lanes` are those that the worker knows, in the order of its visits (None: the claim looks for all there are).
+    """
+
+    leases: Mapping[str, float]
+    limit: int
+    queues: Sequence[str] | None = None
+    declared: Mapping[str, int] = field(default_factory=dict)
+    limited: Limited | None = None
+    ahead: int = 0
+    quick_types: Sequence[str] = ()
+    lanes: Sequence[Lane] | None = None
+
+    def parameters(self, worker: str) -> dict[str, Any]:
+        """The request as the claims take it."""
+        return {
+            "worker": worker,
+            "job_types": list(self.leases),
+            "leases": json.dumps(dict(self.leases)),
+            "limit": self.limit,
+            "ahead": self.ahead,
+            "quick_types": list(self.quick_types),
+            "queues": None if self.queues is None else list(self.queues),
+            "declared": json.dumps(dict(self.declared)),
+            **parameters_of_lanes(self.lanes or ()),
+        }
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """What a claim came upon: the runs it took, and the runs whose lease it found run out (id -> status now).
+
+    While either is not empty there may be more that is due.  `limited` tells of what is due in queues with a limit,
+    `contended` that another claim was in the way there: look again at once.  `finished` are the runs whose success was
+    written with the claim.  `heads` are those of the lanes that were known and have something due, and
+    `taken` counts what was claimed from each.
+    """
+
+    claimed: list[Claimed]
+    expired: dict[int, Status]
+    limited: Limited | None = None
+    contended: bool = False
+    finished: set[int] = field(default_factory=set)
+    heads: Mapping[LaneKey, Position] = field(default_factory=dict)
+    taken: Counter[LaneKey] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Any, ...]], **more: Any) -> ClaimResult:
+        """A row is a Claimed's fields in their order, with the run's status behind them."""
+        return cls(
+            [Claimed(*row[:7]) for row in rows if row[7] == Status.RUNNING],
+            {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},
+            **more,
+        )
+
+    def __or__(self, other: ClaimResult) -> ClaimResult:
+        """What two claims came upon."""
+        return ClaimResult(
+            self.claimed + other.claimed,
+            self.expired | other.expired,
+            self.limited or other.limited,
+            self.contended or other.contended,
+            self.finished | other.finished,
+            {**self.heads, **other.heads},
+            self.taken + other.taken,
+        )

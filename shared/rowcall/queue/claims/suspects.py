@@ -1,0 +1,45 @@
+"""Suspects: runs whose lease ran out may have killed their worker, so each is claimed apart from the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from rowcall.base.database import PgConnection
+from rowcall.base.prepared import fetch_prepared
+from rowcall.queue.claims.claim_limited import claim_limited_sql
+from rowcall.queue.claims.lanes import LANES_OF_SUSPECTS, SERVED
+from rowcall.queue.claims.request import ALONE, Claimed, ClaimRequest
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.status import Status
+
+# One suspect, the one that has waited longest, whatever its queue.  Suspects are few: job_runs_suspect holds no others.
+# The last row tells how many leases the claimed one has cost, and whether one waits for a worker that has nothing else.
+CLAIM_SUSPECT = claim_limited_sql(
+    LANES_OF_SUSPECTS,
+    claimable=f"{SERVED} AND suspect > 0 AND (suspect < {ALONE} OR %(alone)s)",
+    every_queue="OR due_lanes.max_running IS NULL",
+    order="run_at, id",
+    told=f"""(SELECT suspect FROM claimed), EXISTS (
+        SELECT FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
+        WHERE lanes_with_room.room > 0 AND run.finished_at IS NULL AND run.suspect > 0 AND run.suspect >= {ALONE}
+            AND run.run_at <= now() AND {SERVED})""",
+)
+
+
+class Suspect(NamedTuple):
+    """What a claim of a suspect came upon: the run, or None.
+
+    `waits` says that another one is due, and waits for a worker that has nothing else in flight.
+    """
+
+    claimed: Claimed | None
+    waits: bool
+
+
+def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, alone: bool) -> Suspect:
+    """Take one run whose lease ran out; one that is to have no neighbours only for a worker that is `alone`."""
+    parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
+    *rows, (*_, suspect, waits) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
+    claimed = [Claimed._make((*row[:7], suspect)) for row in rows if row[7] == Status.RUNNING]
+    return Suspect(claimed[0] if claimed else None, waits and not claimed)

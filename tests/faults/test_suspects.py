@@ -1,0 +1,106 @@
+"""A run that kills its worker: it takes no other run with it, and no other run waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import rowcall, running, wait_until
+from tests.support.shop import Shop
+
+# Pairs of runs that one worker had in hand at the same moment.
+TOGETHER = """
+SELECT one.id FROM rowcall.job_runs AS one JOIN rowcall.job_runs AS other ON one.id <> other.id
+    AND one.started_at < other.finished_at AND other.started_at < one.finished_at
+WHERE one.id = ANY(%(ids)s) AND other.id = ANY(%(others)s)
+"""
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], fresh_url: str) -> Shop:
+    return Shop(environment, fresh_url)
+
+
+def together(shop: Shop, ids: Sequence[int], others: Sequence[int]) -> list[int]:
+    return [row["id"] for row in shop.sql(TOGETHER, ids=ids, others=others)]
+
+
+def everybody(shop: Shop) -> list[int]:
+    return [row["id"] for row in shop.sql("SELECT id FROM rowcall.job_runs")]
+
+
+def work_until_nothing_is_left(shop: Shop) -> int:
+    """What a service manager does, and what time does to the leases; how many workers were killed."""
+    for killed in range(20):
+        if rowcall(shop.environment, "worker", "once", "--concurrency", "10").returncode == 0:
+            return killed
+        shop.wait_for_the_server()
+        shop.leases_run_out()
+    raise AssertionError("the workers are killed again and again")
+
+
+def test_a_run_that_kills_each_of_its_workers_costs_no_other_run_more_than_one_attempt(shop: Shop) -> None:
+    innocent = shop.ask_many("shop_narrow", [{}] * 5, max_attempts=2)
+    poison = shop.ask_many("shop_pack", [{"ends": "with the worker"}], max_attempts=5)[0]
+    innocent += shop.ask_many("shop_narrow", [{}] * 60, max_attempts=2)
+    assert work_until_nothing_is_left(shop) == 5
+    assert (shop.row(poison)["status"], shop.unsuccessful(poison)) == ("dead", ["expire"] * 5)
+    assert {shop.row(run_id)["status"] for run_id in innocent} == {"succeeded"}
+    # With its third attempt it was alone.
+    assert sum(len(shop.unsuccessful(run_id)) for run_id in innocent) <= 2 * 10
+
+
+def test_one_worker_has_one_suspect_at_a_time_beside_its_other_runs(shop: Shop) -> None:
+    suspects = shop.ask_many("shop_narrow", [{}] * 6, suspect=1)
+    others = shop.ask_many("shop_narrow", [{}] * 40)
+    rowcall(shop.environment, "worker", "once", "--concurrency", "4")
+    assert shop.count("succeeded") == 46
+    assert together(shop, suspects, suspects) == []
+    assert together(shop, suspects, others)
+
+
+def test_a_run_that_cost_two_leases_has_no_neighbours_while_it_runs(shop: Shop, tmp_path: Path) -> None:
+    poison = shop.ask_many("shop_wait", [{"doors": str(tmp_path)}], suspect=2)[0]
+    with running(shop.environment, "worker", "run"):
+        shop.wait_for_knock(poison)
+        other = shop.ask_many("noop", [{}])[0]
+        beat = shop.row(poison)["locked_until"]
+        wait_until(lambda: shop.row(poison)["locked_until"] > beat, "the worker has looked again")
+        assert shop.row(other)["status"] == "queued"
+        shop.open_door(poison)
+        shop.wait(other, "succeeded")
+    assert together(shop, [poison], everybody(shop)) == []
+
+
+def test_a_busy_worker_stands_still_for_a_run_that_cost_two_leases(shop: Shop) -> None:
+    with running(shop.environment, "worker", "run", "--concurrency", "4"):
+        shop.ask_many("shop_narrow", [{}] * 300)
+        shop.wait_for_more(20)
+        poison = shop.ask_many("shop_narrow", [{}], suspect=2)[0]
+        finished_at = shop.wait(poison, "succeeded")["finished_at"]
+        shop.wait_for_more(300 - shop.count("succeeded"))
+    assert together(shop, [poison], everybody(shop)) == []
+    assert shop.sql("SELECT id FROM rowcall.job_runs WHERE started_at > %(at)s", at=finished_at)
+
+
+def test_a_worker_that_is_never_empty_goes_on_after_standing_still_in_vain(shop: Shop, tmp_path: Path) -> None:
+    with running(shop.environment, "worker", "run", "--concurrency", "2"):
+        long = shop.ask_many("shop_wait", [{"doors": str(tmp_path)}])[0]
+        shop.wait_for_knock(long)
+        poison = shop.ask_many("noop", [{}], suspect=2)[0]
+        others = shop.ask_many("shop_narrow", [{}] * 100)
+        shop.wait(others[-1], "succeeded")
+        assert shop.row(poison)["status"] == "queued"
+        shop.open_door(long)
+        shop.wait(poison, "succeeded")
+
+
+def test_once_takes_every_suspect_before_it_ends_and_no_more_than_its_limit(shop: Shop) -> None:
+    shop.ask_many("shop_narrow", [{}] * 3, suspect=2)
+    shop.ask_many("shop_narrow", [{}] * 3, suspect=1)
+    rowcall(shop.environment, "worker", "once", "--limit", "2")
+    assert shop.count("succeeded") == 2
+    rowcall(shop.environment, "worker", "once")
+    assert shop.count("succeeded") == 6

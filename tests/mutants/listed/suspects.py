@@ -1,0 +1,29 @@
+"""Mutants of queue/claims/suspects.py, and of what makes and clears a suspect."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+SUSPECTS = [
+    *at("claims/lanes.py", "CLAIMABLE", ("suspects are claimed with the others", " AND suspect = 0", "")),
+    *at("claims/lanes.py", "LANES_OF_SUSPECTS", ("any lane is a suspect's", "AND suspect > 0", "")),
+    *at(
+        "claims/suspects.py",
+        "CLAIM_SUSPECT",
+        ("any run is a suspect", 'claimable=f"{SERVED} AND suspect > 0 AND', 'claimable=f"{SERVED} AND'),
+        ("a suspect has neighbours always", " AND (suspect < {ALONE} OR %(alone)s)", ""),
+        ("a suspect never runs alone", " OR %(alone)s", ""),
+        ("suspects without a limit are left", '"OR due_lanes.max_running IS NULL"', '""'),
+        ("of two suspects the urgent goes first, whatever their queues", '"run_at, id"', '"priority, run_at, id"'),
+        ("a worker stands still for a queue that is full", "lanes_with_room.room > 0 AND ", ""),
+        ("a worker stands still for a suspect with neighbours", " AND run.suspect >= {ALONE}", ""),
+        ("a worker stands still for what is not due", "AND run.run_at <= now() AND {SERVED}", "AND {SERVED}"),
+        ("a worker stands still for what it does not serve", "now() AND {SERVED}", "now()"),
+    ),
+    *at("lease.py", "EXPIRED", ("a lease that ran out is forgotten", "suspect = run.suspect + 1, ", "")),
+    *(
+        mutant
+        for place in ("SUCCEED", "FAIL", "GIVE_UP", "RELEASE", "SNOOZE", "CANCELLED")
+        for mutant in at("finish.py", place, (f"{place} clears no suspect", "suspect = 0, ", ""))
+    ),
+]

@@ -1,0 +1,1 @@
+"""What a worker decides before it claims: how many runs, from where, and when it looks further."""
