@@ -56,7 +56,10 @@ def test_what_a_mutant_changes_stands_in_the_code_once_and_the_change_is_python(
 def test_asking_for_mutants_that_there_are_not_tells_where_there_are_some() -> None:
     refused = CliRunner().invoke(main, ["--only", "lane.py"])
     assert refused.exit_code == 2
-    assert "no mutant has 'lane.py' in its name, file or place; there are some in: claims/claim.py claim_sql" in refused.output
+    assert (
+        "no mutant has 'lane.py' in its name, file or place; there are some in: claims/claim.py claim_sql"
+        in refused.output
+    )
 
 
 def test_no_two_mutants_have_one_name() -> None:
