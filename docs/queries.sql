@@ -2552,6 +2552,29 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_b
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::boolean;
 ROLLBACK;
 
+-- rowcall.queue.claims.stranded: HELD
+-- What this worker has under a lease, as far as the lanes from which it claimed can tell, and all of its suspects.
+\set lane_queues '{"default"}'
+\set lane_priorities '{"0"}'
+\set lane_run_ats '{"-infinity"}'
+\set lane_ids '{"0"}'
+\set worker 'worker-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT run.id, run.lease_no FROM unnest(
+    :'lane_queues'::text[], :'lane_priorities'::smallint[], :'lane_run_ats'::timestamptz[], :'lane_ids'::bigint[]
+) AS known(queue, priority, run_at, id) CROSS JOIN LATERAL (
+    SELECT id, lease_no, status, locked_by, suspect FROM rowcall.job_runs
+    WHERE finished_at IS NULL AND queue = known.queue AND priority = known.priority AND run_at <= now()
+        AND (run_at, id) >= (known.run_at, known.id)
+    ORDER BY run_at, id LIMIT 5000
+) AS run
+WHERE run.status IN ('running') AND run.locked_by = :'worker' AND run.suspect = 0
+UNION ALL
+SELECT id, lease_no FROM rowcall.job_runs
+WHERE finished_at IS NULL AND suspect > 0 AND status IN ('running') AND locked_by = :'worker';
+ROLLBACK;
+
 -- rowcall.queue.claims.suspects: CLAIM_SUSPECT
 -- One suspect, the one that has waited longest, whatever its queue.  Suspects are few: job_runs_suspect holds no others.
 -- The last row tells how many leases the claimed one has cost, and whether one waits for a worker that has nothing else.

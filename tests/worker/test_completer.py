@@ -18,6 +18,7 @@ from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.claims.lanes import Lanes
+from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
@@ -185,8 +186,10 @@ def test_one_result_that_the_database_refuses_ends_its_run_and_holds_up_no_other
         good, bad, other = (ended(completer, connection, AttemptResult(value)) for value in ("7", GROWS, "8"))
     request = ClaimRequest({"noop": 60}, 0)
     link = Link(fresh_url, "test", Outage())
-    producer = Producer(completer.in_flight, completer, link, WORKER, request, Lanes(), poll=60, leads=True, once=False)
-    completer.in_flight.close()
+    in_flight = completer.in_flight
+    known = (Lanes(), 60, True, False, Stranded(in_flight, Steps()))
+    producer = Producer(in_flight, completer, link, WORKER, request, *known)
+    in_flight.close()
     producer.run()
     with database.transaction(fresh_url) as connection:
         rows = [row_of(connection, run.lease.run_id) for run in (good, bad, other)]

@@ -38,6 +38,7 @@ class LogEvent(StrEnum):
     RUN_SNOOZED = "run snoozed"
     RUN_RELEASED = "run released"
     RUN_LEFT = "run left to its lease"
+    RUN_RETURNED = "run returned"
     EFFECT_UNRECORDED = "effect happened and is not recorded"
     HANDLER_BROKE_LATE = "handler broke after its run had succeeded"
     LEASE_EXPIRED = "lease expired"

@@ -9,6 +9,7 @@ from rowcall.queue.claims.claim import claim
 from rowcall.queue.claims.claim_limited import claim_limited
 from rowcall.queue.claims.exchange import exchange
 from rowcall.queue.claims.request import Claimed, ClaimRequest, ClaimResult, Limited
+from rowcall.queue.claims.stranded import held
 from rowcall.queue.claims.suspects import Suspect, claim_suspect
 from rowcall.queue.claims.sweep import Swept, sweep
 from rowcall.queue.clone import clone
@@ -72,6 +73,7 @@ __all__ = [
     "get_run",
     "give_up",
     "heartbeat",
+    "held",
     "limit_queue",
     "list_queues",
     "list_runs",

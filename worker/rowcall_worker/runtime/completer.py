@@ -172,6 +172,7 @@ class Completer:
         """Decide between another attempt and none."""
         claimed, lease, failure = run.claimed, run.lease, replace(error.failure, forensics=run.forensics)
         if error.event is None:
+            self.in_flight.given_up.append(lease)
             return None
         if error.event is Event.SNOOZE:
             pause = SHORTEST_SNOOZE_SECONDS if error.after is None else error.after

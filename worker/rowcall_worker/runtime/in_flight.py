@@ -38,6 +38,8 @@ class InFlight:
         self.closing = False
         self.failure: BaseException | None = None
         self._claims_left = claims
+        # The last leases of which this process writes nothing more, though it may still have them.
+        self.given_up: deque[Lease] = deque(maxlen=1000)
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
         self.wake_ups = WakeUps()

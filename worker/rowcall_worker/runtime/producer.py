@@ -13,9 +13,11 @@ from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Swept, exchange
+from rowcall.queue.claims.lanes import Lane
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.pace import Room
+from rowcall_worker.runtime.claims.stranded import Stranded
 from rowcall_worker.runtime.claims.suspects import Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
 from rowcall_worker.runtime.completer import REFUSALS, Completer
@@ -25,6 +27,10 @@ from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
 # A result is written this late at the latest, when others are about to join it.
 FLUSH_SECONDS = 0.004
 FLUSH_STEP_SECONDS = 0.0005
+
+# `once` leaves what others have locked only when it stays locked for so long, and looks this often.
+LOCKED_SECONDS = 0.5
+LOCKED_STEP_SECONDS = 0.05
 
 
 @dataclass
@@ -40,6 +46,7 @@ class Producer:
     poll: float
     leads: bool
     once: bool
+    stranded: Stranded
 
     def __post_init__(self) -> None:
         self._waker = self.in_flight.wake_ups.waker()
@@ -47,6 +54,8 @@ class Producer:
         interval = min(self.poll, INTERVAL_SECONDS)
         self._sweeper = Sweeper(interval, self.lanes)
         self._suspects = Suspects(self.in_flight, interval)
+        self._visits: Sequence[Lane] = ()
+        self._locked_since: float | None = None
 
     def start(self) -> threading.Thread:
         """Work on a thread of its own until nothing may be claimed and nothing is in flight."""
@@ -73,7 +82,10 @@ class Producer:
         if self._more:
             return 0
         hurried = self._sweeper.hurried and not self.in_flight.closing
-        pause = min(self.poll, self._sweeper.due_in if hurried else self.poll, self._suspects.due_in)
+        sweeping = self._sweeper.due_in if hurried else self.poll
+        if self._locked:
+            return LOCKED_STEP_SECONDS
+        pause = min(self.poll, sweeping, *((self._suspects.due_in, self.stranded.due_in) if self.leads else ()))
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
 
     def _gather(self) -> None:
@@ -89,6 +101,14 @@ class Producer:
             self._sweeper.hurry(at_once=False)
 
     def _try(self, ended: list[InFlightRun]) -> None:
+        """One exchange, step by step: what it claims is in hand before it is over."""
+        if not self.leads:
+            self.stranded.other.step()
+        self._make_exchange(ended)
+        if not self.leads:
+            self.stranded.other.step()
+
+    def _make_exchange(self, ended: list[InFlightRun]) -> None:
         """Exchange; without a database, keep what has ended and wait."""
         reserved = self.in_flight.reserve()
         try:
@@ -97,6 +117,8 @@ class Producer:
             self.in_flight.accept(sum(reserved), [])
             self.completer.keep(ended)
             self._suspects.lost()
+            if any(reserved):
+                self.stranded.lost(self._visits)
             self._more = False
             time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile
             self._waker.set()
@@ -111,6 +133,7 @@ class Producer:
         self._more = len(result.claimed) == sum(room) > 0 or bool(result.expired) or result.contended or sweeping
         self._more = self._more or (room.slots > 0 and not result.claimed and self.lanes.unvisited)
         if result.claimed:
+            self._locked_since = None
             self.in_flight.wake_ups.heard()  # of this, very likely
         elif not self._more:
             self._nothing_found(room, asked_at)
@@ -127,7 +150,7 @@ class Producer:
             self._more = not self.in_flight.look_found_nothing(asked_at)
         elif room.slots and not self.leads:
             self.in_flight.wake_ups.wake()  # the other one knows when the last sweep was
-        elif room.slots:
+        elif room.slots and not self._waits_for_locks():
             # It ends only after a lap over all lanes that began when nothing was left, and no suspect either.
             if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self._suspects.none_since)):
                 self._sweeper.hurry(at_once=self.in_flight.empty)
@@ -136,10 +159,20 @@ class Producer:
             # It looked for quick runs only, and says nothing of the others; by now there may be a slot for them.
             self._more = self.in_flight.empty
 
+    @property
+    def _locked(self) -> bool:
+        return self._locked_since is not None and elapsed() < self._locked_since + LOCKED_SECONDS
+
+    def _waits_for_locks(self) -> bool:
+        """Something is due that could not be taken: perhaps its row is locked, and only for a moment."""
+        self._locked_since = (self._locked_since or elapsed()) if self.lanes.due else None
+        return self._locked
+
     def _look(self, connection: PgConnection, room: Room) -> tuple[Swept, Room]:
         """What ordinary claims do not: sweep, and take a suspect; the room that is left for them."""
         if not self.leads or self.in_flight.closing:
             return Swept(), room
+        self.stranded.give_back(connection, self.worker)
         # Before the claim, which takes what was swept.
         swept = self._sweeper.sweep(connection, self.request)
         if swept.expired:
@@ -155,7 +188,7 @@ class Producer:
         swept, room = self._look(connection, room)
         succeeded = self.completer.write_errors(connection, ended)
         quick_types = self.in_flight.quick_types() if room.ahead else ()
-        visits = self.lanes.visits()
+        self._visits = visits = self.lanes.visits()
         request = replace(self.request, limit=room.slots, ahead=room.ahead, quick_types=quick_types, lanes=visits)
         result = None
         while result is None:

@@ -26,6 +26,7 @@ from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import load_handlers
 from rowcall_worker.isolation.isolation import Isolation
 from rowcall_worker.runtime.claims.lanes import Lanes
+from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
@@ -108,7 +109,7 @@ class Worker:
         # A lost connection is noticed and replaced before the shortest lease is over.
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
-        lanes = Lanes()
+        lanes, stranded = Lanes(), Stranded(self.in_flight, Steps())
         self._producers = [
             Producer(
                 self.in_flight,
@@ -120,6 +121,7 @@ class Worker:
                 settings.poll,
                 leads,
                 task.once,
+                stranded,
             )
             for leads in (True, False)
         ]

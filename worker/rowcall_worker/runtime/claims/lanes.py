@@ -106,6 +106,12 @@ class Lanes:
         return sorted(keys, key=lambda key: (turns[key[0]], key))
 
     @property
+    def due(self) -> bool:
+        """Something is due, as far as claims and sweeps know; perhaps it is locked, or its queue is full."""
+        with self._lock:
+            return any(lane.is_due for lane in self._lanes.values())
+
+    @property
     def unvisited(self) -> bool:
         """Lanes in which something is due have not had their turn since something was taken."""
         with self._lock:

@@ -1,0 +1,52 @@
+"""When `once` has nothing left to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import fetch_all
+from rowcall.job_types import catalogue
+from rowcall.queue import ClaimRequest
+from rowcall.status import Status
+from rowcall_worker.runtime import producer as producer_module
+from rowcall_worker.runtime.claims.lanes import Lanes
+from rowcall_worker.runtime.claims.stranded import Steps, Stranded
+from rowcall_worker.runtime.completer import Completer
+from rowcall_worker.runtime.connection import Link, Outage
+from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.producer import Producer
+from tests.support.rows import run_in
+
+
+@pytest.fixture
+def once(fresh_url: str) -> Producer:
+    in_flight = InFlight(threads=2)
+    link = Link(fresh_url, "test", Outage())
+    request = ClaimRequest({"noop": 60}, 0)
+    known = (Lanes(), 60, True, True, Stranded(in_flight, Steps()))
+    return Producer(in_flight, Completer(in_flight, catalogue()), link, "worker-1", request, *known)
+
+
+def is_quiet(once: Producer) -> bool:
+    for _ in range(3):
+        once._try([])
+    return once.in_flight.quiet.is_set()
+
+
+def test_what_is_locked_for_a_moment_is_waited_for(
+    once: Producer, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.QUEUED)
+    with database.transaction(fresh_url) as other:
+        fetch_all(other, "SELECT id FROM rowcall.job_runs FOR UPDATE")
+        assert not is_quiet(once)
+        monkeypatch.setattr(producer_module, "LOCKED_SECONDS", 0.0)
+        assert is_quiet(once)
+    once._try([])
+    assert len(once.in_flight.runs) == 1
+
+
+def test_where_nothing_is_due_nothing_is_waited_for(once: Producer) -> None:
+    assert is_quiet(once)

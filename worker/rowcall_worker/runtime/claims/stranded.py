@@ -1,0 +1,98 @@
+"""Runs that were claimed with an answer that never came: they go back, because nobody here will begin them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rowcall.base.clock import elapsed
+from rowcall.base.database import PgConnection
+from rowcall.base.logs import LogEvent, log
+from rowcall.queue import Lease, held, unclaim
+from rowcall.queue.claims.lanes import Lane, LaneKey
+from rowcall_worker.runtime.in_flight import InFlight
+
+# A statement may reach the server long after its connection was given up: it is looked again, after twice the pause
+# each time, for so long.
+FIRST_PAUSE_SECONDS = 0.5
+LOOK_SECONDS = 60.0
+
+# How soon it looks whether the other producer's exchange has ended.
+STEP_SECONDS = 0.05
+
+
+@dataclass
+class Steps:
+    """How far a producer is: odd while an exchange is under way."""
+
+    taken: int = 0
+
+    def step(self) -> None:
+        """An exchange begins, or is over."""
+        self.taken += 1
+
+    def over(self, mark: int) -> bool:
+        """Whatever was under way at that mark has been answered, or given up."""
+        return self.taken != mark or mark % 2 == 0
+
+
+@dataclass
+class Stranded:
+    """What lost claims asked for, and the leases that nobody here has in hand.
+
+    A claim that is under way has leases that are not in hand yet.  So those that were found are judged only when every
+    exchange that had begun before has ended.
+    """
+
+    in_flight: InFlight
+    other: Steps
+    _looking: bool = False
+    _lanes: dict[LaneKey, Lane] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lost_at: float = 0.0
+    _due_at: float = 0.0
+    _pause: float = FIRST_PAUSE_SECONDS
+    _found: Sequence[Lease] = ()
+    _mark: int = 0
+
+    def lost(self, lanes: Sequence[Lane]) -> None:
+        """A claim from these lanes was not answered."""
+        with self._lock:
+            for lane in lanes:
+                key = (lane.queue, lane.priority)
+                self._lanes[key] = min(lane, self._lanes.get(key, lane))
+            self._looking = True
+            self._lost_at, self._due_at, self._pause = elapsed(), 0.0, FIRST_PAUSE_SECONDS
+
+    @property
+    def due_in(self) -> float:
+        """The seconds until the next look."""
+        if not self._looking:
+            return float("inf")
+        return STEP_SECONDS if self._found else max(self._due_at - elapsed(), 0.0)
+
+    def give_back(self, connection: PgConnection, worker: str) -> None:
+        """Look when it is time, and return what was found."""
+        if self._found and self.other.over(self._mark):
+            self._return(connection, self._not_in_hand(self._found))
+            self._found = ()
+        if self._looking and not self._found and elapsed() >= self._due_at:
+            self._look(connection, worker)
+
+    def _look(self, connection: PgConnection, worker: str) -> None:
+        leases = held(connection, worker, list(self._lanes.values()))
+        self._found, self._mark = self._not_in_hand(leases), self.other.taken
+        with self._lock:
+            self._due_at, self._pause = elapsed() + self._pause, self._pause * 2
+            if self._due_at > self._lost_at + LOOK_SECONDS:
+                self._looking, self._lanes = False, {}
+
+    def _not_in_hand(self, leases: Sequence[Lease]) -> list[Lease]:
+        """And not given up either, as the lease of a handler that was away for too long."""
+        in_flight = self.in_flight
+        return [lease for lease in leases if lease not in in_flight.runs and lease not in in_flight.given_up]
+
+    def _return(self, connection: PgConnection, leases: Sequence[Lease]) -> None:
+        for run_id in unclaim(connection, leases):
+            log().warning(LogEvent.RUN_RETURNED, run_id=run_id, reason="the answer to its claim was lost")
