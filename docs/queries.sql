@@ -2850,9 +2850,8 @@ SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), job_type, coalesce(:'paylo
     coalesce(:'run_at'::timestamptz, now()), coalesce(:'max_attempts', max_attempts), :'key', :'fingerprint',
     :'who', 'queued'
 FROM rowcall.job_runs WHERE id = :'run_id' AND pruned_at IS NULL
-
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
+RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(queue, job_type) END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_ONE
@@ -2875,9 +2874,8 @@ OVERRIDING SYSTEM VALUE
 VALUES (DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
         coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
         :'max_attempts', :'key', :'fingerprint', :'created_by', 'queued')
-
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
+RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
@@ -2900,7 +2898,7 @@ WITH request AS MATERIALIZED (
         pg_catalog.unnest(:'fingerprints'::pg_catalog.text[])
     ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
     ORDER BY position
-)
+), new AS (
 
 INSERT INTO rowcall.job_runs
     (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
@@ -2912,9 +2910,12 @@ SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
        :'max_attempts', request.key, request.fingerprint, :'created_by', 'queued'
 FROM request
 ORDER BY request.key COLLATE pg_catalog."C", request.position
-
 ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN pg_catalog.pg_notify('rowcall_due', '') END AS woken;
+RETURNING id, idempotency_key, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
+), woken AS MATERIALIZED (
+    SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
+)
+SELECT id, idempotency_key, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: FIND_BY_KEY
@@ -3467,6 +3468,38 @@ ROLLBACK;
 \set job_type 'noop'
 BEGIN;
 SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_type = :'job_type' AND removed_at IS NULL;
+ROLLBACK;
+
+-- rowcall.queue.sleepers: FALL_ASLEEP
+-- rowcall.wake reads it.  A worker that has died asleep counts until then, one that is alive renews it by heartbeat.
+-- Neither statement waits for the row: then the worker polls, or is notified for nothing.
+\set seconds '120'
+\set worker 'worker-1'
+BEGIN;
+UPDATE rowcall.workers SET sleeps_until = now() + :'seconds' * interval '1 second'
+WHERE id = (SELECT id FROM rowcall.workers WHERE id = :'worker' FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.queue.sleepers: AWAKE
+\set worker 'worker-1'
+BEGIN;
+UPDATE rowcall.workers SET sleeps_until = NULL
+WHERE id = (SELECT id FROM rowcall.workers WHERE id = :'worker' FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.queue.sleepers: NEXT_TRANSACTION
+-- A transaction that has a number from here on, or none yet, sees who sleeps now.
+BEGIN;
+SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+ROLLBACK;
+
+-- rowcall.queue.sleepers: HAVE_ENDED
+-- Those before it may not: all of them have ended.
+\set transaction '1000'
+BEGIN;
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= :'transaction'::bigint;
 ROLLBACK;
 
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
@@ -4032,12 +4065,15 @@ VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types':
 ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
--- Primary key; a heap-only update, as no index knows heartbeat_at.  It does not wait for the row, because the leases
--- would wait behind it.  The answer is whether there is still a row.
+-- Primary key; a heap-only update while it is awake, as no index knows heartbeat_at.  It does not wait for the row,
+-- because the leases would wait behind it.  The answer is whether there is still a row.
+\set sleep '60'
 \set worker 'worker-1'
 BEGIN;
 WITH beat AS (
-    UPDATE rowcall.workers SET heartbeat_at = now()
+    UPDATE rowcall.workers
+    SET heartbeat_at = now(),
+        sleeps_until = CASE WHEN sleeps_until IS NOT NULL THEN now() + :'sleep' * interval '1 second' END
     WHERE id = (SELECT id FROM rowcall.workers WHERE id = :'worker' FOR NO KEY UPDATE SKIP LOCKED)
 )
 SELECT EXISTS (SELECT FROM rowcall.workers WHERE id = :'worker');
@@ -4046,7 +4082,7 @@ ROLLBACK;
 -- rowcall.queue.workers: STOPPED
 \set worker 'worker-1'
 BEGIN;
-UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() WHERE id = :'worker';
+UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_until = NULL WHERE id = :'worker';
 ROLLBACK;
 
 -- rowcall.queue.workers: FORGET

@@ -28,6 +28,7 @@ ENQUEUE = {
         "SELECT (id, idempotency_key, request_fingerprint, run_at)",
         f"INSERT ({', '.join(ENQUEUED)})",
     ),
+    "workers": ("SELECT (sleeps_until, queues, job_types)",),
 }
 
 WORKER = {
@@ -78,6 +79,7 @@ END $$;
 REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM "{name}";
 GRANT USAGE ON SCHEMA rowcall TO "{name}";
 GRANT USAGE ON SEQUENCE rowcall.job_runs_id_seq TO "{name}";
+GRANT EXECUTE ON FUNCTION rowcall.wake(text, text) TO "{name}";
 """
 
 

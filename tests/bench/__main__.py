@@ -17,7 +17,7 @@ from rowcall.base.database import PgConnection
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.bench import bare
-from tests.bench.measures import AT_ONCE, DRAINED, ONE_BY_ONE, QUEUES, UNSERVED, Bench
+from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
 from tests.support.processes import APPS
 
 Figure = Callable[[], float]
@@ -51,6 +51,21 @@ def main(runs: int) -> None:
             runs,
             lambda: bench.insert(AT_ONCE, bare.insert_many),
             enqueue_many=lambda: bench.insert(AT_ONCE, enqueue_many),
+        )
+        compare(
+            f"enqueue one by one, {ENQUEUERS} at the same time, commits/s",
+            runs,
+            lambda: bench.enqueuers(notifies=False),
+            "nobody told",
+            none=bench.enqueuers,
+            other=lambda: bench.enqueuers("--queues", "other"),
+        )
+        compare(
+            f"the same beside a worker of this queue, which polls or sleeps, {ENQUEUERS} at the same time, commits/s",
+            runs,
+            lambda: bench.enqueuers("--queues", "default", notifies=False),
+            "polling",
+            sleeping=lambda: bench.enqueuers("--queues", "default"),
         )
         compare(
             f"drain {DRAINED} noop runs beside what a claim does not take, runs/s",

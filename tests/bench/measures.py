@@ -13,12 +13,16 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.base.database import PgConnection
+from rowcall.queue.sleepers import fall_asleep
+from rowcall.queue.workers import Registration, register
 from tests.bench import bare
 from tests.support.processes import wait_until
 
 DRAINED = 100_000
 ONE_BY_ONE = 2_000
 AT_ONCE = 10_000
+ENQUEUERS = 16
+ENQUEUED_EACH = 200
 PICKUPS = 100
 PICKUP_PAUSE_SECONDS = 0.02
 
@@ -101,18 +105,58 @@ class Bench:
         connection.close()
         return rate
 
+    def enqueuers(self, *worker: str, notifies: bool = True) -> float:
+        """Commits a second of many who enqueue one run each at the same time, beside a worker with these options.
+
+        Without `notifies` the same statement looks for nobody who sleeps, and the worker polls.
+        """
+        self._fill(0)
+        connection = self._connect()
+        settings = {} if notifies else {"ROWCALL_POLL": "0.01"}
+        idle = self._start("worker", "run", *worker, **settings) if worker else None
+        asleep = "SELECT count(*) FROM rowcall.workers WHERE sleeps_until > now()"
+        if idle is not None:
+            wait_until(lambda: database.fetch_value(connection, asleep), "the worker sleeps")
+        if not notifies:
+            database.fetch_all(connection, "ALTER FUNCTION rowcall.wake RENAME TO other_wake")
+            database.fetch_all(connection, "CREATE FUNCTION rowcall.wake(text, text) RETURNS void LANGUAGE sql AS ''")
+        threads = [threading.Thread(target=self._enqueue) for _ in range(ENQUEUERS)]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        rate = ENQUEUERS * ENQUEUED_EACH / (time.monotonic() - began)
+        if not notifies:
+            database.fetch_all(connection, "DROP FUNCTION rowcall.wake(text, text)")
+            database.fetch_all(connection, "ALTER FUNCTION rowcall.other_wake RENAME TO wake")
+        connection.close()
+        if idle is not None:
+            idle.terminate()
+            idle.communicate()
+        return rate
+
+    def _enqueue(self) -> None:
+        connection = self._connect()
+        for number in range(ENQUEUED_EACH):
+            queue.enqueue(connection, "noop", {"user_id": number})
+        connection.close()
+
     def bare_pickup(self) -> float:
         """Milliseconds from commit to claim by the bare loop that listens; the median."""
         taken: dict[int, float] = {}
         stopped = threading.Event()
         self._fill(0)
         listening = self._connect()
+        register(listening, Registration("bare", "bench", 0, "0", None, ["shop_clock"], 1))
+        fall_asleep(listening, "bare", 3600)
         thread = threading.Thread(target=bare.listen, args=(listening, taken.__setitem__, stopped.is_set))
         thread.start()
         asked = self._ask_slowly()
         wait_until(lambda: len(taken) == len(asked), "the bare loop took every run")
         stopped.set()
         thread.join()
+        database.fetch_all(listening, "DELETE FROM rowcall.workers")
         listening.close()
         return statistics.median((taken[run_id] - moment) * 1000 for run_id, moment in asked.items())
 
@@ -155,8 +199,8 @@ class Bench:
         connection.autocommit = True
         return connection
 
-    def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "DATABASE_URL": self._url}
+    def _start(self, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "DATABASE_URL": self._url, **settings}
         return subprocess.Popen(
             own_command(*arguments), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

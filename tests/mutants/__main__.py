@@ -30,6 +30,8 @@ SENTENCES = (
             "limits",
             "sweep",
             "suspects",
+            "stranded",
+            "wake",
             "snooze",
             "cancel_requests",
             "enqueue",
@@ -40,6 +42,7 @@ SENTENCES = (
     ),
     f"{FOLDER}races/test_enqueue.py",
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
+    "tests/worker/test_sleep.py",
     "tests/definitions/test_tick.py",
     "tests/definitions/test_tick_runs.py",
     "tests/definitions/test_broken.py",
@@ -47,7 +50,7 @@ SENTENCES = (
 MODEL = f"{FOLDER}model/test_model.py"
 
 # Where a file's tests have another name.
-OWN_TESTS = {"claim_limited": "limits"}
+OWN_TESTS = {"claim_limited": "limits", "sleepers": "sleep", "0001_baseline": "wake"}
 
 # A mutant that lets two wait for each other must not wait for ever.
 OPTIONS = {**UNSAFE_AND_FAST, "lock_timeout": "10s"}

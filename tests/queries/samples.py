@@ -71,6 +71,8 @@ SAMPLES = {
     "leases": '{"noop": 120}',
     "alone": "false",
     "limit": "50",
+    "sleep": "60",
+    "transaction": "1000",
     "managed_by": "api",
     "max_attempts": "5",
     "max_lateness": "6 hours",

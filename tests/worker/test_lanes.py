@@ -136,11 +136,16 @@ def test_a_sweep_that_began_behind_the_start_says_nothing_of_what_is_before_it(l
     assert start(lanes) == at(1)
 
 
-def test_a_lane_that_is_gone_is_forgotten(lanes: Lanes) -> None:
-    lanes.swept(swept(walked("mail", at(1)), walked("reports", at(1))))
+def test_of_the_lanes_that_are_gone_those_are_remembered_that_had_something_last(lanes: Lanes) -> None:
+    names = [f"queue-{number:03}" for number in range(SPARE_VISITS + 5)]
+    lanes.swept(swept(*(walked(name, at(0)) for name in names)))
+    for name in names:
+        take(lanes, name)
     find_nothing(lanes, [])
-    lanes.swept(swept(walked("mail", None)))
-    assert visited(lanes) == [("mail", 0)]
+    lanes.swept(swept())
+    assert visited(lanes) == [(name, 0) for name in names[5:]]
+    lanes.swept(swept(walked("mail", at(0))))
+    assert visited(lanes)[0] == ("mail", 0)
 
 
 def test_queues_that_give_nothing_do_not_starve_the_others(lanes: Lanes) -> None:

@@ -25,7 +25,8 @@ HEARTBEATS_WAITING = (
 # A server that answers heartbeats much too late.
 SLOW_HEARTBEATS = """
 CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$;
-CREATE TRIGGER slow BEFORE UPDATE ON rowcall.workers FOR EACH ROW EXECUTE FUNCTION be_slow()
+CREATE TRIGGER slow BEFORE UPDATE ON rowcall.workers FOR EACH ROW
+WHEN (NEW.heartbeat_at <> OLD.heartbeat_at) EXECUTE FUNCTION be_slow()
 """
 
 

@@ -181,28 +181,34 @@ CREATE INDEX {table}_run ON rowcall.{table} (run_id)
 
 # Table -> the columns of its key, and all columns of its own.
 EFFECTS = {
-    "sent_emails": (
-        ("idempotency_key",),
-        ("idempotency_key text NOT NULL", "message_id text", "recipient text", "subject text"),
-    ),
-    "sent_reports": (("user_id", "week_start_date"), ("user_id bigint NOT NULL", "week_start_date date NOT NULL")),
+    "sent_emails": ("idempotency_key", "idempotency_key text NOT NULL, message_id text, recipient text, subject text"),
+    "sent_reports": ("user_id, week_start_date", "user_id bigint NOT NULL, week_start_date date NOT NULL"),
     "payments": (
-        ("idempotency_key",),
-        ("idempotency_key text NOT NULL", "invoice_id bigint", "amount_minor bigint", "currency text"),
+        "idempotency_key",
+        "idempotency_key text NOT NULL, invoice_id bigint, amount_minor bigint, currency text",
     ),
-    "delivered_webhooks": (("event_id",), ("event_id text NOT NULL", "url text", "response_status integer")),
+    "delivered_webhooks": ("event_id", "event_id text NOT NULL, url text, response_status integer"),
     "generated_files": (
-        ("type", "date", "key"),
-        (
-            "type text NOT NULL",
-            "date date NOT NULL",
-            "key text NOT NULL",
-            "path text",
-            "sha256 text",
-            "size_bytes bigint",
-        ),
+        "type, date, key",
+        "type text NOT NULL, date date NOT NULL, key text NOT NULL, path text, sha256 text, size_bytes bigint",
     ),
 }
+
+# Called by whoever asks for a run that is due, once its row is written.  In READ COMMITTED it sees every worker that
+# was asleep by then; elsewhere its snapshot may be older.  To set a search_path would take longer than all the rest.
+WAKE = """
+CREATE FUNCTION rowcall.wake(run_queue text, run_type text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'read committed' OR EXISTS (
+        SELECT FROM rowcall.workers
+        WHERE sleeps_until OPERATOR(pg_catalog.>) pg_catalog.now() AND run_type OPERATOR(pg_catalog.=) ANY(job_types)
+            AND (queues IS NULL OR run_queue OPERATOR(pg_catalog.=) ANY(queues))
+    ) THEN
+        PERFORM pg_catalog.pg_notify('rowcall_due', '');
+    END IF;
+END
+$$
+"""
 
 OPERATIONS = """
 CREATE TABLE rowcall.workers (
@@ -216,8 +222,10 @@ CREATE TABLE rowcall.workers (
     started_at timestamptz DEFAULT now() NOT NULL,
     heartbeat_at timestamptz DEFAULT now() NOT NULL,
     stopped_at timestamptz,
+    sleeps_until timestamptz,
     CONSTRAINT workers_pkey PRIMARY KEY (id)
 ) WITH (fillfactor = 50);
+CREATE INDEX workers_asleep ON rowcall.workers (sleeps_until) WHERE sleeps_until IS NOT NULL;
 
 CREATE TABLE rowcall.queues (
     name text NOT NULL,
@@ -274,9 +282,9 @@ def upgrade() -> None:
     op.execute(VERSION)
     op.execute(RUNS)
     for table, (key, columns) in EFFECTS.items():
-        names = {"table": table, "key": ", ".join(key), "key_name": "_".join(key)}
-        op.execute(EFFECT.format(columns=",\n    ".join(columns), **names))
+        op.execute(EFFECT.format(table=table, key=key, columns=columns, key_name=key.replace(", ", "_")))
     op.execute(OPERATIONS)
+    op.execute(WAKE)
 
 
 def downgrade() -> None:
@@ -287,4 +295,4 @@ def downgrade() -> None:
         " rowcall.schedule_ticks, rowcall.schedule_occurrences, rowcall.job_attempts, rowcall.job_runs,"
         " rowcall.job_definitions"
     )
-    op.execute("DROP FUNCTION rowcall.refuse_audit_change()")
+    op.execute("DROP FUNCTION rowcall.refuse_audit_change(), rowcall.wake(text, text)")

@@ -67,7 +67,7 @@ def fetch_prepared(connection: PgConnection, sql: str, parameters: Mapping[str, 
 
 
 def _keeps_plans(connection: PgConnection) -> TypeGuard[InternalConnection]:
-    """Whether the session is ours alone: a pooler lends us one whose process is not the one that we connected to.
+    """Whether the session is ours alone.
 
     Not within a transaction of several statements, because a plan that is gone would end it.
     """
@@ -76,6 +76,11 @@ def _keeps_plans(connection: PgConnection) -> TypeGuard[InternalConnection]:
     if connection.info.transaction_status != TRANSACTION_STATUS_IDLE:
         return False
     if connection.keeps_plans is None:
-        [(pid,)] = fetch_tuples(connection, "SELECT pg_backend_pid()", {})
-        connection.keeps_plans = pid == connection.info.backend_pid
+        connection.keeps_plans = is_our_session(connection)
     return connection.keeps_plans
+
+
+def is_our_session(connection: PgConnection) -> bool:
+    """Whether no pooler lends us the session: then its process is the one that we connected to."""
+    [(pid,)] = fetch_tuples(connection, "SELECT pg_backend_pid()", {})
+    return bool(pid == connection.info.backend_pid)

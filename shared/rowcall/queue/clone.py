@@ -11,6 +11,7 @@ from rowcall.base.timestamps import in_utc
 from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import (
     INSERT,
+    IS_DUE,
     NEXT_ID,
     UNLESS_KEY_IS_TAKEN,
     Enqueued,
@@ -34,6 +35,7 @@ SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(qu
     %(who)s, '{Status.QUEUED}'
 FROM rowcall.job_runs WHERE id = %(run_id)s AND pruned_at IS NULL
 {UNLESS_KEY_IS_TAKEN}
+RETURNING id, idempotency_key, CASE WHEN {IS_DUE} THEN rowcall.wake(queue, job_type) END AS woken
 """
 
 CHANGEABLE = ("payload", "run_at", "queue", "priority", "max_attempts")

@@ -16,7 +16,6 @@ from rowcall.base.jsonb import stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import KEY_CHARACTERS, NAME
-from rowcall.queue.fragments import WAKE
 from rowcall.status import Status
 
 # A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.
@@ -26,7 +25,7 @@ PAYLOAD_BYTES = 64 * 1024
 TRIES = 3
 
 # job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
-# has by then waited for the winner's commit.  The commit also wakes idle workers.  Functions, operators and types are
+# has by then waited for the winner's commit.  The commit also wakes who sleeps.  Functions, operators and types are
 # written out: these statements run in callers' transactions, whose search_path may hold others.
 INSERT = """
 INSERT INTO rowcall.job_runs
@@ -35,10 +34,8 @@ INSERT INTO rowcall.job_runs
 OVERRIDING SYSTEM VALUE
 """
 NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
-UNLESS_KEY_IS_TAKEN = f"""
-ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN {WAKE} END AS woken
-"""
+UNLESS_KEY_IS_TAKEN = "ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING"
+IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
 
 # For one run: planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
@@ -46,6 +43,7 @@ VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(prior
         coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
         %(max_attempts)s, %(key)s, %(fingerprint)s, %(created_by)s, '{Status.QUEUED}')
 {UNLESS_KEY_IS_TAKEN}
+RETURNING id, idempotency_key, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
 """
 
 # Ids are drawn in the order of the requests, so that the first one goes first.  Rows are inserted in the order of their
@@ -58,7 +56,7 @@ WITH request AS MATERIALIZED (
         pg_catalog.unnest(%(fingerprints)s::pg_catalog.text[])
     ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
     ORDER BY position
-)
+), new AS (
 {INSERT}
 SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
@@ -66,6 +64,11 @@ SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
 FROM request
 ORDER BY request.key COLLATE pg_catalog."C", request.position
 {UNLESS_KEY_IS_TAKEN}
+RETURNING id, idempotency_key, {IS_DUE} AS is_due
+), woken AS MATERIALIZED (
+    SELECT rowcall.wake(%(queue)s, %(job_type)s) FROM new WHERE is_due LIMIT 1
+)
+SELECT id, idempotency_key, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new
 """
 
 # A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not

@@ -24,17 +24,21 @@ INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, conc
 VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s)
 """
 
-# Primary key; a heap-only update, as no index knows heartbeat_at.  It does not wait for the row, because the leases
-# would wait behind it.  The answer is whether there is still a row.
+# Primary key; a heap-only update while it is awake, as no index knows heartbeat_at.  It does not wait for the row,
+# because the leases would wait behind it.  The answer is whether there is still a row.
 ALIVE = """
 WITH beat AS (
-    UPDATE rowcall.workers SET heartbeat_at = now()
+    UPDATE rowcall.workers
+    SET heartbeat_at = now(),
+        sleeps_until = CASE WHEN sleeps_until IS NOT NULL THEN now() + %(sleep)s * interval '1 second' END
     WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDATE SKIP LOCKED)
 )
 SELECT EXISTS (SELECT FROM rowcall.workers WHERE id = %(worker)s)
 """
 
-STOPPED = "UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now() WHERE id = %(worker)s"
+STOPPED = """
+UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_until = NULL WHERE id = %(worker)s
+"""
 
 # A row for each start would grow for ever under a cron that starts `once` each minute; a day is enough to look back.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
@@ -80,9 +84,12 @@ def register(connection: Connection, worker: Registration) -> None:
     fetch_all(connection, REGISTER, vars(worker))
 
 
-def alive(connection: Connection, worker: Registration) -> None:
-    """A worker goes on; one that was forgotten, as after a day in which it was frozen, is known again."""
-    if not fetch_value(connection, ALIVE, {"worker": worker.id}):
+def alive(connection: Connection, worker: Registration, sleep: float = 0.0) -> None:
+    """A worker goes on, and if it sleeps it is notified for these seconds more.
+
+    One that was forgotten, as after a day in which it was frozen, is known again.
+    """
+    if not fetch_value(connection, ALIVE, {"worker": worker.id, "sleep": sleep}):
         fetch_all(connection, REGISTER, vars(worker))
 
 

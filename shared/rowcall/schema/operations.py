@@ -21,9 +21,14 @@ workers = Table(
     moment("started_at", default=True),
     moment("heartbeat_at", default=True),
     moment("stopped_at"),
+    # Until then it has nothing to do, and is notified of what comes.
+    moment("sleeps_until"),
     # Rewritten at every heartbeat: room beside the row keeps that a heap-only update.
     info=storage(fillfactor=50),
 )
+
+# Each enqueue asks whether somebody sleeps; the rows of workers that were started by cron are many.
+Index("workers_asleep", workers.c.sleeps_until, postgresql_where=text("sleeps_until IS NOT NULL"))
 
 queues = Table(
     "queues",

@@ -25,6 +25,8 @@ from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
 from tests.mutants.listed.prune import PRUNE
+from tests.mutants.listed.sleepers import SLEEPERS
+from tests.mutants.listed.stranded import STRANDED
 from tests.mutants.listed.suspects import SUSPECTS
 from tests.mutants.listed.sweep import SWEEP
 from tests.mutants.listed.tick import TICK
@@ -35,6 +37,8 @@ MUTANTS = (
     *LIMITED,
     *LEASE,
     *SUSPECTS,
+    *STRANDED,
+    *SLEEPERS,
     *SWEEP,
     *HISTORY,
     *FINISH,

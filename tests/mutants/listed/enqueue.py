@@ -22,16 +22,6 @@ ENQUEUE = [
             "ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
             "",
         ),
-        (
-            "what is due later wakes the workers",
-            "CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN",
-            "CASE WHEN true THEN",
-        ),
-        (
-            "what is due wakes nobody",
-            "CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN",
-            "CASE WHEN false THEN",
-        ),
     ),
     *at(
         "enqueue.py",

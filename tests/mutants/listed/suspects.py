@@ -6,7 +6,6 @@ from tests.mutants.mutant import at
 
 SUSPECTS = [
     *at("claims/lanes.py", "CLAIMABLE", ("suspects are claimed with the others", " AND suspect = 0", "")),
-    *at("claims/lanes.py", "LANES_OF_SUSPECTS", ("any lane is a suspect's", "AND suspect > 0", "")),
     *at(
         "claims/suspects.py",
         "CLAIM_SUSPECT",

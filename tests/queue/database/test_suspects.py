@@ -69,6 +69,12 @@ def test_within_a_queue_the_urgent_suspect_goes_first(connection: PgConnection) 
     assert taken(connection) == urgent
 
 
+def test_between_queues_the_one_that_has_waited_longest_goes_first_however_urgent(connection: PgConnection) -> None:
+    oldest = suspect(connection, priority="5", run_at="now() - interval '1 hour'")
+    suspect(connection, queue="'mail'")
+    assert taken(connection) == oldest
+
+
 def test_one_that_has_cost_two_leases_waits_for_a_worker_that_has_nothing_else(connection: PgConnection) -> None:
     twice = suspect(connection, leases=2)
     assert claim_suspect(connection) == Suspect(None, waits=True)
@@ -118,6 +124,16 @@ def test_a_locked_suspect_is_passed_over(module_url: str) -> None:
     with database.transaction(module_url) as other, database.transaction(module_url) as connection:
         assert taken(other, only) == first
         assert taken(connection, only) == second
+
+
+def test_no_worker_stands_still_for_what_is_locked_or_not_due(module_url: str) -> None:
+    with database.transaction(module_url) as connection:
+        suspect(connection, queue="'locked'")
+        suspect(connection, leases=2, queue="'locked'", run_at="now() + interval '1 hour'")
+    only = ClaimRequest({"noop": 60.0}, 10, ["locked"])
+    with database.transaction(module_url) as other, database.transaction(module_url) as connection:
+        assert taken(other, only) is not None
+        assert claim_suspect(connection, only) == Suspect(None, waits=False)
 
 
 def test_an_attempt_that_ends_properly_clears_the_run(connection: PgConnection) -> None:

@@ -26,6 +26,9 @@ LOOK_SECONDS = 0.001
 EMPTY = """
 DELETE FROM rowcall.job_runs;
 DELETE FROM rowcall.queues;
+DELETE FROM rowcall.workers;
+INSERT INTO rowcall.workers (id, hostname, pid, version, job_types, concurrency, sleeps_until)
+VALUES ('sleeper', 'host', 1, '1', '{noop,from_the_future}', 1, now() + interval '1 day');
 SELECT setval(pg_get_serial_sequence('rowcall.job_runs', 'id'), 1, false);
 SELECT coalesce(max(id), 0) FROM rowcall.audit_log
 """
@@ -41,6 +44,8 @@ PAUSE = """
 INSERT INTO rowcall.queues (name, paused_at) VALUES (%(name)s, CASE WHEN %(paused)s THEN now() END)
 ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at
 """
+
+SLEEP = "UPDATE rowcall.workers SET sleeps_until = CASE WHEN %(asleep)s THEN now() + interval '1 day' END"
 
 ATTEMPTS = """
 SELECT run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error_type, error, stack, permanent
@@ -137,6 +142,10 @@ class Connections:
     def pause(self, name: str, paused: bool) -> None:
         """Pause a queue, or let it go on."""
         fetch_all(self._watching, PAUSE, {"name": name, "paused": paused})
+
+    def sleep(self, asleep: bool) -> None:
+        """Let the worker that serves everything sleep, or be awake."""
+        fetch_all(self._watching, SLEEP, {"asleep": asleep})
 
     def rows(self) -> dict[int, Row]:
         """The runs as they stand in the table."""

@@ -125,7 +125,7 @@ class Cloning:
         new.max_attempts, new.created_by = old.max_attempts, OPERATOR
         world.runs[new.id] = new
         world.audit.append(audited("clone", new.id, {"cloned_from": self.run_id}, None))
-        world.woken = True
+        world.woken |= world.asleep
         return vars(new).copy()
 
     def locks(self) -> set[int]:

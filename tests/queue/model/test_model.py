@@ -111,6 +111,11 @@ class Queue(RuleBasedStateMachine):
     def the_sweep_comes_by(self, moves: list[Sweeping]) -> None:
         self.make(*moves)
 
+    @rule(asleep=st.booleans())
+    def the_workers_fall_asleep_or_wake_up(self, asleep: bool) -> None:
+        self.connections.sleep(asleep)
+        self.world.asleep = asleep
+
     @rule(run_ids=drawn.run_ids())
     def time_passes(self, run_ids: set[int]) -> None:
         """What waits is due, and what is leased runs out: one after the other, and now."""

@@ -22,6 +22,8 @@ class World:
         self.attempts: list[dict[str, Any]] = []
         self.audit: list[dict[str, Any]] = []
         self.paused: set[str] = set()
+        # A worker that has nothing to do is to be notified of what is asked for.
+        self.asleep = True
         # Of the latest move: when it was made, and whether it told the workers of something due.
         self.now = datetime.min.replace(tzinfo=UTC)
         self.woken = False

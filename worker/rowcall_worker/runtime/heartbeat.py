@@ -23,6 +23,9 @@ from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
 # How often progress is written.
 TICK_SECONDS = 0.5
 
+# A worker that has died asleep is notified for so many heartbeats.
+BEATS_ASLEEP = 2
+
 
 @dataclass
 class Heartbeat:
@@ -68,7 +71,7 @@ class Heartbeat:
             if now >= self._next:
                 self._beat(connection, runs)
                 self._next = now + self.interval
-                alive(connection, self.worker)
+                alive(connection, self.worker, BEATS_ASLEEP * self.interval)
                 self.link.works()
             elif self._skipped and now >= self._again:
                 self._beat(connection, self._skipped)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.prepared import is_our_session
 from rowcall.queue.fragments import CHANNEL
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
@@ -23,6 +24,8 @@ class Notifier:
         self._wake = wake
         self._patience = patience
         self._stopped = threading.Event()
+        # Whether notifications reach it: a pooler may lend each statement another session.
+        self.listens = False
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Begin; a daemon, because nothing is lost with it."""
@@ -37,12 +40,14 @@ class Notifier:
             try:
                 self._listen()
             except CONNECTION_ERRORS as error:
+                self.listens = False
                 self._stopped.wait(self._link.lost(error))
         self._link.close()
 
     def _listen(self) -> None:
         connection = self._link.get()
         fetch_all(connection, f"LISTEN {CHANNEL}")
+        self.listens = is_our_session(connection)
         self._link.responds()
         # Runs that were enqueued before LISTEN took effect are found by looking once.
         self._wake()

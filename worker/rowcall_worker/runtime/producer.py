@@ -17,6 +17,7 @@ from rowcall.queue.claims.lanes import Lane
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.pace import Room
+from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Stranded
 from rowcall_worker.runtime.claims.suspects import Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
@@ -47,6 +48,8 @@ class Producer:
     leads: bool
     once: bool
     stranded: Stranded
+    # Only of the producer that leads, in a worker that stays.
+    sleep: Sleep | None = None
 
     def __post_init__(self) -> None:
         self._waker = self.in_flight.wake_ups.waker()
@@ -56,6 +59,7 @@ class Producer:
         self._suspects = Suspects(self.in_flight, interval)
         self._visits: Sequence[Lane] = ()
         self._locked_since: float | None = None
+        self._heard = False
 
     def start(self) -> threading.Thread:
         """Work on a thread of its own until nothing may be claimed and nothing is in flight."""
@@ -86,6 +90,7 @@ class Producer:
         if self._locked:
             return LOCKED_STEP_SECONDS
         pause = min(self.poll, sweeping, *((self._suspects.due_in, self.stranded.due_in) if self.leads else ()))
+        pause = min(pause, self.sleep.pause) if self.sleep is not None and not self.in_flight.closing else pause
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
 
     def _gather(self) -> None:
@@ -134,17 +139,32 @@ class Producer:
         self._more = self._more or (room.slots > 0 and not result.claimed and self.lanes.unvisited)
         if result.claimed:
             self._locked_since = None
-            self.in_flight.wake_ups.heard()  # of this, very likely
         elif not self._more:
             self._nothing_found(room, asked_at)
+        self._rest(bool(result.claimed), room)
 
     def _accept(self, reserved: int, claimed: Sequence[Claimed], asked_at: float) -> None:
         runs = [InFlightRun(self.worker, run, asked_at + self.request.leases[run.job_type]) for run in claimed]
         self.in_flight.accept(reserved, runs)
 
+    def _rest(self, claimed: bool, room: Room) -> None:
+        """Fall asleep where nothing is left to do, and wake up where something was."""
+        if self.sleep is None:
+            return
+        try:
+            if claimed:
+                self.sleep.found(self.link.get())
+            elif not room.slots:
+                self.sleep.busy()
+            elif not self._more and self.sleep.nothing(self.link.get(), self._heard):
+                self._sweeper.hurry(at_once=True)
+        except CONNECTION_ERRORS as error:
+            self.link.lost(error)
+            self.sleep.busy()
+
     def _nothing_found(self, room: Room, asked_at: float) -> None:
         """The known lanes have nothing for the room there is: look where claims do not, or be quiet."""
-        if self.leads and self.in_flight.wake_ups.heard():
+        if self._heard:
             self._sweeper.hurry(at_once=False)
         if room.slots and not self.once:
             self._more = not self.in_flight.look_found_nothing(asked_at)
@@ -185,6 +205,8 @@ class Producer:
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
         """Write the ends and claim for the room there is; the moment before which no new lease began; and the room."""
         connection = self.link.get()
+        # What is heard from now on, the next look is for.
+        self._heard = self.leads and self.in_flight.wake_ups.heard()
         swept, room = self._look(connection, room)
         succeeded = self.completer.write_errors(connection, ended)
         quick_types = self.in_flight.quick_types() if room.ahead else ()

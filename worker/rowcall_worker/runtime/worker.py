@@ -26,11 +26,12 @@ from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import load_handlers
 from rowcall_worker.isolation.isolation import Isolation
 from rowcall_worker.runtime.claims.lanes import Lanes
+from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
-from rowcall_worker.runtime.heartbeat import Heartbeat
+from rowcall_worker.runtime.heartbeat import BEATS_ASLEEP, Heartbeat
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.notifier import Notifier
 from rowcall_worker.runtime.producer import Producer
@@ -110,6 +111,8 @@ class Worker:
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
         lanes, stranded = Lanes(), Stranded(self.in_flight, Steps())
+        self._notifier = notifier = Notifier(self._link("notifier"), self.in_flight.wake_ups.hear, patience)
+        sleep = Sleep(self.id, BEATS_ASLEEP * interval, lambda: notifier.listens)
         self._producers = [
             Producer(
                 self.in_flight,
@@ -122,10 +125,10 @@ class Worker:
                 leads,
                 task.once,
                 stranded,
+                sleep if leads and not task.once else None,
             )
             for leads in (True, False)
         ]
-        self._notifier = Notifier(self._link("notifier"), self.in_flight.wake_ups.hear, patience)
         self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
     def _link(self, purpose: str, patience: float | None = None) -> Link:

@@ -95,9 +95,7 @@ class Lanes:
         """
         with self._lock:
             due = self._in_turn([key for key, lane in self._lanes.items() if lane.is_due])[:VISITS]
-            idle = [key for key, lane in self._lanes.items() if lane.is_known and not lane.is_due]
-            last = sorted(idle, key=lambda key: self._lanes[key].served, reverse=True)[:SPARE_VISITS]
-            return [Lane(*key, self._lanes[key].start) for key in self._in_turn([*due, *last])]
+            return [Lane(*key, self._lanes[key].start) for key in self._in_turn([*due, *self._served_last()])]
 
     def _in_turn(self, keys: Sequence[LaneKey]) -> list[LaneKey]:
         turns: dict[str, int] = {}
@@ -160,5 +158,11 @@ class Lanes:
                     self._in_vain = 0
             if swept.complete:
                 self._in_vain = 0
-                self._lanes = {key: lane for key, lane in self._lanes.items() if lane.is_due or key in self._seen}
+                kept = {*self._seen, *self._served_last()}
+                self._lanes = {key: lane for key, lane in self._lanes.items() if lane.is_due or key in kept}
                 self._seen.clear()
+
+    def _served_last(self) -> list[LaneKey]:
+        """Those that had something last, and are empty now: what comes next very likely comes there."""
+        idle = [key for key, lane in self._lanes.items() if lane.is_known and not lane.is_due]
+        return sorted(idle, key=lambda key: self._lanes[key].served, reverse=True)[:SPARE_VISITS]

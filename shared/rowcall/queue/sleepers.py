@@ -1,0 +1,46 @@
+"""Sleepers: workers that wait for a notification, so that whoever makes something due need notify nobody else.
+
+NOTIFY makes the commits of all who send one wait for each other.  docs/claim.md tells why no run is missed.
+"""
+
+from __future__ import annotations
+
+from rowcall.base.database import PgConnection, fetch_all, fetch_value
+
+# rowcall.wake reads it.  A worker that has died asleep counts until then, one that is alive renews it by heartbeat.
+# Neither statement waits for the row: then the worker polls, or is notified for nothing.
+FALL_ASLEEP = """
+UPDATE rowcall.workers SET sleeps_until = now() + %(seconds)s * interval '1 second'
+WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id
+"""
+
+AWAKE = """
+UPDATE rowcall.workers SET sleeps_until = NULL
+WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id
+"""
+
+# A transaction that has a number from here on, or none yet, sees who sleeps now.
+NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+
+# Those before it may not: all of them have ended.
+HAVE_ENDED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(transaction)s::bigint"
+
+
+def fall_asleep(connection: PgConnection, worker: str, seconds: float) -> int | None:
+    """From now on this worker is notified; the first transaction of which that is certain, or None if it is not."""
+    if not fetch_all(connection, FALL_ASLEEP, {"worker": worker, "seconds": seconds}):
+        return None
+    transaction: int = fetch_value(connection, NEXT_TRANSACTION)
+    return transaction
+
+
+def have_ended(connection: PgConnection, transaction: int) -> bool:
+    """All transactions before this one have ended: what they made due can be seen."""
+    return bool(fetch_value(connection, HAVE_ENDED, {"transaction": transaction}))
+
+
+def awake(connection: PgConnection, worker: str) -> bool:
+    """This worker need not be notified; False when it is still."""
+    return bool(fetch_all(connection, AWAKE, {"worker": worker}))

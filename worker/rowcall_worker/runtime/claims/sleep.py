@@ -1,0 +1,100 @@
+"""When a worker with nothing to do relies on notifications, and when it polls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from rowcall.base.database import PgConnection
+from rowcall.queue.sleepers import awake, fall_asleep, have_ended
+
+# A worker polls a few times before it falls asleep, after twice the pause each time: while something comes every few
+# milliseconds, nobody need notify it.
+FIRST_PAUSE_SECONDS = 0.001
+AWAKE_SECONDS = 0.004
+
+# One that was woken for nothing polls for longer, because another worker does what comes.
+IN_VAIN_SECONDS = 1.0
+
+# Where no notification reaches it, it polls all the time: ROWCALL_POLL is less than this.
+LONGEST_PAUSE_SECONDS = 86_400.0
+
+# How often it looks at the most while a transaction is open that does not see it asleep.
+OPEN_SECONDS = 0.1
+
+
+class State(Enum):
+    """What a worker with nothing to do waits for."""
+
+    AWAKE = "the time of its next look"
+    FALLING_ASLEEP = "the end of every transaction that may not see it asleep"
+    LAST_LOOK = "a last look at what these have made due"
+    ASLEEP = "a notification, or the poll"
+
+
+@dataclass
+class Sleep:
+    """The state of one process, and its next pause."""
+
+    worker: str
+    # For how long a worker that has died asleep is notified: two heartbeats.
+    seconds: float
+    # Whether notifications reach it: behind a pooler they do not.
+    listens: Callable[[], bool]
+    state: State = State.AWAKE
+    pause: float = float("inf")
+    _told: bool = False
+    _in_vain: bool = False
+    _transaction: int = 0
+
+    def busy(self) -> None:
+        """There is no room for more: what ends makes it look again."""
+        self.pause = float("inf")
+
+    def found(self, connection: PgConnection) -> None:
+        """Something was due: more may be."""
+        self._wake_up(connection)
+        self._in_vain = False
+
+    def nothing(self, connection: PgConnection, heard: bool) -> bool:
+        """A look found nothing, perhaps though a notification was `heard`; True when it should look everywhere."""
+        if self.state is State.ASLEEP:
+            if heard:
+                self._in_vain = True
+                self._wake_up(connection)
+        elif self.state is State.LAST_LOOK:
+            self.state, self.pause = State.ASLEEP, float("inf")
+        elif self.state is State.FALLING_ASLEEP:
+            return self._wait_for_others(connection)
+        elif self.pause < self._most() or not self.listens():
+            self.pause = min(2 * self.pause, LONGEST_PAUSE_SECONDS)
+        elif self.pause == float("inf"):
+            self.pause = FIRST_PAUSE_SECONDS
+        else:
+            self._fall_asleep(connection)
+        return False
+
+    def _fall_asleep(self, connection: PgConnection) -> None:
+        # First, because an answer may be lost.
+        self._told = True
+        transaction = fall_asleep(connection, self.worker, self.seconds)
+        if transaction is None:
+            self.pause = 2 * self.pause
+        else:
+            self._transaction, self.state, self.pause = transaction, State.FALLING_ASLEEP, 0.0
+
+    def _wait_for_others(self, connection: PgConnection) -> bool:
+        if have_ended(connection, self._transaction):
+            self.state, self.pause = State.LAST_LOOK, 0.0
+            return True
+        self.pause = min(2 * self.pause or FIRST_PAUSE_SECONDS, OPEN_SECONDS)
+        return False
+
+    def _most(self) -> float:
+        return IN_VAIN_SECONDS if self._in_vain else AWAKE_SECONDS
+
+    def _wake_up(self, connection: PgConnection) -> None:
+        self.state, self.pause = State.AWAKE, FIRST_PAUSE_SECONDS
+        if self._told:
+            self._told = not awake(connection, self.worker)
