@@ -9,6 +9,5 @@ STRANDED = at(
     "HELD",
     ("what another worker has is held", " AND run.locked_by = %(worker)s", ""),
     ("a suspect that another worker has is held", " AND locked_by = %(worker)s", ""),
-    ("what waits is held", "run.status IN {sources_of(Event.UNCLAIM)} AND ", ""),
     ("a lane is looked through from its beginning", "AND (run_at, id) >= (known.run_at, known.id)", ""),
 )
