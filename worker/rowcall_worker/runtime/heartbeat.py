@@ -23,8 +23,9 @@ from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
 # How often progress is written.
 TICK_SECONDS = 0.5
 
-# A worker that has died asleep is notified for so many heartbeats.
+# A worker that has died asleep is notified for so many heartbeats; one that is busy may be late by so many seconds.
 BEATS_ASLEEP = 2
+LATE_SECONDS = 10.0
 
 
 @dataclass
@@ -71,7 +72,7 @@ class Heartbeat:
             if now >= self._next:
                 self._beat(connection, runs)
                 self._next = now + self.interval
-                alive(connection, self.worker, BEATS_ASLEEP * self.interval)
+                alive(connection, self.worker, notified(self.interval))
                 self.link.works()
             elif self._skipped and now >= self._again:
                 self._beat(connection, self._skipped)
@@ -110,6 +111,11 @@ class Heartbeat:
         for run, progress in new.items():
             if run.lease in written and run.progress is progress:
                 run.progress = None
+
+
+def notified(interval: float) -> float:
+    """For how many seconds after its last heartbeat a sleeping worker is notified."""
+    return max(BEATS_ASLEEP * interval, LATE_SECONDS)
 
 
 def lose(run: InFlightRun) -> None:

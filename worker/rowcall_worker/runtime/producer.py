@@ -122,7 +122,7 @@ class Producer:
             self.in_flight.accept(sum(reserved), [])
             self.completer.keep(ended)
             self._suspects.lost()
-            if any(reserved):
+            if self.leads or any(reserved):
                 self.stranded.lost(self._visits)
             self._more = False
             time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile

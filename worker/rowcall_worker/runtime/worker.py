@@ -31,7 +31,7 @@ from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
-from rowcall_worker.runtime.heartbeat import BEATS_ASLEEP, Heartbeat
+from rowcall_worker.runtime.heartbeat import Heartbeat, notified
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.notifier import Notifier
 from rowcall_worker.runtime.producer import Producer
@@ -112,7 +112,7 @@ class Worker:
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
         lanes, stranded = Lanes(), Stranded(self.in_flight, Steps())
         self._notifier = notifier = Notifier(self._link("notifier"), self.in_flight.wake_ups.hear, patience)
-        sleep = Sleep(self.id, BEATS_ASLEEP * interval, lambda: notifier.listens)
+        sleep = Sleep(self.id, notified(interval), lambda: notifier.listens)
         self._producers = [
             Producer(
                 self.in_flight,

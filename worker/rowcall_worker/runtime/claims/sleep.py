@@ -38,7 +38,7 @@ class Sleep:
     """The state of one process, and its next pause."""
 
     worker: str
-    # For how long a worker that has died asleep is notified: two heartbeats.
+    # For how long a worker that has died asleep is notified.
     seconds: float
     # Whether notifications reach it: behind a pooler they do not.
     listens: Callable[[], bool]
