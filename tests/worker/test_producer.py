@@ -1,9 +1,10 @@
-"""When `once` has nothing left to do."""
+"""When `once` has nothing left to do, and that a worker that ends claims nothing."""
 
 from __future__ import annotations
 
 import pytest
 
+from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.job_types import catalogue
@@ -50,3 +51,19 @@ def test_what_is_locked_for_a_moment_is_waited_for(
 
 def test_where_nothing_is_due_nothing_is_waited_for(once: Producer) -> None:
     assert is_quiet(once)
+
+
+def test_an_exchange_that_was_under_way_when_the_worker_was_told_to_end_claims_nothing(
+    once: Producer, fresh_url: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.QUEUED)
+    once._try([])
+    [run] = once.in_flight.runs.values()
+    with database.transaction(fresh_url) as connection:
+        queue.release(connection, run.lease, "stopped")
+    reserved = once.in_flight.reserve()
+    assert once.in_flight.reserved >= reserved.slots == 1
+    once.in_flight.close()
+    result, _, _ = once._exchange([], reserved)
+    assert result.claimed == []

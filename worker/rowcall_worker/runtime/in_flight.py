@@ -44,7 +44,7 @@ class InFlight:
         self._put_off: list[InFlightRun] = []
         self.wake_ups = WakeUps()
         self._lock = threading.Lock()
-        self._reserved = 0
+        self.reserved = 0
         self._leaving = 0
         self._pace = Pace()
         self._written_at = elapsed()
@@ -78,18 +78,18 @@ class InFlight:
     def reserve(self) -> Room:
         """Room for more runs beside those that are not ending yet; the caller keeps it until `accept`."""
         with self._lock:
-            unfinished = len(self.runs) - self._leaving + self._reserved
+            unfinished = len(self.runs) - self._leaving + self.reserved
             slots = max(self.threads - unfinished, 0)
             self._returned = self._returned and slots == 0
             target = self._target()
             # Half at a time: while one producer's half is on its way, the handlers have the other's.
             room = min(target - unfinished, max(self.threads, target // 2))
             if self._claims_left is not None:
-                room = min(room, self._claims_left - self.claimed - self._reserved)
+                room = min(room, self._claims_left - self.claimed - self.reserved)
             room = max(room, 0) if self._may_claim() and not self._stands_still() else 0
             slots = min(slots, room)
-            self._turned_away = self._turned_away or (slots == 0 and (self._reserved > 0 or self._still))
-            self._reserved += room
+            self._turned_away = self._turned_away or (slots == 0 and (self.reserved > 0 or self._still))
+            self.reserved += room
             return Room(slots, room - slots)
 
     def _may_claim(self) -> bool:
@@ -111,8 +111,8 @@ class InFlight:
         `reserved` is what the caller has reserved itself.
         """
         with self._lock:
-            more = self._claims_left is None or self.claimed + self._reserved - reserved < self._claims_left
-            alone = self._may_claim() and more and not self.runs and self._reserved == reserved
+            more = self._claims_left is None or self.claimed + self.reserved - reserved < self._claims_left
+            alone = self._may_claim() and more and not self.runs and self.reserved == reserved
             self._still = self._still or alone
             return alone
 
@@ -136,7 +136,7 @@ class InFlight:
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
         """Take in the runs that were claimed for this much reserved room; whoever was turned away looks again."""
         with self._lock:
-            self._reserved -= reserved
+            self.reserved -= reserved
             turned_away, self._turned_away = self._turned_away, False
             self.claimed += len(runs)
             self.runs.update((run.lease, run) for run in runs)
@@ -238,7 +238,7 @@ class InFlight:
         with self._lock:
             if began_at < max(self._written_at, self._decided_at):
                 return False
-            if not (self.runs or self._reserved or self._ended):
+            if not (self.runs or self.reserved or self._ended):
                 self.quiet.set()
             return True
 
@@ -276,7 +276,7 @@ class InFlight:
     def empty(self) -> bool:
         """Nothing runs, nothing waits to be written, and no claim is under way that could bring more."""
         with self._lock:
-            return not (self.runs or self._ended or self._reserved)
+            return not (self.runs or self._ended or self.reserved)
 
     def withdraw(self) -> list[InFlightRun]:
         """Take back the runs that no thread has begun."""

@@ -19,7 +19,7 @@ from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.pace import Room
 from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Stranded
-from rowcall_worker.runtime.claims.suspects import Suspects
+from rowcall_worker.runtime.claims.suspects import NO_ROOM, Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
 from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
@@ -190,7 +190,9 @@ class Producer:
 
     def _look(self, connection: PgConnection, room: Room) -> tuple[Swept, Room]:
         """What ordinary claims do not: sweep, and take a suspect; the room that is left for them."""
-        if not self.leads or self.in_flight.closing:
+        if self.in_flight.closing:
+            return Swept(), NO_ROOM  # or it would take what is being released
+        if not self.leads:
             return Swept(), room
         self.stranded.give_back(connection, self.worker)
         # Before the claim, which takes what was swept.

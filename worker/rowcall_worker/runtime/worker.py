@@ -45,6 +45,9 @@ LEAST_ANSWER_SECONDS = 2.0
 # How often a stopping worker looks whether its handlers have ended.
 DRAIN_STEP_SECONDS = 0.05
 
+# For how long a stopping worker waits for the answer to a claim that is under way.
+CLAIM_SECONDS = 2.0
+
 # For how long `once` decides and claims: cron wakes the next worker after a minute.
 MAX_TIME_SECONDS = 55.0
 
@@ -206,6 +209,11 @@ class Worker:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim that was under way may have brought more.
                 completer.unclaim(link, in_flight.withdraw())
+            # It would take what is released.
+            until = elapsed() + CLAIM_SECONDS
+            while in_flight.reserved and elapsed() < until:
+                in_flight.quiet.wait(DRAIN_STEP_SECONDS)
+            completer.unclaim(link, in_flight.withdraw())
             abandoned = in_flight.abandon()
             # Before the runs are released: two attempts of a run must not work at the same time.
             self._isolation.close()
