@@ -1724,301 +1724,7 @@ WITH held AS (
 SELECT * FROM forced;
 ROLLBACK;
 
--- rowcall.queue.claims.claim: STATEMENTS[False, False, False]
--- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
-\set declared '{"mail": 2}'
-\set queues '{"default"}'
-\set job_types '{"noop"}'
-\set limit '50'
-\set worker 'worker-1'
-\set leases '{"noop": 120}'
-BEGIN;
-WITH RECURSIVE  
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, 0::bigint AS first_id,
-        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
-    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
-    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
-        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
-    ORDER BY lanes.priority, lanes.run_at
-), first AS MATERIALIZED (
-    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() )
-        ORDER BY run_at, id
-        LIMIT :'limit' FOR UPDATE SKIP LOCKED
-    ) AS due
-    WHERE due_lanes.max_running IS NULL
-    LIMIT :'limit'
-), seen AS MATERIALIZED (
-    SELECT place, id, status, worker FROM first 
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                  WHEN run.attempts >= run.max_attempts THEN 'dead'
-                  ELSE 'failed' END,
-    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
-    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
-                  ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
-    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
-    RETURNING run.*
-), ended AS (
-    SELECT 
-    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
-    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
-    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
-), history AS (
-    INSERT INTO rowcall.job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
-    FROM ended), claimed AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
-    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
-    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
-), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
-)
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
-FROM answer
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL::jsonb, NULL::jsonb,
-    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
-ROLLBACK;
-
--- rowcall.queue.claims.claim: STATEMENTS[False, True, False]
--- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
-\set lease_keys '{"1/1": 120}'
-\set run_ids '{"1"}'
-\set worker 'worker-1'
-\set declared '{"mail": 2}'
-\set queues '{"default"}'
-\set job_types '{"noop"}'
-\set limit '50'
-\set leases '{"noop": 120}'
-BEGIN;
-WITH RECURSIVE finished AS (
-UPDATE rowcall.job_runs AS run
-SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
-    AND run.status IN ('running')
-RETURNING run.id
-), 
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, 0::bigint AS first_id,
-        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
-    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
-    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
-        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
-    ORDER BY lanes.priority, lanes.run_at
-), first AS MATERIALIZED (
-    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
-        ORDER BY run_at, id
-        LIMIT :'limit' FOR UPDATE SKIP LOCKED
-    ) AS due
-    WHERE due_lanes.max_running IS NULL
-    LIMIT :'limit'
-), seen AS MATERIALIZED (
-    SELECT place, id, status, worker FROM first 
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                  WHEN run.attempts >= run.max_attempts THEN 'dead'
-                  ELSE 'failed' END,
-    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
-    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
-                  ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
-    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
-    RETURNING run.*
-), ended AS (
-    SELECT 
-    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
-    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
-    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
-), history AS (
-    INSERT INTO rowcall.job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
-    FROM ended), claimed AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
-    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
-    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
-), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
-)
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
-FROM answer
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), NULL::jsonb, NULL::jsonb,
-    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
-ROLLBACK;
-
--- rowcall.queue.claims.claim: STATEMENTS[False, True, True]
--- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
-\set lease_keys '{"1/1": 120}'
-\set run_ids '{"1"}'
-\set worker 'worker-1'
-\set declared '{"mail": 2}'
-\set queues '{"default"}'
-\set job_types '{"noop"}'
-\set limit '50'
-\set quick_types '{"noop"}'
-\set ahead '100'
-\set leases '{"noop": 120}'
-BEGIN;
-WITH RECURSIVE finished AS (
-UPDATE rowcall.job_runs AS run
-SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
-WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
-    AND run.status IN ('running')
-RETURNING run.id
-), 
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, 0::bigint AS first_id,
-        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
-    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
-    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
-        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
-    ORDER BY lanes.priority, lanes.run_at
-), first AS MATERIALIZED (
-    SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
-        ORDER BY run_at, id
-        LIMIT :'limit' FOR UPDATE SKIP LOCKED
-    ) AS due
-    WHERE due_lanes.max_running IS NULL
-    LIMIT :'limit'
-), further AS MATERIALIZED (
-    SELECT quick.* FROM due_lanes CROSS JOIN LATERAL (
-        SELECT avg((max_attempts > 1 AND job_type = ANY(:'quick_types'::text[]))::integer) AS share, (array_agg(run_at))[1] AS run_at, (array_agg(id))[1] AS id FROM (
-            SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
-            WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-                AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AND (run_at, id) > (
-                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
-                        SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
-                        ORDER BY run_at DESC, id DESC LIMIT 1
-                    ) AS last
-                )
-            ORDER BY run_at, id LIMIT 20
-        ) AS probed
-    ) AS head CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (head.run_at, head.id) AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AND max_attempts > 1 AND job_type = ANY(:'quick_types'::text[])
-        ORDER BY run_at, id
-        LIMIT :'ahead' FOR UPDATE SKIP LOCKED
-    ) AS quick
-    WHERE due_lanes.max_running IS NULL AND head.share >= 0.5
-    LIMIT :'ahead'
-), seen AS MATERIALIZED (
-    SELECT place, id, status, worker FROM first UNION ALL SELECT * FROM further
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                  WHEN run.attempts >= run.max_attempts THEN 'dead'
-                  ELSE 'failed' END,
-    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
-    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
-                  ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
-    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
-    RETURNING run.*
-), ended AS (
-    SELECT 
-    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
-    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
-    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
-), history AS (
-    INSERT INTO rowcall.job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
-    FROM ended), claimed AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
-    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
-    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
-), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
-)
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
-FROM answer
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), NULL::jsonb, NULL::jsonb,
-    CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
-ROLLBACK;
-
--- rowcall.queue.claims.claim: STATEMENTS[True, False, False]
--- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
+-- rowcall.queue.claims.claim: CLAIM
 \set lane_queues '{"default"}'
 \set lane_priorities '{"0"}'
 \set lane_run_ats '{"-infinity"}'
@@ -2030,7 +1736,7 @@ ROLLBACK;
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
-WITH RECURSIVE  lanes AS MATERIALIZED (
+WITH  lanes AS MATERIALIZED (
     SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
         :'lane_queues'::text[], :'lane_priorities'::smallint[],
         :'lane_run_ats'::timestamptz[], :'lane_ids'::bigint[]
@@ -2042,8 +1748,7 @@ WITH RECURSIVE  lanes AS MATERIALIZED (
         ORDER BY run_at, id LIMIT 1
     ) AS head
 ), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, lanes.id::bigint AS first_id,
-        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
@@ -2052,7 +1757,7 @@ WITH RECURSIVE  lanes AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.id) AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() )
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
@@ -2106,8 +1811,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(j
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claims.claim: STATEMENTS[True, True, False]
--- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
+-- rowcall.queue.claims.claim: FINISH_AND_CLAIM
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -2121,10 +1825,10 @@ ROLLBACK;
 \set limit '50'
 \set leases '{"noop": 120}'
 BEGIN;
-WITH RECURSIVE finished AS (
+WITH finished AS (
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
@@ -2140,8 +1844,7 @@ RETURNING run.id
         ORDER BY run_at, id LIMIT 1
     ) AS head
 ), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, lanes.id::bigint AS first_id,
-        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
@@ -2150,7 +1853,7 @@ RETURNING run.id
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.id) AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
@@ -2204,8 +1907,8 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
 ROLLBACK;
 
--- rowcall.queue.claims.claim: STATEMENTS[True, True, True]
--- By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
+-- rowcall.queue.claims.claim: FINISH_AND_CLAIM_AHEAD
+-- The same for more runs than there are slots.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -2221,10 +1924,10 @@ ROLLBACK;
 \set ahead '100'
 \set leases '{"noop": 120}'
 BEGIN;
-WITH RECURSIVE finished AS (
+WITH finished AS (
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id
@@ -2240,8 +1943,7 @@ RETURNING run.id
         ORDER BY run_at, id LIMIT 1
     ) AS head
 ), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, lanes.id::bigint AS first_id,
-        least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
+    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
@@ -2250,7 +1952,7 @@ RETURNING run.id
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND (
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.id) AND (
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 OR status IN ('running') AND locked_until < now() AND id <> ALL(:'run_ids'::bigint[]))
         ORDER BY run_at, id
         LIMIT :'limit' FOR UPDATE SKIP LOCKED
@@ -2264,7 +1966,7 @@ RETURNING run.id
             WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
                 AND 
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0 AND (run_at, id) > (
-                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
+                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.id - 1) FROM (
                         SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
                         ORDER BY run_at DESC, id DESC LIMIT 1
                     ) AS last
@@ -2329,116 +2031,6 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
 ROLLBACK;
 
 -- rowcall.queue.claims.claim_limited: CLAIM_LIMITED
-\set declared '{"mail": 2}'
-\set queues '{"default"}'
-\set limit '50'
-\set job_types '{"noop"}'
-\set lane_queues '{"default"}'
-\set worker 'worker-1'
-\set leases '{"noop": 120}'
-BEGIN;
-WITH RECURSIVE 
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due_lanes AS MATERIALIZED (
-    SELECT lanes.*, least(queues.max_running, (:'declared'::jsonb ->> lanes.queue)::integer) AS max_running
-    FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
-    WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
-        AND (:'queues'::text[] IS NULL OR lanes.queue = ANY(:'queues'::text[]))
-), open_queues AS MATERIALIZED (
-    SELECT queues.name, queues.holders FROM rowcall.queues JOIN rowcall.queues AS before USING (name, holders)
-    WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
-    FOR UPDATE OF queues SKIP LOCKED
-), holders AS MATERIALIZED (
-    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
-    JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = 'running'
-), over AS MATERIALIZED (
-    SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(SELECT id FROM holders)) AND status IN ('running') AND locked_until < now()
-    FOR UPDATE SKIP LOCKED
-), lanes_with_room AS (
-    SELECT due_lanes.*, least(:'limit',
-        due_lanes.max_running - (SELECT count(*) FROM holders WHERE holders.name = due_lanes.queue)) AS room
-    FROM due_lanes LEFT JOIN open_queues ON open_queues.name = due_lanes.queue
-    WHERE open_queues.name IS NOT NULL 
-), due AS MATERIALIZED (
-    SELECT found.*, lanes_with_room.room FROM lanes_with_room CROSS JOIN LATERAL (
-        SELECT ctid AS place, id, queue, status, locked_by AS worker, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = lanes_with_room.queue AND priority = lanes_with_room.priority
-            AND run_at <= now() AND (run_at, id) >= ('-infinity'::timestamptz, 0) AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]) AND suspect = 0
-        ORDER BY run_at, id
-        LIMIT greatest(lanes_with_room.room, 0) FOR UPDATE SKIP LOCKED
-    ) AS found
-), ranked AS (
-    SELECT due.*, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS position,
-        array_position(:'lane_queues'::text[], queue) AS turn
-    FROM due
-), seen AS MATERIALIZED (
-    SELECT place, id, queue, status, worker FROM over
-    UNION ALL
-    (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
-     ORDER BY turn, priority, run_at, id LIMIT :'limit')
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                  WHEN run.attempts >= run.max_attempts THEN 'dead'
-                  ELSE 'failed' END,
-    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
-    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
-                  ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
-    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
-    RETURNING run.*
-), ended AS (
-    SELECT 
-    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, 'expire' AS outcome, seen.worker,
-    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
-    NULL::jsonb AS forensics FROM expired JOIN seen ON seen.id = expired.id
-), history AS (
-    INSERT INTO rowcall.job_attempts
-        (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
-    SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
-    FROM ended), claimed AS (
-    UPDATE rowcall.job_runs AS run SET 
-    status = 'running', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = :'worker',
-    locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
-    started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at, run.suspect
-), noted AS (
-    UPDATE rowcall.queues SET holders = ARRAY(
-        SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
-        UNION ALL
-        SELECT seen.id FROM seen WHERE seen.queue = queues.name AND seen.id NOT IN (SELECT id FROM over)
-    )
-    FROM open_queues WHERE queues.name = open_queues.name
-), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
-)
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
-    NULL, NULL
-FROM answer
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
-     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::boolean;
-ROLLBACK;
-
--- rowcall.queue.claims.claim_limited: CLAIM_LIMITED_KNOWN
 \set lane_queues '{"default"}'
 \set lane_priorities '{"0"}'
 \set lane_run_ats '{"-infinity"}'
@@ -2450,6 +2042,7 @@ ROLLBACK;
 \set worker 'worker-1'
 \set leases '{"noop": 120}'
 BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH RECURSIVE lanes AS MATERIALIZED (
     SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
         :'lane_queues'::text[], :'lane_priorities'::smallint[],
@@ -2550,6 +2143,27 @@ UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::boolean;
+ROLLBACK;
+
+-- rowcall.queue.claims.lanes: FIND_LANES
+-- The lanes in which something is due, perhaps not for this worker, the urgent first.
+\set queues '{"default"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+)
+SELECT queue, priority FROM lanes
+WHERE run_at <= now() AND (:'queues'::text[] IS NULL OR queue = ANY(:'queues'::text[]))
+ORDER BY priority, run_at;
 ROLLBACK;
 
 -- rowcall.queue.claims.stranded: HELD
@@ -2690,7 +2304,8 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_b
         SELECT FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
         WHERE lanes_with_room.room > 0 AND run.finished_at IS NULL AND run.suspect > 0 AND run.suspect >= 2
             AND run.run_at <= now() AND 
-    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[]));
+    status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
+        FOR UPDATE OF run SKIP LOCKED);
 ROLLBACK;
 
 -- rowcall.queue.claims.sweep: SWEEP
@@ -2774,7 +2389,7 @@ WITH RECURSIVE lanes AS (
     ) AS learned
     WHERE lanes.has_more IS NOT TRUE AND lanes.walked < :'most'
 ), seen AS MATERIALIZED (
-    SELECT ctid AS place, id, locked_by AS worker FROM rowcall.job_runs
+    SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
     WHERE id = ANY(ARRAY(SELECT unnest(over) FROM lanes)) AND status IN ('running') AND locked_until < now()
     FOR UPDATE SKIP LOCKED
 ), expired AS (
@@ -2788,7 +2403,7 @@ WITH RECURSIVE lanes AS (
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen)) AND run.status IN ('running')
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
     SELECT 
@@ -2806,26 +2421,6 @@ SELECT NULL, NULL, (
     SELECT jsonb_agg(jsonb_build_array(
         queue, priority, run_at, id, until_run_at, until_id, coalesce(has_more, false), walked))
     FROM lanes);
-ROLLBACK;
-
--- rowcall.queue.claims.sweep: FIND_LANES
--- The lanes in which something is due, perhaps not for this worker.
-\set queues '{"default"}'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE 
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-)
-SELECT queue, priority FROM lanes
-WHERE run_at <= now() AND (:'queues'::text[] IS NULL OR queue = ANY(:'queues'::text[]));
 ROLLBACK;
 
 -- rowcall.queue.clone: CLONE
@@ -2938,7 +2533,7 @@ SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 UPDATE rowcall.job_runs AS run
 SET status = 'succeeded', result = nullif(:'lease_keys'::jsonb -> (run.id || '/' || run.lease_no), 'null'),
-    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
     AND run.status IN ('running')
 RETURNING run.id;
@@ -2947,6 +2542,8 @@ ROLLBACK;
 -- rowcall.queue.finish: FAIL
 -- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What the run's row shows of the latest attempt that failed.
+-- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
+-- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 -- attempts that it ends `ended`, with these columns.
@@ -2965,7 +2562,7 @@ WITH ended AS (
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'failed' END,
         finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
         run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at ELSE now() + :'delay' * interval '1 second' END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.attempts < run.max_attempts
     RETURNING run.status, run.attempts AS attempt, 'fail' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -2982,6 +2579,8 @@ ROLLBACK;
 -- rowcall.queue.finish: GIVE_UP
 -- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What the run's row shows of the latest attempt that failed.
+-- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
+-- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 -- attempts that it ends `ended`, with these columns.
@@ -2997,7 +2596,7 @@ BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'dead' END, finished_at = now(), last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts AS attempt, 'give up' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -3028,7 +2627,7 @@ WITH ended AS (
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled'
                       WHEN run.attempts < run.max_attempts THEN 'queued' ELSE 'dead' END,
         finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END, last_error = :'error', error_type = :'error_type', last_stack = :'stack', failed_at = now(),
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts AS attempt, 'release' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -3063,7 +2662,7 @@ WITH ended AS (
         run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at
                       ELSE greatest(:'until'::timestamptz, now() + :'pause' * interval '1 second') END,
         attempts = run.attempts - 1,
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running')
     RETURNING run.status, run.attempts + 1 AS attempt, 'snooze' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -3082,6 +2681,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: CANCELLED
+-- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
+-- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
 -- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 -- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
@@ -3098,7 +2699,7 @@ BEGIN;
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = 'cancelled', finished_at = now(),
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.locked_by = :'worker'
         AND run.status IN ('running') AND run.cancel_requested_at IS NOT NULL
     RETURNING run.status, run.attempts AS attempt, 'cancelled' AS outcome, run.id AS run_id, run.lease_no, :'worker' AS worker, run.started_at, :'error_type' AS error_type,
@@ -3241,7 +2842,7 @@ ROLLBACK;
 \set lease_no '1'
 BEGIN;
 WITH seen AS (
-    SELECT id, locked_by AS worker FROM rowcall.job_runs
+    SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
     WHERE id = :'run_id' AND lease_no = :'lease_no' AND status IN ('running') AND locked_until < now()
     FOR UPDATE
 ), expired AS (
@@ -3255,7 +2856,7 @@ WITH seen AS (
     last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
-    FROM seen WHERE run.id = seen.id
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
     RETURNING run.*
 ), ended AS (
     SELECT 
@@ -3490,7 +3091,7 @@ RETURNING id;
 ROLLBACK;
 
 -- rowcall.queue.sleepers: NEXT_TRANSACTION
--- A transaction that has a number from here on, or none yet, sees who sleeps now.
+-- A transaction with this number or a higher one, or with none yet, sees which workers sleep now.
 BEGIN;
 SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
 ROLLBACK;
@@ -4066,7 +3667,7 @@ ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
 -- Primary key; a heap-only update while it is awake, as no index knows heartbeat_at.  It does not wait for the row,
--- because the leases would wait behind it.  The answer is whether there is still a row.
+-- because the leases would wait behind it.  The answer is the row as it was: whether others still saw it asleep.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;
@@ -4076,7 +3677,7 @@ WITH beat AS (
         sleeps_until = CASE WHEN sleeps_until IS NOT NULL THEN now() + :'sleep' * interval '1 second' END
     WHERE id = (SELECT id FROM rowcall.workers WHERE id = :'worker' FOR NO KEY UPDATE SKIP LOCKED)
 )
-SELECT EXISTS (SELECT FROM rowcall.workers WHERE id = :'worker');
+SELECT coalesce(sleeps_until < now(), false) AS overslept FROM rowcall.workers WHERE id = :'worker';
 ROLLBACK;
 
 -- rowcall.queue.workers: STOPPED

@@ -143,7 +143,7 @@ TRANSITIONS = (
         (Status.FAILED, Status.DEAD, Status.CANCELLED),
         Who.SWEEP,
         "locked_until < now, lease_no as read",
-        f"{ASKED}, dead at max attempts, else due at once; a suspect until its worker ends an attempt",
+        f"{ASKED}, dead at max attempts, else due at once; a suspect until it succeeds",
     ),
     Transition(
         Event.CANCEL,

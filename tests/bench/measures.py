@@ -108,7 +108,7 @@ class Bench:
     def enqueuers(self, *worker: str, notifies: bool = True) -> float:
         """Commits a second of many who enqueue one run each at the same time, beside a worker with these options.
 
-        Without `notifies` the same statement looks for nobody who sleeps, and the worker polls.
+        Without `notifies` the same statement wakes no worker, and the worker polls.
         """
         self._fill(0)
         connection = self._connect()

@@ -13,6 +13,7 @@ import pytest
 
 from rowcall.base.database import PgConnection
 from rowcall.queue.claims.claim import CLAIM
+from rowcall.queue.claims.lanes import Lane
 from rowcall.queue.claims.request import ClaimRequest
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.retention.prune import BEGINNING, PAGE, Retention
@@ -63,7 +64,8 @@ def prune(shop: Shop, **policy: Any) -> int:
 
 def claim_plan(connection: PgConnection) -> list[tuple[str, str | None]]:
     """The nodes of the claim's plan, and the index that each of them uses."""
-    nodes = plan(connection, BY_INDEX + CLAIM, ClaimRequest({"noop": 60.0}, 100, ["default"]).parameters("planned"))
+    request = ClaimRequest({"noop": 60.0}, 100, ["default"], lanes=[Lane("default", 0)])
+    nodes = plan(connection, BY_INDEX + CLAIM, request.parameters("planned"))
     return [(node["Node Type"], node.get("Index Name")) for node in nodes]
 
 

@@ -1,7 +1,8 @@
-"""A worker that sleeps is found by whoever has something for it, whatever they were doing when it fell asleep."""
+"""A sleeping worker is woken by every run that it serves, whatever the enqueuer was doing when it fell asleep."""
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,31 @@ def test_a_worker_with_something_in_hand_and_room_for_more_sleeps_too(shop: Shop
             run_id = queue.enqueue(connection, "noop", {}).run_id
         shop.wait(run_id, "succeeded")
         shop.open_door(held)
+
+
+def enqueue_unseen(shop: Shop) -> int:
+    """A run of which no worker is told, because none is seen asleep."""
+    assert not shop.sql(ASLEEP)
+    with database.transaction(shop.url) as connection:
+        return queue.enqueue(connection, "noop", {}).run_id
+
+
+def test_one_whose_row_was_deleted_finds_what_came_meanwhile_and_sleeps_again(shop: Shop) -> None:
+    with running(shop.environment, "worker", "run"):
+        wait_until_asleep(shop)
+        shop.sql("DELETE FROM rowcall.workers RETURNING id")
+        shop.wait(enqueue_unseen(shop), "succeeded")
+        wait_until_asleep(shop)
+
+
+def test_one_that_was_frozen_for_so_long_that_nobody_told_it_finds_what_came_meanwhile(shop: Shop) -> None:
+    with running(shop.environment, "worker", "run") as worker:
+        wait_until_asleep(shop)
+        worker.send_signal(signal.SIGSTOP)
+        shop.sql("UPDATE rowcall.workers SET sleeps_until = now() - interval '1 second'")
+        run_id = enqueue_unseen(shop)
+        worker.send_signal(signal.SIGCONT)
+        shop.wait(run_id, "succeeded")
 
 
 def test_a_worker_that_ends_sleeps_no_longer(shop: Shop) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from rowcall.base import database
 from tests.support.processes import rowcall, running, wait_until
 from tests.support.shop import Shop
 
@@ -104,3 +106,38 @@ def test_once_takes_every_suspect_before_it_ends_and_no_more_than_its_limit(shop
     assert shop.count("succeeded") == 2
     rowcall(shop.environment, "worker", "once")
     assert shop.count("succeeded") == 6
+
+
+def test_one_that_somebody_has_locked_keeps_nobody_waiting(shop: Shop) -> None:
+    poison = shop.ask_many("noop", [{}], suspect=2)[0]
+    with database.transaction(shop.url) as session:
+        database.fetch_all(session, "SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR UPDATE", {"id": poison})
+        with running(shop.environment, "worker", "run"):
+            others = shop.ask_many("shop_narrow", [{}] * 20)
+            for run_id in others:
+                shop.wait(run_id, "succeeded")
+            later = shop.ask_many("noop", [{}])[0]
+            shop.wait(later, "succeeded")
+        assert rowcall(shop.environment, "worker", "once").returncode == 0
+    assert shop.row(poison)["status"] == "queued"
+
+
+def test_while_others_wait_one_alone_is_followed_by_twenty_times_as_long_of_these(shop: Shop) -> None:
+    alone = shop.ask_many("shop_narrow", [{}] * 4, suspect=2)
+    shop.ask_many("shop_narrow", [{}] * 400)
+    rowcall(shop.environment, "worker", "once", "--concurrency", "4")
+    rows = shop.sql("SELECT id, started_at, finished_at FROM rowcall.job_runs ORDER BY started_at, id")
+    turns = [number for number, row in enumerate(rows) if row["id"] in alone]
+    pairs = [(rows[one], rows[two]) for one, two in pairwise(turns) if len(rows) - two > 20]
+    assert pairs, "at least two had their turn while many waited"
+    for one, following in pairs:
+        took = one["finished_at"] - one["started_at"]
+        assert following["started_at"] - one["finished_at"] >= 20 * took
+
+
+def test_one_that_has_lost_a_lease_and_then_fails_by_itself_meets_no_other_suspect(shop: Shop) -> None:
+    innocent = shop.ask_many("shop_pack", [{"ends": "badly at first"}], suspect=1)[0]
+    poison = shop.ask_many("shop_pack", [{"ends": "with the worker"}], suspect=1)[0]
+    assert work_until_nothing_is_left(shop) == 3
+    assert (shop.row(poison)["status"], shop.unsuccessful(poison)) == ("dead", ["expire"] * 3)
+    assert shop.unsuccessful(innocent) == ["fail"]

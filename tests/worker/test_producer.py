@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rowcall import queue
@@ -12,6 +14,7 @@ from rowcall.queue import ClaimRequest
 from rowcall.status import Status
 from rowcall_worker.runtime import producer as producer_module
 from rowcall_worker.runtime.claims.lanes import Lanes
+from rowcall_worker.runtime.claims.pace import Room
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
@@ -67,3 +70,11 @@ def test_an_exchange_that_was_under_way_when_the_worker_was_told_to_end_claims_n
     once.in_flight.close()
     result, _, _ = once._exchange([], reserved)
     assert result.claimed == []
+
+
+def test_a_connection_that_the_second_producer_loses_lets_nobody_claim_beside_a_suspect(once: Producer) -> None:
+    unreachable = Link("postgresql://me@127.0.0.1:1/none", "test", Outage())
+    second = replace(once, leads=False, link=unreachable)
+    once.in_flight.wait_until_empty()
+    second._try([])
+    assert once.in_flight.reserve() == Room(0, 0)

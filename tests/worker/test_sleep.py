@@ -88,6 +88,15 @@ def test_what_it_finds_wakes_it_up(connection: PgConnection, sleep: Sleep) -> No
     assert (sleep.state, is_told(connection)) == (State.AWAKE, False)
 
 
+@pytest.mark.parametrize("state", [State.FALLING_ASLEEP, State.LAST_LOOK])
+def test_what_it_hears_while_it_falls_asleep_keeps_it_awake(
+    connection: PgConnection, sleep: Sleep, state: State
+) -> None:
+    find_nothing(sleep, connection, state)
+    sleep.nothing(connection, heard=True)
+    assert (sleep.state, is_told(connection)) == (State.AWAKE, False)
+
+
 def test_woken_in_vain_it_is_awake_and_sleeps_again_much_later(connection: PgConnection, sleep: Sleep) -> None:
     find_nothing(sleep, connection, State.ASLEEP)
     sleep.nothing(connection, heard=True)
@@ -136,3 +145,13 @@ def test_a_heartbeat_lets_a_sleeper_be_notified_for_longer_and_nobody_else(
     assert fetch_value(connection, ahead)
     stopped(connection, WORKER.id)
     assert not is_told(connection)
+
+
+def test_a_heartbeat_knows_whether_the_sleeper_was_seen(connection: PgConnection, sleep: Sleep) -> None:
+    assert alive(connection, WORKER, 3600)
+    find_nothing(sleep, connection, State.ASLEEP)
+    assert alive(connection, WORKER, 3600)
+    fetch_all(connection, "UPDATE rowcall.workers SET sleeps_until = now() - interval '1 second'")
+    assert [alive(connection, WORKER, 3600) for _ in range(2)] == [False, True]
+    fetch_all(connection, "DELETE FROM rowcall.workers")
+    assert [alive(connection, WORKER, 3600) for _ in range(2)] == [False, True]

@@ -194,8 +194,8 @@ EFFECTS = {
     ),
 }
 
-# Called by whoever asks for a run that is due, once its row is written.  In READ COMMITTED it sees every worker that
-# was asleep by then; elsewhere its snapshot may be older.  To set a search_path would take longer than all the rest.
+# Enqueue calls this for a run that is due, after inserting its row.  In READ COMMITTED it sees every worker that was
+# asleep by then; elsewhere its snapshot may be older.  A SET search_path here would cost more than the function itself.
 WAKE = """
 CREATE FUNCTION rowcall.wake(run_queue text, run_type text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -25,8 +25,8 @@ PAYLOAD_BYTES = 64 * 1024
 TRIES = 3
 
 # job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
-# has by then waited for the winner's commit.  The commit also wakes who sleeps.  Functions, operators and types are
-# written out: these statements run in callers' transactions, whose search_path may hold others.
+# has by then waited for the winner's commit.  The commit also wakes a worker that sleeps.  Functions, operators
+# and types are written out: these statements run in callers' transactions, whose search_path may hold others.
 INSERT = """
 INSERT INTO rowcall.job_runs
     (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,

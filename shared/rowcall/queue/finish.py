@@ -22,7 +22,7 @@ from rowcall.status import Event, Status, sources_of
 SUCCEED = f"""
 UPDATE rowcall.job_runs AS run
 SET status = '{Status.SUCCEEDED}', result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'),
-    finished_at = now(), updated_at = now(), suspect = 0, locked_by = NULL, locked_until = NULL
+    finished_at = now(), updated_at = now(), locked_by = NULL, locked_until = NULL
 WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
     AND run.status IN {sources_of(Event.SUCCEED)}
 RETURNING run.id
@@ -39,13 +39,17 @@ ATTEMPT = """run.id AS run_id, run.lease_no, %(worker)s AS worker, run.started_a
 # Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
 ASKED = "run.cancel_requested_at IS NOT NULL"
 
+# An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
+# that it does not meet the run again that may have cost it its lease: that one is a suspect too.
+CLEARED = """suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END"""
+
 FAIL = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.FAILED}' END,
         finished_at = CASE WHEN {ASKED} THEN now() END,
         run_at = CASE WHEN {ASKED} THEN run.run_at ELSE now() + %(delay)s * interval '1 second' END, {ERROR},
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        {CLEARED}, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.FAIL)} AND run.attempts < run.max_attempts
     RETURNING run.status, run.attempts AS attempt, '{Event.FAIL}' AS outcome, {ATTEMPT}
@@ -57,7 +61,7 @@ GIVE_UP = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.DEAD}' END, finished_at = now(), {ERROR},
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        {CLEARED}, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.GIVE_UP)}
     RETURNING run.status, run.attempts AS attempt, '{Event.GIVE_UP}' AS outcome, {ATTEMPT}
@@ -73,7 +77,7 @@ WITH ended AS (
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}'
                       WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}' ELSE '{Status.DEAD}' END,
         finished_at = CASE WHEN {ASKED} OR run.attempts >= run.max_attempts THEN now() END, {ERROR},
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        {CLEARED}, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.RELEASE)}
     RETURNING run.status, run.attempts AS attempt, '{Event.RELEASE}' AS outcome, {ATTEMPT}
@@ -94,7 +98,7 @@ WITH ended AS (
         run_at = CASE WHEN {ASKED} THEN run.run_at
                       ELSE greatest(%(until)s::timestamptz, now() + %(pause)s * interval '1 second') END,
         attempts = run.attempts - 1,
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        {CLEARED}, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.SNOOZE)}
     RETURNING run.status, run.attempts + 1 AS attempt, '{Event.SNOOZE}' AS outcome, {ATTEMPT}
@@ -110,7 +114,7 @@ CANCELLED = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = '{Status.CANCELLED}', finished_at = now(),
-        suspect = 0, locked_by = NULL, locked_until = NULL, updated_at = now()
+        {CLEARED}, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.CANCELLED)} AND {ASKED}
     RETURNING run.status, run.attempts AS attempt, '{Event.CANCELLED}' AS outcome, {ATTEMPT}

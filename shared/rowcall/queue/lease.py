@@ -98,19 +98,22 @@ EXPIRED_ATTEMPT = f"""
     expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
     NULL::jsonb AS forensics"""
 
-# The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.
-EXPIRE = f"""
-WITH seen AS (
-    SELECT id, locked_by AS worker FROM rowcall.job_runs
-    WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.EXPIRE)} AND locked_until < now()
-    FOR UPDATE
-), expired AS (
+# The end of those leases that ran out, behind a CTE `seen` of rows that are locked: their place, id, status and worker.
+END_LEASES = f"""expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
-    FROM seen WHERE run.id = seen.id
+    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
     RETURNING run.*
 ), ended AS (
     SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
-), history AS ({HISTORY})
+), history AS ({HISTORY})"""
+
+# The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.
+EXPIRE = f"""
+WITH seen AS (
+    SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
+    WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND status IN {sources_of(Event.EXPIRE)} AND locked_until < now()
+    FOR UPDATE
+), {END_LEASES}
 SELECT id FROM expired
 """
 

@@ -1,6 +1,6 @@
-"""Sleepers: workers that wait for a notification, so that whoever makes something due need notify nobody else.
+"""Sleepers: idle workers that wait for a notification.  Enqueue notifies only when one of them serves the run.
 
-NOTIFY makes the commits of all who send one wait for each other.  docs/claim.md tells why no run is missed.
+PostgreSQL makes transactions that send NOTIFY commit one at a time.  docs/claim.md explains why no run is missed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDA
 RETURNING id
 """
 
-# A transaction that has a number from here on, or none yet, sees who sleeps now.
+# A transaction with this number or a higher one, or with none yet, sees which workers sleep now.
 NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 # Those before it may not: all of them have ended.
@@ -29,7 +29,7 @@ HAVE_ENDED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(
 
 
 def fall_asleep(connection: PgConnection, worker: str, seconds: float) -> int | None:
-    """From now on this worker is notified; the first transaction of which that is certain, or None if it is not."""
+    """Record that this worker sleeps; the first transaction that is sure to see it, or None if its row is locked."""
     if not fetch_all(connection, FALL_ASLEEP, {"worker": worker, "seconds": seconds}):
         return None
     transaction: int = fetch_value(connection, NEXT_TRANSACTION)

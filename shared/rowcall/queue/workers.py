@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Event, sources_of
@@ -25,7 +25,7 @@ VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_ty
 """
 
 # Primary key; a heap-only update while it is awake, as no index knows heartbeat_at.  It does not wait for the row,
-# because the leases would wait behind it.  The answer is whether there is still a row.
+# because the leases would wait behind it.  The answer is the row as it was: whether others still saw it asleep.
 ALIVE = """
 WITH beat AS (
     UPDATE rowcall.workers
@@ -33,7 +33,7 @@ WITH beat AS (
         sleeps_until = CASE WHEN sleeps_until IS NOT NULL THEN now() + %(sleep)s * interval '1 second' END
     WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDATE SKIP LOCKED)
 )
-SELECT EXISTS (SELECT FROM rowcall.workers WHERE id = %(worker)s)
+SELECT coalesce(sleeps_until < now(), false) AS overslept FROM rowcall.workers WHERE id = %(worker)s
 """
 
 STOPPED = """
@@ -84,13 +84,16 @@ def register(connection: Connection, worker: Registration) -> None:
     fetch_all(connection, REGISTER, vars(worker))
 
 
-def alive(connection: Connection, worker: Registration, sleep: float = 0.0) -> None:
+def alive(connection: Connection, worker: Registration, sleep: float = 0.0) -> bool:
     """A worker goes on, and if it sleeps it is notified for these seconds more.
 
-    One that was forgotten, as after a day in which it was frozen, is known again.
+    False when it slept and was not notified for a while: its heartbeat came late, or its row was deleted, which is
+    written anew here and counts as awake.
     """
-    if not fetch_value(connection, ALIVE, {"worker": worker.id, "sleep": sleep}):
+    before = fetch_all(connection, ALIVE, {"worker": worker.id, "sleep": sleep})
+    if not before:
         fetch_all(connection, REGISTER, vars(worker))
+    return bool(before) and not before[0]["overslept"]
 
 
 def stopped(connection: Connection, worker: str) -> None:

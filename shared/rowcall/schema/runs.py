@@ -84,7 +84,7 @@ job_runs = Table(
     Column("locked_by", Text),
     moment("locked_until"),
     moment("cancel_requested_at"),
-    # How many leases ran out since an attempt of it ended properly.
+    # How many leases the run has lost in a row; 1 also for an hour after one of its attempts ended in order.
     Column("suspect", Integer, nullable=False, server_default=text("0")),
     Column("idempotency_key", Text),
     Column("request_fingerprint", Text),
@@ -133,7 +133,7 @@ Index(
     job_runs.c.id,
     postgresql_where=text("finished_at IS NULL"),
 )
-# The claim of suspects walks this in the same way: those whose lease ran out, of which there are few.
+# Suspects, lane by lane, in the same order.  There are few.
 Index(
     "job_runs_suspect",
     job_runs.c.queue,

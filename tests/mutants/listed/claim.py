@@ -22,8 +22,6 @@ CLAIM = [
             (f"{where}a type's own limit does not count", "(%(declared)s::jsonb ->> lanes.queue)::integer", "NULL"),
             (f"{where}a queue's own limit does not count", "least(queues.max_running, ", "least(NULL, "),
             (f"{where}what is ended is claimed as well", " WHERE status IN {sources_of(Event.CLAIM)}))", "))"),
-            (f"{where}a lease ended by a claim is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
-            (f"{where}a lease that ran out is another's too", "ON seen.id = expired.id", "ON true"),
             (
                 f"{where}a worker begins with the less urgent",
                 "FROM expired\n    ORDER BY priority, run_at, id",
@@ -34,12 +32,11 @@ CLAIM = [
     *at(
         "claims/claim.py",
         "claim_sql",
-        ("the urgent wait behind the longest due", "lanes.priority, lanes.run_at", "lanes.run_at"),
-        ("a queue may starve another", "lanes.priority, lanes.run_at", "lanes.priority"),
+        ("known lanes are visited by age", "ORDER BY lanes.turn", "ORDER BY lanes.run_at"),
         (
             "runs not due are claimed",
-            "run_at <= now() AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id)",
-            "(run_at, id) >= (due_lanes.run_at, due_lanes.first_id)",
+            "run_at <= now() AND (run_at, id) >= (due_lanes.run_at, due_lanes.id)",
+            "(run_at, id) >= (due_lanes.run_at, due_lanes.id)",
         ),
         (
             "within a queue the first asked for goes first",
@@ -83,6 +80,14 @@ CLAIM = [
     *at("claims/lanes.py", "LEASE_IS_OVER", ("a claim ends living leases", " AND locked_until < now()", "")),
     *at(
         "claims/lanes.py",
+        "FIND_LANES",
+        ("the urgent wait behind the longest due", "ORDER BY priority, run_at", "ORDER BY run_at"),
+        ("a queue may starve another", "ORDER BY priority, run_at", "ORDER BY priority"),
+        ("lanes are found in which nothing is due", "run_at <= now() AND ", ""),
+        ("lanes are found that nobody asked for", "queue = ANY(%(queues)s::text[])", "true"),
+    ),
+    *at(
+        "claims/lanes.py",
         "KNOWN_LANES",
         ("a claim walks a lane from its beginning", "AND (run_at, id) >= (known.run_at, known.id) AND", "AND"),
         ("a head is nothing that could be taken", "AND ({CLAIMABLE} OR {LEASE_IS_OVER})", ""),
@@ -93,7 +98,6 @@ CLAIM = [
         ("the lanes' heads are mixed up", "queue, priority, run_at, id", "queue, 0, run_at, id"),
     ),
     *at("claims/lanes.py", "TAKEN", ("nobody is told how many were taken", "count(*) AS runs", "0 AS runs")),
-    *at("claims/claim.py", "KNOWN", ("known lanes are visited by age", '"lanes.turn"', '"lanes.run_at"')),
     *at(
         "claims/claim.py",
         "CLAIMED",

@@ -83,6 +83,12 @@ LEASE = [
         ("the sweep ends a later lease", "lease_no = %(lease_no)s AND ", ""),
         ("the sweep ends living leases", " AND locked_until < now()", ""),
         ("the sweep does not wait for a heartbeat", "FOR UPDATE", ""),
-        ("a lease ended by the sweep is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
+    ),
+    *at(
+        "lease.py",
+        "END_LEASES",
+        ("a lease that was ended is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
+        ("a lease that ran out is another's too", "ON seen.id = expired.id", "ON true"),
+        ("what a claim takes is ended as well", " WHERE status IN {sources_of(Event.EXPIRE)}))", "))"),
     ),
 ]

@@ -1,4 +1,4 @@
-"""Mutants of queue/sleepers.py, and of which runs wake a sleeper."""
+"""Mutants of queue/sleepers.py, and of enqueue's condition for waking a sleeping worker."""
 
 from __future__ import annotations
 

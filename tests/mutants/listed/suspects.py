@@ -18,11 +18,19 @@ SUSPECTS = [
         ("a worker stands still for a suspect with neighbours", " AND run.suspect >= {ALONE}", ""),
         ("a worker stands still for what is not due", "AND run.run_at <= now() AND {SERVED}", "AND {SERVED}"),
         ("a worker stands still for what it does not serve", "now() AND {SERVED}", "now()"),
+        ("a worker stands still for what is locked", "FOR UPDATE OF run SKIP LOCKED", ""),
     ),
     *at("lease.py", "EXPIRED", ("a lease that ran out is forgotten", "suspect = run.suspect + 1, ", "")),
+    *at(
+        "finish.py",
+        "CLEARED",
+        ("an attempt that ended in order clears a suspect", "least(run.suspect, 1)", "0"),
+        ("a run that nothing failed becomes a suspect", "least(run.suspect, 1)", "1"),
+        ("a suspect is one for ever", " WHEN run.failed_at < now() - interval '1 hour' THEN 0", " WHEN false THEN 0"),
+    ),
     *(
         mutant
-        for place in ("SUCCEED", "FAIL", "GIVE_UP", "RELEASE", "SNOOZE", "CANCELLED")
-        for mutant in at("finish.py", place, (f"{place} clears no suspect", "suspect = 0, ", ""))
+        for place in ("FAIL", "GIVE_UP", "RELEASE", "SNOOZE", "CANCELLED")
+        for mutant in at("finish.py", place, (f"{place} lets a suspect stay alone", "{CLEARED}, ", ""))
     ),
 ]

@@ -21,8 +21,6 @@ SWEEP = [
         "claims/sweep.py",
         "SWEEP",
         ("sweeps wait for a locked row", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
-        ("a lease ended by a sweep is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
-        ("a swept lease is another's too", "ON seen.id = expired.id", "ON true"),
         ("a sweep has no bound", " AND lanes.walked < %(most)s", ""),
         ("a sweep leaves a lane in its midst", "WHERE lanes.has_more IS NOT TRUE AND ", "WHERE "),
     ),

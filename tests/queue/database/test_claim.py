@@ -12,8 +12,6 @@ from rowcall.queue import ClaimRequest
 from rowcall.status import Status
 from tests.support.rows import WORKER, row_of, run_in
 
-pytestmark = pytest.mark.usefixtures("lanes")
-
 NOOP = {"noop": 60.0}
 
 

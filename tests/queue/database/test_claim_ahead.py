@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection
 from rowcall.queue import ClaimRequest
 from rowcall.status import Status
 from tests.support.rows import run_in
-
-pytestmark = pytest.mark.usefixtures("lanes")
 
 REQUEST = ClaimRequest({"noop": 60.0, "slow": 60.0}, limit=1, ahead=2, quick_types=["noop"])
 

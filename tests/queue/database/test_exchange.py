@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
@@ -11,8 +9,6 @@ from rowcall.base.database import PgConnection
 from rowcall.queue import ClaimRequest, ClaimResult, Done, Lease, Limited, exchange
 from rowcall.status import Status
 from tests.support.rows import WORKER, row_of, run_in
-
-pytestmark = pytest.mark.usefixtures("lanes")
 
 OPERATOR = Operator("a test")
 

@@ -10,9 +10,9 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.queue import ClaimRequest, Swept, sweep
-from rowcall.queue.claims.claim import CLAIM, CLAIM_KNOWN
-from rowcall.queue.claims.lanes import BEGINNING, Lane, Position
-from rowcall.queue.claims.sweep import OPEN_MOST, find_lanes
+from rowcall.queue.claims.claim import CLAIM
+from rowcall.queue.claims.lanes import BEGINNING, Lane, Position, find_lanes
+from rowcall.queue.claims.sweep import OPEN_MOST
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Status
 from tests.support.plans import plan
@@ -125,15 +125,14 @@ def test_from_a_head_a_claim_does_not_walk_through_what_an_old_snapshot_keeps(fr
         connection.autocommit = True
         fetch_all(connection, SHIPPED)
         run_id = waiting(connection)
-        head = Lane("default", 0, position(connection, run_id))
-        told = replace(REQUEST, lanes=[head]).parameters("worker-2")
-        walked, begun = (pages(connection, sql, told) for sql in (CLAIM, CLAIM_KNOWN))
+        walked, begun = (pages(connection, start) for start in (BEGINNING, position(connection, run_id)))
     assert begun * 10 < walked
 
 
-def pages(connection: PgConnection, sql: str, parameters: dict[str, object]) -> int:
-    """How many pages the statement read."""
-    nodes = plan(connection, BY_INDEX + sql, parameters)
+def pages(connection: PgConnection, start: Position) -> int:
+    """How many pages a claim reads that walks the lane from there."""
+    told = replace(REQUEST, lanes=[Lane("default", 0, start)]).parameters("worker-2")
+    nodes = plan(connection, BY_INDEX + CLAIM, told)
     return int(nodes[0]["Shared Hit Blocks"] + nodes[0]["Shared Read Blocks"])
 
 
@@ -153,4 +152,4 @@ def test_the_lanes_with_something_due_are_found_without_a_lap(connection: PgConn
     for name, run_at in (("mail", "now()"), ("reports", "now() + interval '1 hour'"), ("other", "now()")):
         waiting(connection, queue=f"'{name}'", run_at=run_at)
     waiting(connection, queue="'mail'", priority="-3")
-    assert find_lanes(connection, replace(REQUEST, queues=["mail", "reports"])) == [("mail", -3), ("mail", 0)]
+    assert find_lanes(connection, ["mail", "reports"]) == [Lane("mail", -3), Lane("mail", 0)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
@@ -14,8 +12,6 @@ from rowcall.queue import ClaimRequest, Lease, Limited
 from rowcall.queue.queues import make_queues
 from rowcall.status import Status
 from tests.support.rows import row_of, run_in
-
-pytestmark = pytest.mark.usefixtures("lanes")
 
 OPERATOR = Operator("a test")
 REQUEST = ClaimRequest({"noop": 60.0}, 10)

@@ -14,8 +14,8 @@ from rowcall.queue.bulk import Action, change_many
 from rowcall.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
 from rowcall.queue.claims.claim import CLAIM, FINISH_AND_CLAIM, FINISH_AND_CLAIM_AHEAD, NO_RESULTS
 from rowcall.queue.claims.claim_limited import CLAIM_LIMITED
-from rowcall.queue.claims.request import ClaimRequest
-from rowcall.queue.claims.sweep import BEGINNING, OPEN_MOST, SWEEP
+from rowcall.queue.claims.request import ClaimRequest, with_lanes
+from rowcall.queue.claims.sweep import FIRST_PLACE, OPEN_MOST, SWEEP
 from rowcall.queue.clone import CHANGEABLE, CLONE
 from rowcall.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
 from rowcall.queue.finish import (
@@ -80,31 +80,31 @@ def request(queues: list[str] | None = None) -> ClaimRequest:
     return ClaimRequest({"noop": 60.0}, BATCH, queues)
 
 
-def claiming(queues: list[str] | None = None) -> dict[str, Any]:
-    return request(queues).parameters(WORKER)
+def claiming(connection: PgConnection, queues: list[str] | None = None) -> dict[str, Any]:
+    return with_lanes(connection, request(queues)).parameters(WORKER)
 
 
 def test_a_claim_looks_at_what_it_takes_and_at_what_runs_before_it(filled: PgConnection) -> None:
-    nodes = plan(filled, BY_INDEX + CLAIM, claiming())
+    nodes = plan(filled, BY_INDEX + CLAIM, claiming(filled))
     assert looked_at(nodes) <= 4 * BATCH
     assert "job_runs_live" in {node.get("Index Name") for node in nodes}
 
 
 def test_a_claim_ahead_looks_at_little_more_than_it_takes_also_where_only_slow_runs_wait(filled: PgConnection) -> None:
     for quick_types, claimed in ((["noop"], BATCH), ([], 0)):
-        ahead = replace(request(), limit=0, ahead=BATCH, quick_types=quick_types).parameters(WORKER)
+        ahead = replace(with_lanes(filled, request()), limit=0, ahead=BATCH, quick_types=quick_types).parameters(WORKER)
         nodes = plan(filled, BY_INDEX + FINISH_AND_CLAIM_AHEAD, {**NO_RESULTS, **ahead})
         assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "ModifyTable") == claimed
         assert looked_at(nodes) <= 10 * BATCH
 
 
 def test_a_worker_of_a_small_queue_does_not_walk_through_a_large_one(filled: PgConnection) -> None:
-    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["small"]))) <= 50
+    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(filled, ["small"]))) <= 50
 
 
 def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: PgConnection) -> None:
     make_queues(filled, ["large"])
-    limited = replace(request(), declared={"large": 40}).parameters(WORKER)
+    limited = replace(with_lanes(filled, request()), declared={"large": 40}).parameters(WORKER)
     nodes = plan(filled, BY_INDEX + CLAIM_LIMITED, limited)
     # Who runs without having been claimed under the limit stands before the first that waits.
     assert looked_at(nodes) <= BATCH + 200
@@ -132,12 +132,12 @@ def test_the_figures_of_all_queues_look_at_some_thousand_runs_of_each_lane(fille
 
 
 def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:
-    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(["none"]))) <= 50
+    assert looked_at(plan(filled, BY_INDEX + CLAIM, claiming(filled, ["none"]))) <= 50
 
 
 def test_finishing_and_claiming_together_cost_no_more_than_apart(filled: PgConnection, running: list[int]) -> None:
     done = done_parameters([Done(Lease(WORKER, run_id, 1), None) for run_id in running])
-    assert looked_at(plan(filled, BY_INDEX + FINISH_AND_CLAIM, {**claiming(), **done})) <= 5 * BATCH
+    assert looked_at(plan(filled, BY_INDEX + FINISH_AND_CLAIM, {**claiming(filled), **done})) <= 5 * BATCH
 
 
 def test_success_heartbeat_and_unclaim_reach_their_rows_by_id(filled: PgConnection, running: list[int]) -> None:
@@ -158,7 +158,7 @@ def test_changing_many_reaches_them_by_their_ids(filled: PgConnection, running: 
 
 def test_a_claim_that_meets_leases_which_ran_out_looks_at_them_and_no_further(filled: PgConnection) -> None:
     before = "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE locked_by = %(worker)s"
-    nodes = plan(filled, BY_INDEX + CLAIM, claiming(["large"]), before)
+    nodes = plan(filled, BY_INDEX + CLAIM, claiming(filled, ["large"]), before)
     assert BATCH <= looked_at(nodes) <= 5 * BATCH
 
 
@@ -170,13 +170,15 @@ DEEP = "SELECT run_at AS after_run_at, id AS after_id FROM rowcall.job_runs WHER
 
 def test_a_sweep_of_a_paused_queue_looks_at_so_many_of_its_runs_wherever_it_goes_on(filled: PgConnection) -> None:
     first = database.fetch_all(filled, DEEP, {"key": f"live:{MANY // 2}"})[0]
-    for place in (BEGINNING, {**first, "after_queue": "large", "after_priority": 0}):
-        nodes = plan(filled, BY_INDEX + SWEEP, {**claiming(), **place, "most": 1000}, PAUSING)
+    for place in (FIRST_PLACE, {**first, "after_queue": "large", "after_priority": 0}):
+        nodes = plan(filled, BY_INDEX + SWEEP, {**claiming(filled), **place, "most": 1000}, PAUSING)
         assert 1000 <= looked_at(nodes) <= 1050
 
 
 def test_a_sweep_of_an_open_queue_looks_at_its_head_only(filled: PgConnection) -> None:
-    assert looked_at(plan(filled, BY_INDEX + SWEEP, {**claiming(), **BEGINNING, "most": MANY})) <= OPEN_MOST + 50
+    assert (
+        looked_at(plan(filled, BY_INDEX + SWEEP, {**claiming(filled), **FIRST_PLACE, "most": MANY})) <= OPEN_MOST + 50
+    )
 
 
 ASKED = "UPDATE rowcall.job_runs SET cancel_requested_at = now() WHERE id = %(run_id)s"
@@ -253,7 +255,7 @@ def test_claim_and_heartbeat_are_heap_only_updates(filled: PgConnection, running
     if sql is HEARTBEAT:
         parameters = parameters_of({Lease(WORKER, run_id, 1): "7200" for run_id in running[:10]})
     else:
-        parameters = claiming(["small"])
+        parameters = claiming(filled, ["small"])
     with filled.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute(UPDATES)

@@ -12,11 +12,12 @@ from rowcall.base.prepared import Prepared
 from rowcall.base.watched import InternalConnection, patient_prologue
 from rowcall.queue import ClaimRequest, claim
 from rowcall.queue.claims.claim import CLAIM
+from rowcall.queue.claims.lanes import Lane
 from rowcall.queue.fragments import BY_INDEX
 from tests.support.plans import looked_at, plan
 from tests.support.rows import WORKER
 
-REQUEST = ClaimRequest({"noop": 60.0}, 2)
+REQUEST = ClaimRequest({"noop": 60.0}, 2, lanes=[Lane("default", 0)])
 PLANNED = "SELECT generic_plans::int, custom_plans::int FROM pg_prepared_statements"
 
 

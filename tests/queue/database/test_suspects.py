@@ -7,7 +7,7 @@ import pytest
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.database import PgConnection
+from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue import ClaimRequest, Failure, Lease, Suspect
 from rowcall.status import Status
 from tests.support.rows import row_of, run_in
@@ -37,7 +37,7 @@ def lease_of(connection: PgConnection, run_id: int) -> Lease:
     return Lease(row["locked_by"], run_id, row["lease_no"])
 
 
-def test_a_run_whose_lease_ran_out_is_a_suspect_whoever_ends_the_lease(connection: PgConnection) -> None:
+def test_every_way_to_end_a_lease_that_ran_out_makes_its_run_a_suspect(connection: PgConnection) -> None:
     runs = [run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'") for _ in range(3)]
     queue.expire(connection, runs[0]["id"], runs[0]["lease_no"])
     queue.claim(connection, WORKER, ClaimRequest({"noop": 60.0}, 1))
@@ -126,17 +126,22 @@ def test_a_locked_suspect_is_passed_over(module_url: str) -> None:
         assert taken(connection, only) == second
 
 
-def test_no_worker_stands_still_for_what_is_locked_or_not_due(module_url: str) -> None:
-    with database.transaction(module_url) as connection:
+def test_no_worker_stands_still_for_what_is_locked_or_not_due(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
         suspect(connection, queue="'locked'")
+        twice = suspect(connection, leases=2, queue="'locked'")
         suspect(connection, leases=2, queue="'locked'", run_at="now() + interval '1 hour'")
     only = ClaimRequest({"noop": 60.0}, 10, ["locked"])
-    with database.transaction(module_url) as other, database.transaction(module_url) as connection:
+    with database.transaction(fresh_url) as other, database.transaction(fresh_url) as connection:
         assert taken(other, only) is not None
-        assert claim_suspect(connection, only) == Suspect(None, waits=False)
+        fetch_all(other, "SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR UPDATE", {"id": twice})
+        for alone in (False, True):
+            assert claim_suspect(connection, only, alone) == Suspect(None, waits=False)
 
 
-def test_an_attempt_that_ends_properly_clears_the_run(connection: PgConnection) -> None:
+def test_a_suspect_stays_one_until_it_is_done_but_one_that_ends_in_order_may_have_neighbours_again(
+    connection: PgConnection,
+) -> None:
     runs = [suspect(connection, leases=2) for _ in range(6)]
     leases = []
     for run_id in runs:
@@ -149,7 +154,20 @@ def test_an_attempt_that_ends_properly_clears_the_run(connection: PgConnection) 
     queue.give_up(connection, leases[4], Failure("never", "Permanent"))
     queue.ask_to_cancel(connection, runs[5], OPERATOR)
     queue.cancelled(connection, leases[5])
-    assert [row_of(connection, run_id)["suspect"] for run_id in runs] == [0] * 6
+    assert [row_of(connection, run_id)["suspect"] for run_id in runs] == [2, 1, 1, 1, 1, 1]
+    fresh = run_in(connection, Status.RUNNING)
+    queue.fail(connection, lease_of(connection, fresh["id"]), Failure("no", "ValueError"), 0)
+    assert row_of(connection, fresh["id"])["suspect"] == 0
+
+
+def test_after_an_hour_without_a_failure_one_that_ends_in_order_is_no_suspect_any_more(
+    connection: PgConnection,
+) -> None:
+    runs = [suspect(connection, failed_at=f"now() - interval '{minutes} minutes'") for minutes in (59, 61)]
+    for run_id in runs:
+        assert taken(connection) == run_id
+        queue.snooze(connection, lease_of(connection, run_id), None, "later")
+    assert [row_of(connection, run_id)["suspect"] for run_id in runs] == [1, 0]
 
 
 def test_an_attempt_that_was_not_begun_and_a_retry_clear_nothing(connection: PgConnection) -> None:

@@ -81,7 +81,7 @@ def test_what_is_due_later_wakes_nobody(listener: PgConnection, fresh_url: str) 
 
 
 @pytest.mark.parametrize("isolation", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
-def test_whoever_has_no_number_when_a_worker_falls_asleep_sees_it(
+def test_a_transaction_without_a_number_sees_a_worker_that_falls_asleep(
     listener: PgConnection, fresh_url: str, isolation: str
 ) -> None:
     with database.transaction(fresh_url) as connection:
@@ -93,7 +93,9 @@ def test_whoever_has_no_number_when_a_worker_falls_asleep_sees_it(
 
 
 @pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
-def test_whoever_keeps_a_snapshot_notifies_always(listener: PgConnection, fresh_url: str, isolation: str) -> None:
+def test_a_transaction_that_keeps_its_snapshot_always_notifies(
+    listener: PgConnection, fresh_url: str, isolation: str
+) -> None:
     with database.transaction(fresh_url) as connection:
         fetch_all(connection, f"SET TRANSACTION ISOLATION LEVEL {isolation}")
         queue.enqueue(connection, "noop", {})

@@ -57,7 +57,7 @@ class Asking:
         return outcomes
 
     def _add(self, world: World, run: Run, now: datetime) -> None:
-        """Due now unless it was asked for later; what is due wakes whoever sleeps."""
+        """Due now unless it was asked for later; what is due wakes the workers that sleep."""
         assert run.id not in world.runs, f"run {run.id} was there before it was asked for"
         given = {name: value for name, value in self.options.items() if value is not None}
         run.becomes(Event.ENQUEUE, Status.QUEUED, now, **given)

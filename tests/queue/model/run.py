@@ -14,8 +14,8 @@ from rowcall.status import BY_EVENT, FINAL, Event, Status
 # What the audit log tells of a run.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
 
-# The ends of an attempt by its own worker, which says with them that the run has not killed it.
-PROPER_ENDS = {Event.SUCCEED, Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED}
+# The ends of an attempt by its own worker, which say that the run has not killed it this time.
+PROPER_ENDS = {Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED}
 
 # Event, status before and status after, as often as each was made to happen.
 HAPPENED: Counter[tuple[Event, Status, Status]] = Counter()
@@ -74,7 +74,7 @@ class Run:
         self.updated_at = now
         self.finished_at = now if status in FINAL else None
         if event in PROPER_ENDS:
-            self.suspect = 0
+            self.suspect = min(self.suspect, 1)
         elif event is Event.EXPIRE:
             self.suspect += 1
         if status is not Status.RUNNING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -89,7 +90,7 @@ class Claiming:
 
     def perform(self, connection: PgConnection) -> ClaimResult:
         """What the claim came upon."""
-        return queue.claim(connection, self.actor, self.request)
+        return without_lanes(queue.claim(connection, self.actor, self.request))
 
     def expect(self, world: World, now: datetime, _answer: object) -> ClaimResult:
         """What it should come upon."""
@@ -132,6 +133,11 @@ class ClaimingSuspect:
         return set()
 
 
+def without_lanes(result: ClaimResult) -> ClaimResult:
+    """What was claimed; what a worker is to remember of the lanes is a memory's concern, and not the queue's."""
+    return replace(result, heads={}, taken=Counter())
+
+
 def by_queue(runs: Sequence[Run]) -> list[list[Run]]:
     """The runs of each queue."""
     return [[run for run in runs if run.queue == name] for name in sorted({run.queue for run in runs})]
@@ -148,7 +154,7 @@ class FinishingAndClaiming:
     def perform(self, connection: PgConnection) -> ClaimResult:
         """The successes that were written, and the runs that were claimed."""
         done = [Done(lease, '{"done": true}') for lease in self.leases]
-        return queue.exchange(connection, self.actor, done, self.request)
+        return without_lanes(queue.exchange(connection, self.actor, done, self.request))
 
     def expect(self, world: World, now: datetime, _answer: object) -> ClaimResult:
         """As one after the other, but both see the runs as they were before.

@@ -72,7 +72,8 @@ class Heartbeat:
             if now >= self._next:
                 self._beat(connection, runs)
                 self._next = now + self.interval
-                alive(connection, self.worker, notified(self.interval))
+                if not alive(connection, self.worker, notified(self.interval)):
+                    self.in_flight.wake_ups.hear()  # what came meanwhile, nobody told it
                 self.link.works()
             elif self._skipped and now >= self._again:
                 self._beat(connection, self._skipped)

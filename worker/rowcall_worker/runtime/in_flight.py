@@ -38,7 +38,7 @@ class InFlight:
         self.closing = False
         self.failure: BaseException | None = None
         self._claims_left = claims
-        # The last leases of which this process writes nothing more, though it may still have them.
+        # Leases that a handler is believed to have lost: nothing more is written under them.
         self.given_up: deque[Lease] = deque(maxlen=1000)
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
@@ -53,7 +53,7 @@ class InFlight:
         self._decided_at = 0.0
         # A producer found no slot, because the other one had reserved them for a claim under way.
         self._turned_away = False
-        # The run whose lease ran out before, of which there is one at the most; and whether all stand still for one.
+        # The suspect in flight, if any; and whether nothing is claimed until one can run alone.
         self._suspect: InFlightRun | None = None
         self._still = False
         # Without a heartbeat, leases would run out under handlers at work.
@@ -121,7 +121,7 @@ class InFlight:
         self._still = True
 
     def go_on(self) -> None:
-        """Reserve again; whoever was turned away looks again."""
+        """Reserve again; a producer that found no room looks again."""
         with self._lock:
             self._still = False
             turned_away, self._turned_away = self._turned_away, False
@@ -134,7 +134,7 @@ class InFlight:
             return self._pace.quick_types()
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Take in the runs that were claimed for this much reserved room; whoever was turned away looks again."""
+        """Take in the runs that were claimed for this much reserved room; a producer that found none looks again."""
         with self._lock:
             self.reserved -= reserved
             turned_away, self._turned_away = self._turned_away, False

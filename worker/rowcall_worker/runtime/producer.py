@@ -121,7 +121,8 @@ class Producer:
         except CONNECTION_ERRORS as error:
             self.in_flight.accept(sum(reserved), [])
             self.completer.keep(ended)
-            self._suspects.lost()
+            if self.leads:
+                self._suspects.lost()
             if self.leads or any(reserved):
                 self.stranded.lost(self._visits)
             self._more = False
@@ -141,13 +142,13 @@ class Producer:
             self._locked_since = None
         elif not self._more:
             self._nothing_found(room, asked_at)
-        self._rest(bool(result.claimed), room)
+        self._sleep_or_wake(bool(result.claimed), room)
 
     def _accept(self, reserved: int, claimed: Sequence[Claimed], asked_at: float) -> None:
         runs = [InFlightRun(self.worker, run, asked_at + self.request.leases[run.job_type]) for run in claimed]
         self.in_flight.accept(reserved, runs)
 
-    def _rest(self, claimed: bool, room: Room) -> None:
+    def _sleep_or_wake(self, claimed: bool, room: Room) -> None:
         """Fall asleep where nothing is left to do, and wake up where something was."""
         if self.sleep is None:
             return
@@ -227,6 +228,8 @@ class Producer:
             except REFUSALS:
                 self.completer.write_one_by_one(connection, ended, succeeded)
                 succeeded = []
+        if room.slots:
+            self._suspects.idle = not result.claimed
         if any(room):
             self.lanes.claimed(visits, result, full=len(result.claimed) == sum(room))
         self.completer.written(succeeded, result.finished)

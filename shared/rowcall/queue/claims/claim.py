@@ -11,16 +11,15 @@ from rowcall.queue.claims.lanes import (
     CLAIMABLE,
     HEADS,
     KNOWN_LANES,
-    LANES,
     LEASE_IS_OVER,
     TAKEN,
     heads_of,
     taken_of,
 )
-from rowcall.queue.claims.request import ClaimRequest, ClaimResult, Limited
+from rowcall.queue.claims.request import ClaimRequest, ClaimResult, Limited, with_lanes
 from rowcall.queue.finish import SUCCEED, Done, done_parameters
-from rowcall.queue.fragments import BY_INDEX, HISTORY
-from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.lease import END_LEASES
 from rowcall.status import Event, Status, sources_of
 
 # Which of them it may claim ahead of a free slot.  A crash must not cost a run that still waits its only attempt.
@@ -42,7 +41,7 @@ FURTHER = f"""further AS MATERIALIZED (
             SELECT max_attempts, job_type, run_at, id FROM rowcall.job_runs
             WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
                 AND {CLAIMABLE} AND (run_at, id) > (
-                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.first_id - 1) FROM (
+                    SELECT coalesce(max(run_at), due_lanes.run_at), coalesce(max(id), due_lanes.id - 1) FROM (
                         SELECT run_at, id FROM first WHERE (queue, priority) = (due_lanes.queue, due_lanes.priority)
                         ORDER BY run_at DESC, id DESC LIMIT 1
                     ) AS last
@@ -61,25 +60,14 @@ FURTHER = f"""further AS MATERIALIZED (
 ), """
 
 
-def claim_sql(
-    lanes: str = LANES,
-    lane_id: str = "0",
-    order: str = "lanes.priority, lanes.run_at",
-    heads: str = "NULL::jsonb, NULL::jsonb",
-    finished: str = "",
-    spared: str = "",
-    written: str = "NULL",
-    further: str = "",
-    also: str = "",
-) -> str:
-    """The claim, in all lanes or in those that a worker knows, alone or behind a CTE `finished`, for free slots only or
-    for further runs too.
+def claim_sql(finished: str = "", spared: str = "", written: str = "NULL", further: str = "", also: str = "") -> str:
+    """The claim, alone or behind a CTE `finished`, for free slots only or for further runs too.
 
     What a claim does not need is left out, because behind a pooler planning takes most of an idle worker's claim.
 
-    Reads as: find the lanes, lock the due rows, end the leases that ran out, claim the rest.
+    Reads as: go through the lanes, lock the due rows, end the leases that ran out, claim the rest.
 
-    lanes      One (queue, priority) after another, each by one probe of job_runs_live.
+    lanes      Those that the worker knows, each with its head.
     due_lanes  Those that have something due, are served by this worker and not paused, in the order of their visits.
     first      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
                skipped.  A running row is taken only when its lease has run out.  Lanes of queues with a limit are left
@@ -88,25 +76,24 @@ def claim_sql(
                crashes before it begins them.  Only from lanes where half of the next runs (`head`) are such: where few
                are, it would walk past many slow ones with every claim.
     seen       All rows locked by this claim.
-    expired    Their attempt ended with the lease.  They come back as failed and are claimed next time.
+    expired    Their attempt ended with the lease.  They come back as failed, and as suspects.
     claimed    By ctid, from rows locked just above: a heap-only update, as no index has a column that it changes.
     answer     The rows in their order, and behind them one row: which runs were finished, the heads of the lanes that
                were known, and whether queues with a limit have something due, and whether that comes before everything
                this claim could take.
     """
     return f"""
-WITH RECURSIVE {finished} {lanes}, due_lanes AS MATERIALIZED (
-    SELECT lanes.*, {lane_id}::bigint AS first_id,
-        least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
+WITH {finished} {KNOWN_LANES}, due_lanes AS MATERIALIZED (
+    SELECT lanes.*, least(queues.max_running, (%(declared)s::jsonb ->> lanes.queue)::integer) AS max_running
     FROM lanes LEFT JOIN rowcall.queues ON queues.name = lanes.queue
     WHERE lanes.run_at <= now() AND queues.paused_at IS NULL
         AND (%(queues)s::text[] IS NULL OR lanes.queue = ANY(%(queues)s::text[]))
-    ORDER BY {order}
+    ORDER BY lanes.turn
 ), first AS MATERIALIZED (
     SELECT due.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, id, status, locked_by AS worker, queue, priority, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = due_lanes.queue AND priority = due_lanes.priority AND run_at <= now()
-            AND (run_at, id) >= (due_lanes.run_at, due_lanes.first_id) AND ({CLAIMABLE} OR {LEASE_IS_OVER} {spared})
+            AND (run_at, id) >= (due_lanes.run_at, due_lanes.id) AND ({CLAIMABLE} OR {LEASE_IS_OVER} {spared})
         ORDER BY run_at, id
         LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     ) AS due
@@ -114,13 +101,7 @@ WITH RECURSIVE {finished} {lanes}, due_lanes AS MATERIALIZED (
     LIMIT %(limit)s
 ), {further}seen AS MATERIALIZED (
     SELECT place, id, status, worker FROM first {also}
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET {EXPIRED}
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
-    RETURNING run.*
-), ended AS (
-    SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
-), history AS ({HISTORY}), claimed AS (
+), {END_LEASES}, claimed AS (
     UPDATE rowcall.job_runs AS run SET {CLAIMED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
@@ -134,7 +115,7 @@ WITH RECURSIVE {finished} {lanes}, due_lanes AS MATERIALIZED (
 SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {heads},
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {HEADS}, {TAKEN},
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END
 """
@@ -152,24 +133,7 @@ WITH_RESULTS = {
 }
 FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
 # The same for more runs than there are slots.
-AHEAD_TOO = {"further": FURTHER, "also": "UNION ALL SELECT * FROM further"}
-FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, **AHEAD_TOO)
-
-# The same three in the lanes that a worker knows.
-KNOWN = {"lanes": KNOWN_LANES, "lane_id": "lanes.id", "order": "lanes.turn", "heads": f"{HEADS}, {TAKEN}"}
-CLAIM_KNOWN = claim_sql(**KNOWN)
-FINISH_AND_CLAIM_KNOWN = claim_sql(**KNOWN, **WITH_RESULTS)
-FINISH_AND_CLAIM_KNOWN_AHEAD = claim_sql(**KNOWN, **WITH_RESULTS, **AHEAD_TOO)
-
-# By whether the lanes are known, whether anything has ended or may be claimed ahead, and whether the latter.
-STATEMENTS = {
-    (False, False, False): CLAIM,
-    (False, True, False): FINISH_AND_CLAIM,
-    (False, True, True): FINISH_AND_CLAIM_AHEAD,
-    (True, False, False): CLAIM_KNOWN,
-    (True, True, False): FINISH_AND_CLAIM_KNOWN,
-    (True, True, True): FINISH_AND_CLAIM_KNOWN_AHEAD,
-}
+FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, further=FURTHER, also="UNION ALL SELECT * FROM further")
 
 # What it takes where nothing has ended.
 NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
@@ -177,10 +141,11 @@ NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
 
 def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished: Sequence[Done] = ()) -> ClaimResult:
     """Take due runs of queues without a limit, the urgent and the longest due first; write these successes with it."""
-    parameters = request.parameters(worker)
+    parameters = with_lanes(connection, request).parameters(worker)
+    statement = CLAIM
     if finished or request.ahead:
         parameters |= done_parameters(finished) if finished else NO_RESULTS
-    statement = STATEMENTS[request.lanes is not None, bool(finished or request.ahead), bool(request.ahead)]
+        statement = FINISH_AND_CLAIM_AHEAD if request.ahead else FINISH_AND_CLAIM
     *rows, (*_, written, heads, taken, limited) = fetch_prepared(connection, BY_INDEX + statement, parameters)
     return ClaimResult.of(
         rows,

@@ -5,22 +5,22 @@ from __future__ import annotations
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
 from rowcall.queue.claims.claim import CLAIMED
-from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LANES, LEASE_IS_OVER, TAKEN, taken_of
-from rowcall.queue.claims.request import ClaimRequest, ClaimResult
-from rowcall.queue.fragments import BY_INDEX, HISTORY
-from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
+from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LEASE_IS_OVER, TAKEN, taken_of
+from rowcall.queue.claims.request import ClaimRequest, ClaimResult, with_lanes
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.lease import END_LEASES
 from rowcall.status import Event, Status, sources_of
 
 
 def claim_limited_sql(
-    lanes: str = LANES,
-    lane_start: str = "'-infinity'::timestamptz, 0",
+    lanes: str = KNOWN_LANES,
+    lane_start: str = "lanes_with_room.run_at, lanes_with_room.id",
     claimable: str = CLAIMABLE,
     every_queue: str = "",
     order: str = "turn, priority, run_at, id",
     told: str = "NULL::integer, NULL::boolean",
 ) -> str:
-    """The claim in queues with a limit, in all lanes or in those that a worker knows, or the claim of suspects.
+    """The claim in queues with a limit, or the claim of suspects.
 
     Reads as: lock the limited queues, count what runs in them, lock as many due rows as there is room, take them.
 
@@ -35,7 +35,7 @@ def claim_limited_sql(
                       no place can leak.
     over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
     ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
-                      Queues go in the order in which the worker visits them, where it knows one.
+                      Queues go in the order in which the worker visits them.
     noted             The holders are the runs that still run and those that begin.
     """
     return f"""
@@ -77,13 +77,7 @@ WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
     UNION ALL
     (SELECT place, id, queue, status, worker FROM ranked WHERE position <= room
      ORDER BY {order} LIMIT %(limit)s)
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET {EXPIRED}
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
-    RETURNING run.*
-), ended AS (
-    SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
-), history AS ({HISTORY}), claimed AS (
+), {END_LEASES}, claimed AS (
     UPDATE rowcall.job_runs AS run SET {CLAIMED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
     RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
@@ -111,11 +105,10 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {TAKEN},
 
 
 CLAIM_LIMITED = claim_limited_sql()
-CLAIM_LIMITED_KNOWN = claim_limited_sql(KNOWN_LANES, "lanes_with_room.run_at, lanes_with_room.id")
 
 
 def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) -> ClaimResult:
     """Take due runs of queues with a limit."""
-    statement = CLAIM_LIMITED if request.lanes is None else CLAIM_LIMITED_KNOWN
-    *rows, (*_, taken, contended, _, _) = fetch_prepared(connection, BY_INDEX + statement, request.parameters(worker))
+    parameters = with_lanes(connection, request).parameters(worker)
+    *rows, (*_, taken, contended, _, _) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, parameters)
     return ClaimResult.of(rows, contended=contended, taken=taken_of(taken or ()))

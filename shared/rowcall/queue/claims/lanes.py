@@ -8,6 +8,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
+from rowcall.base.database import PgConnection
+from rowcall.base.prepared import fetch_prepared
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Event, sources_of
 
 # Which waiting runs this worker may have, and of these the ones that any claim takes: suspects are claimed apart.
@@ -40,6 +43,14 @@ lanes AS (
 # By job_runs_live, and those of suspects by job_runs_suspect.
 LANES = every_lane()
 LANES_OF_SUSPECTS = every_lane("AND suspect > 0")
+
+# The lanes in which something is due, perhaps not for this worker, the urgent first.
+FIND_LANES = f"""
+WITH RECURSIVE {LANES}
+SELECT queue, priority FROM lanes
+WHERE run_at <= now() AND (%(queues)s::text[] IS NULL OR queue = ANY(%(queues)s::text[]))
+ORDER BY priority, run_at
+"""
 
 # The lanes that a worker knows, in the order in which it visits them, each from the place on where it says that there
 # may be something: what lies before that is not walked again, neither runs that are not for this worker nor the dead
@@ -89,6 +100,17 @@ class Lane(NamedTuple):
     queue: str
     priority: int
     start: Position = BEGINNING
+
+    @property
+    def key(self) -> LaneKey:
+        """What tells it from other lanes."""
+        return self.queue, self.priority
+
+
+def find_lanes(connection: PgConnection, queues: Sequence[str] | None = None) -> list[Lane]:
+    """The lanes of these queues (None: of all) in which something is due, whatever it is."""
+    parameters = {"queues": None if queues is None else list(queues)}
+    return [Lane(*lane) for lane in fetch_prepared(connection, BY_INDEX + FIND_LANES, parameters)]
 
 
 def parameters_of_lanes(lanes: Sequence[Lane]) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rowcall.queue.claims.lanes import Lane, LaneKey, Position, parameters_of_lanes
+from rowcall.base.database import PgConnection
+from rowcall.queue.claims.lanes import Lane, LaneKey, Position, find_lanes, parameters_of_lanes
 from rowcall.status import Status
 
 
@@ -21,14 +22,14 @@ class Limited(StrEnum):
     LATER = "later"
 
 
-# A run that has cost so many leases since an attempt of it ended properly has no neighbours at its next attempt.
+# A run that has lost so many leases in a row has no neighbours at its next attempt.
 ALONE = 2
 
 
 class Claimed(NamedTuple):
     """One attempt of one run, the claiming worker's until the lease ends.
 
-    `suspect` is how many leases the run has cost since an attempt of it ended properly.
+    `suspect` is how many leases the run has lost in a row; 1 also after an attempt of it ended in order.
     """
 
     run_id: int
@@ -53,7 +54,7 @@ class ClaimRequest:
     `ahead` is how many it may claim beyond `limit`, of `quick_types` only.
     `declared` names the queues of types with a max_running: queue -> how many of its runs may run at a time.
     `limited` is what the claim before said of queues with a limit.
-    `lanes` are those that the worker knows, in the order of its visits (None: the claim looks for all there are).
+    `lanes` are those that the worker knows, in the order of its visits (None: the claim finds all there are first).
     """
 
     leases: Mapping[str, float]
@@ -78,6 +79,11 @@ class ClaimRequest:
             "declared": json.dumps(dict(self.declared)),
             **parameters_of_lanes(self.lanes or ()),
         }
+
+
+def with_lanes(connection: PgConnection, request: ClaimRequest) -> ClaimRequest:
+    """The same request; one that names no lanes goes through all in which something is due."""
+    return request if request.lanes is not None else replace(request, lanes=find_lanes(connection, request.queues))
 
 
 @dataclass(frozen=True)

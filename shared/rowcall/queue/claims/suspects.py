@@ -17,13 +17,16 @@ from rowcall.status import Status
 # The last row tells how many leases the claimed one has cost, and whether one waits for a worker that has nothing else.
 CLAIM_SUSPECT = claim_limited_sql(
     LANES_OF_SUSPECTS,
+    lane_start="'-infinity'::timestamptz, 0",
     claimable=f"{SERVED} AND suspect > 0 AND (suspect < {ALONE} OR %(alone)s)",
     every_queue="OR due_lanes.max_running IS NULL",
     order="run_at, id",
+    # "suspect > 0" is what the index says of its rows.
     told=f"""(SELECT suspect FROM claimed), EXISTS (
         SELECT FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
         WHERE lanes_with_room.room > 0 AND run.finished_at IS NULL AND run.suspect > 0 AND run.suspect >= {ALONE}
-            AND run.run_at <= now() AND {SERVED})""",
+            AND run.run_at <= now() AND {SERVED}
+        FOR UPDATE OF run SKIP LOCKED)""",
 )
 
 

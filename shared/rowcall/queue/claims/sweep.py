@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claims.lanes import BEGINNING as FIRST
-from rowcall.queue.claims.lanes import CLAIMABLE, LANES, LEASE_IS_OVER, Lane, LaneKey, Position
+from rowcall.queue.claims.lanes import BEGINNING, CLAIMABLE, LEASE_IS_OVER, Lane, Position
 from rowcall.queue.claims.request import ClaimRequest
-from rowcall.queue.fragments import BY_INDEX, HISTORY
-from rowcall.queue.lease import EXPIRED, EXPIRED_ATTEMPT
-from rowcall.status import Event, Status, sources_of
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.lease import END_LEASES
+from rowcall.status import Status
 
 # The most runs that one sweep looks at; the next sweep continues behind them.
 SWEPT_MOST = 10_000
@@ -79,16 +78,10 @@ WITH RECURSIVE lanes AS (
     ) AS learned
     WHERE lanes.has_more IS NOT TRUE AND lanes.walked < %(most)s
 ), seen AS MATERIALIZED (
-    SELECT ctid AS place, id, locked_by AS worker FROM rowcall.job_runs
+    SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
     WHERE id = ANY(ARRAY(SELECT unnest(over) FROM lanes)) AND {LEASE_IS_OVER}
     FOR UPDATE SKIP LOCKED
-), expired AS (
-    UPDATE rowcall.job_runs AS run SET {EXPIRED}
-    WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen)) AND run.status IN {sources_of(Event.EXPIRE)}
-    RETURNING run.*
-), ended AS (
-    SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
-), history AS ({HISTORY})
+), {END_LEASES}
 SELECT id, status, NULL AS lanes FROM expired
 UNION ALL
 SELECT NULL, NULL, (
@@ -97,15 +90,8 @@ SELECT NULL, NULL, (
     FROM lanes)
 """
 
-# The lanes in which something is due, perhaps not for this worker.
-FIND_LANES = f"""
-WITH RECURSIVE {LANES}
-SELECT queue, priority FROM lanes
-WHERE run_at <= now() AND (%(queues)s::text[] IS NULL OR queue = ANY(%(queues)s::text[]))
-"""
-
 # Before the first lane.
-BEGINNING = {"after_queue": "", "after_priority": -32768, "after_run_at": "-infinity", "after_id": 0}
+FIRST_PLACE = {"after_queue": "", "after_priority": -32768, "after_run_at": "-infinity", "after_id": 0}
 
 
 class Walked(NamedTuple):
@@ -125,31 +111,24 @@ class Swept:
     """The runs whose lease was ended (id -> status now), where the next sweep continues, and the lanes on the way."""
 
     expired: dict[int, Status] = field(default_factory=dict)
-    place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
+    place: Mapping[str, Any] = field(default_factory=lambda: FIRST_PLACE)
     lanes: Sequence[Walked] = ()
 
     @property
     def complete(self) -> bool:
         """This sweep came to the end of the last lane."""
-        return self.place == BEGINNING
+        return self.place == FIRST_PLACE
 
 
 def sweep(
-    connection: PgConnection, request: ClaimRequest, place: Mapping[str, Any] = BEGINNING, most: int = SWEPT_MOST
+    connection: PgConnection, request: ClaimRequest, place: Mapping[str, Any] = FIRST_PLACE, most: int = SWEPT_MOST
 ) -> Swept:
     """End leases that ran out in the queues of this request, whatever their runs' job types, and see what is due."""
     parameters = {**request.parameters(""), **place, "most": most}
     *rows, (_, _, lanes) = fetch_prepared(connection, BY_INDEX + SWEEP, parameters)
     expired = {run_id: Status(status) for run_id, status, _ in rows}
     walked = [_walked(place, *lane) for lane in lanes or () if lane[4] is not None]
-    return Swept(expired, _next_place(lanes[-1], most) if lanes else BEGINNING, walked)
-
-
-def find_lanes(connection: PgConnection, request: ClaimRequest) -> list[LaneKey]:
-    """The lanes in which something is due, whatever it is: a sweep that is in the midst of others knows them later."""
-    return [
-        (name, priority) for name, priority in fetch_prepared(connection, BY_INDEX + FIND_LANES, request.parameters(""))
-    ]
+    return Swept(expired, _next_place(lanes[-1], most) if lanes else FIRST_PLACE, walked)
 
 
 def _walked(
@@ -161,10 +140,10 @@ def _walked(
     until_run_at: str,
     until_id: int,
     has_more: bool,
-    _walked: int,
+    _runs: int,
 ) -> Walked:
     goes_on = (queue, priority) == (place["after_queue"], place["after_priority"])
-    start = Position.of(place["after_run_at"], place["after_id"]) if goes_on else FIRST
+    start = Position.of(place["after_run_at"], place["after_id"]) if goes_on else BEGINNING
     first = None if run_at is None or run_id is None else Position.of(run_at, run_id)
     return Walked(Lane(queue, priority, start), first, Position.of(until_run_at, until_id), has_more and first is None)
 
@@ -173,5 +152,5 @@ def _next_place(last: Sequence[Any], most: int) -> Mapping[str, Any]:
     """Behind the last run of a lane that goes on, behind the lane, or again at the first one."""
     queue, priority, *_, run_at, run_id, has_more, walked = last
     if has_more:
-        return dict(zip(BEGINNING, (queue, priority, run_at, run_id), strict=True))
-    return dict(zip(BEGINNING, (queue, priority, "infinity", 0), strict=True)) if walked >= most else BEGINNING
+        return dict(zip(FIRST_PLACE, (queue, priority, run_at, run_id), strict=True))
+    return dict(zip(FIRST_PLACE, (queue, priority, "infinity", 0), strict=True)) if walked >= most else FIRST_PLACE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,12 +37,11 @@ class Memory:
 
     marks: deque[Mark] = field(default_factory=deque)
     taken: int = 0
-    is_due: bool = False
+    was_taken_from: bool = False
     # Until a sweep has come to something to take or to the end, a claim would walk all the rest for nothing.
     is_known: bool = False
-    # The number of the last claim in which it had its turn, and of the last that took from it.
+    # The number of the last claim in which it had its turn.
     visited: int = 0
-    served: int = 0
     swept_to: Position | None = None
 
     @property
@@ -52,6 +51,7 @@ class Memory:
 
     def claimed(self, head: Position, taken: int) -> None:
         """A claim found its head there: nothing before it could be taken."""
+        self.was_taken_from = True
         self.marks.append(Mark(head, taken))
         self.taken += taken
         while self.taken - self.marks[0].taken >= AGAIN:
@@ -60,11 +60,10 @@ class Memory:
     def swept(self, walked: Walked) -> None:
         """A sweep went through it, or through a part of it."""
         first, start = walked.first, walked.lane.start
-        self.is_due = self.is_due or first is not None
         self.is_known = self.is_known or not walked.has_more
         reached = first or walked.until
         # Where claims have taken runs, only as far as the sweep before: what was not committed then, this one has seen.
-        safe = min(reached, self.swept_to) if self.served and self.swept_to else reached
+        safe = min(reached, self.swept_to) if self.was_taken_from and self.swept_to else reached
         if first is not None and first < self.start:
             self._begin_at(first)
         elif start <= self.start < safe:
@@ -81,6 +80,10 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes: dict[LaneKey, Memory] = {}
+        # Those with something due, and a few others, those from which runs were taken last at the end: of thousands of
+        # lanes, a claim must not look at each.
+        self._due: set[LaneKey] = set()
+        self._spare: dict[LaneKey, None] = {}
         self._seen: set[LaneKey] = set()
         self._claims = 0
         # How many lanes had their turn since something was taken, and gave nothing.
@@ -91,13 +94,14 @@ class Lanes:
         """Which lanes the next claim visits, in this order.
 
         Each queue in its turn, the one visited longest ago first, so that no queue starves another, also not one that
-        gives nothing because it is paused, locked or full; within a queue strictly the urgent first.
+        gives nothing because it is paused, locked or full; within a queue strictly the urgent first.  Beside those with
+        something due, a few that had something last: what comes next very likely comes there.
         """
         with self._lock:
-            due = self._in_turn([key for key, lane in self._lanes.items() if lane.is_due])[:VISITS]
-            return [Lane(*key, self._lanes[key].start) for key in self._in_turn([*due, *self._served_last()])]
+            keys = [*self._in_turn(self._due)[:VISITS], *(key for key in self._spare if key not in self._due)]
+            return [Lane(*key, self._lanes[key].start) for key in self._in_turn(keys)]
 
-    def _in_turn(self, keys: Sequence[LaneKey]) -> list[LaneKey]:
+    def _in_turn(self, keys: Collection[LaneKey]) -> list[LaneKey]:
         turns: dict[str, int] = {}
         for key in keys:
             turns[key[0]] = max(turns.get(key[0], 0), self._lanes[key].visited)
@@ -106,63 +110,61 @@ class Lanes:
     @property
     def due(self) -> bool:
         """Something is due, as far as claims and sweeps know; perhaps it is locked, or its queue is full."""
-        with self._lock:
-            return any(lane.is_due for lane in self._lanes.values())
+        return bool(self._due)
 
     @property
     def unvisited(self) -> bool:
         """Lanes in which something is due have not had their turn since something was taken."""
-        with self._lock:
-            return self._in_vain < sum(lane.is_due for lane in self._lanes.values())
+        return self._in_vain < len(self._due)
 
     def claimed(self, visited: Sequence[Lane], result: ClaimResult, full: bool) -> None:
         """What a claim found in the lanes that it visited; `full` when it had no room for more."""
         with self._lock:
             self._claims += 1
-            due = 0
-            for lane in visited:
-                key = (lane.queue, lane.priority)
-                memory = self._lanes.get(key)
-                if memory is None:
-                    continue
-                head, taken = result.heads.get(key), result.taken[key]
-                due += memory.is_due
-                memory.is_due = head is not None
-                if taken or not full:
-                    memory.visited = self._claims
-                if taken:
-                    memory.served = self._claims
-                if head is not None and taken:
-                    memory.claimed(head, taken)
-            self._in_vain = 0 if result.claimed else self._in_vain + due
+            known = [lane.key for lane in visited if lane.key in self._lanes]
+            self._in_vain = 0 if result.claimed else self._in_vain + sum(key in self._due for key in known)
+            for key in known:
+                self._visited(key, result.heads.get(key), result.taken[key], full)
 
-    def found(self, keys: Sequence[LaneKey]) -> None:
+    def _visited(self, key: LaneKey, head: Position | None, taken: int, full: bool) -> None:
+        memory = self._lanes[key]
+        if head is None:
+            self._due.discard(key)
+        else:
+            self._due.add(key)
+        if taken or not full:
+            memory.visited = self._claims
+        if head is not None and taken:
+            memory.claimed(head, taken)
+            self._spare.pop(key, None)
+            self._spare[key] = None
+            if len(self._spare) > SPARE_VISITS:
+                del self._spare[next(iter(self._spare))]
+
+    def found(self, lanes: Sequence[Lane]) -> None:
         """Something is due in these lanes: the next claims visit them, before a sweep has come to them."""
         with self._lock:
             self._in_vain = 0
-            for key in keys:
-                self._seen.add(key)
-                lane = self._lanes.setdefault(key, Memory(is_due=True))
-                lane.is_due = lane.is_due or lane.is_known
+            for lane in lanes:
+                self._seen.add(lane.key)
+                if lane.key not in self._lanes or self._lanes[lane.key].is_known:
+                    self._lanes.setdefault(lane.key, Memory())
+                    self._due.add(lane.key)
 
     def swept(self, swept: Swept) -> None:
         """What a sweep saw: lanes that are new, runs before a head, and how far there is nothing to take."""
         with self._lock:
             for walked in swept.lanes:
-                key = (walked.lane.queue, walked.lane.priority)
+                key = walked.lane.key
                 self._seen.add(key)
-                lane = self._lanes.setdefault(key, Memory())
-                was_due = lane.is_due
-                lane.swept(walked)
-                if lane.is_due and not was_due:
+                self._lanes.setdefault(key, Memory()).swept(walked)
+                if self._lanes[key].is_known and len(self._spare) < SPARE_VISITS:
+                    self._spare.setdefault(key, None)
+                if walked.first is not None and key not in self._due:
+                    self._due.add(key)
                     self._in_vain = 0
             if swept.complete:
                 self._in_vain = 0
-                kept = {*self._seen, *self._served_last()}
-                self._lanes = {key: lane for key, lane in self._lanes.items() if lane.is_due or key in kept}
+                kept = self._seen | self._due | self._spare.keys()
+                self._lanes = {key: lane for key, lane in self._lanes.items() if key in kept}
                 self._seen.clear()
-
-    def _served_last(self) -> list[LaneKey]:
-        """Those that had something last, and are empty now: what comes next very likely comes there."""
-        idle = [key for key, lane in self._lanes.items() if lane.is_known and not lane.is_due]
-        return sorted(idle, key=lambda key: self._lanes[key].served, reverse=True)[:SPARE_VISITS]

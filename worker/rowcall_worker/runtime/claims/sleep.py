@@ -59,14 +59,15 @@ class Sleep:
 
     def nothing(self, connection: PgConnection, heard: bool) -> bool:
         """A look found nothing, perhaps though a notification was `heard`; True when it should look everywhere."""
-        if self.state is State.ASLEEP:
-            if heard:
-                self._in_vain = True
-                self._wake_up(connection)
+        if heard and self.state is not State.AWAKE:
+            self._in_vain = True
+            self._wake_up(connection)
         elif self.state is State.LAST_LOOK:
             self.state, self.pause = State.ASLEEP, float("inf")
         elif self.state is State.FALLING_ASLEEP:
             return self._wait_for_others(connection)
+        elif self.state is State.ASLEEP:
+            pass  # that was the poll
         elif self.pause < self._most() or not self.listens():
             self.pause = min(2 * self.pause, LONGEST_PAUSE_SECONDS)
         elif self.pause == float("inf"):

@@ -81,7 +81,9 @@ class Stranded:
             self._look(connection, worker)
 
     def _look(self, connection: PgConnection, worker: str) -> None:
-        leases = held(connection, worker, list(self._lanes.values()))
+        with self._lock:
+            lanes = list(self._lanes.values())
+        leases = held(connection, worker, lanes)
         self._found, self._mark = self._not_in_hand(leases), self.other.taken
         with self._lock:
             self._due_at, self._pause = elapsed() + self._pause, self._pause * 2

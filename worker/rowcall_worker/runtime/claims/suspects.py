@@ -1,7 +1,7 @@
 """When this process takes a run whose lease ran out: one at a time, because it may have killed its worker.
 
-One that did so twice runs without neighbours.  A process that is idle takes it at once; a busy one stands still for it,
-for a twentieth of its time at the most.
+One that did so twice runs without neighbours.  A process that is idle takes it at once.  A busy one claims nothing else
+until it is empty, and while this run goes on: for a twentieth of its time at the most.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ class Suspects:
     interval: float
     # When this process asked last and there was none for it.
     none_since: float = float("-inf")
+    # The last claim of ordinary runs found none: nobody is kept waiting.
+    idle: bool = False
     _due_at: float = 0.0
     _patience: float = STILL_SECONDS
+    # Since when nothing else has been claimed; and whether the one that this was for has begun.
     _still_since: float | None = None
+    _begun: bool = False
     _rested_at: float = 0.0
 
     @property
     def due_in(self) -> float:
         """The seconds until it stops standing still in vain."""
-        return float("inf") if self._still_since is None else max(self._still_since + self._patience - elapsed(), 0.0)
+        if self._still_since is None or self._begun:
+            return float("inf")
+        return max(self._still_since + self._patience - elapsed(), 0.0)
 
     def hurry(self) -> None:
         """There may be one: ask with the next exchange."""
@@ -49,7 +55,11 @@ class Suspects:
     ) -> tuple[Sequence[Claimed], Room]:
         """The next suspect, if this process may have one now, and the room that is left for other runs."""
         now = elapsed()
-        if self.in_flight.has_suspect or now < self._due_at:
+        if self.in_flight.has_suspect:
+            return [], room
+        if self._begun:
+            self._rest(now)
+        if now < self._due_at:
             return [], room
         alone = self.in_flight.stand_still(sum(room))
         if self._still_since is not None and not alone:
@@ -65,13 +75,13 @@ class Suspects:
         self, connection: PgConnection, worker: str, request: ClaimRequest, room: Room, alone: bool
     ) -> tuple[Sequence[Claimed], Room]:
         now = elapsed()
-        found = claim_suspect(connection, worker, request, alone)
+        rested = now >= self._rested_at
+        found = claim_suspect(connection, worker, request, alone and (self.idle or rested))
         if alone:
             self._patience = STILL_SECONDS
         if found.claimed is not None:
-            self._rest(now)
-            return [found.claimed], NO_ROOM if found.claimed.alone else Room(max(room.slots - 1, 0), room.ahead)
-        if found.waits and now >= self._rested_at:
+            return self._take(found.claimed, room, now)
+        if found.waits and rested and not alone:
             self._still_since = now
             self.in_flight.wait_until_empty()
             return [], NO_ROOM
@@ -81,15 +91,25 @@ class Suspects:
         self._go_on(now)
         return [], room
 
+    def _take(self, claimed: Claimed, room: Room, now: float) -> tuple[Sequence[Claimed], Room]:
+        self.idle = False
+        if not claimed.alone:
+            self._rest(now)
+            return [claimed], Room(max(room.slots - 1, 0), room.ahead)
+        self._still_since, self._begun = self._still_since or now, True
+        return [claimed], NO_ROOM
+
     def lost(self) -> None:
         """The connection was lost with what it asked for."""
-        self._go_on(elapsed())
+        if not self._begun:
+            self._go_on(elapsed())
 
     def _go_on(self, now: float) -> None:
         self._rest(now)
         self.in_flight.go_on()
 
     def _rest(self, now: float) -> None:
-        """It stands still no longer; the next time is as far off as this one was long."""
+        """It stands still no longer; while others wait, it does so again only after twenty times as long."""
         if self._still_since is not None:
-            self._rested_at, self._still_since = now + REST * (now - self._still_since), None
+            self._rested_at = now + REST * (now - self._still_since)
+        self._still_since, self._begun = None, False

@@ -9,7 +9,8 @@ from typing import Any
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.queue import ClaimRequest, Swept, sweep
-from rowcall.queue.claims.sweep import BEGINNING, find_lanes
+from rowcall.queue.claims.lanes import find_lanes
+from rowcall.queue.claims.sweep import FIRST_PLACE
 from rowcall_worker.runtime.claims.lanes import Lanes
 
 # After a sweep it rests this many times as long as the sweep took: at most a twentieth of one connection's time.
@@ -29,7 +30,7 @@ class Sweeper:
     lap_began_at: float = float("-inf")
     hurried: bool = False
     _began_at: float = 0.0
-    _place: Mapping[str, Any] = field(default_factory=lambda: BEGINNING)
+    _place: Mapping[str, Any] = field(default_factory=lambda: FIRST_PLACE)
     _due_at: float = 0.0
     _rested_at: float = 0.0
     _found_at: float = 0.0
@@ -54,12 +55,12 @@ class Sweeper:
         began_at = elapsed()
         if began_at < self._due_at:
             return Swept(place=self._place)
-        if self._place == BEGINNING:
+        if self._place == FIRST_PLACE:
             self._began_at = began_at
         elif began_at >= self._found_at + self.interval:
             # A lap may be long: meanwhile no lane waits for its end.
             self._found_at = began_at
-            self.lanes.found(find_lanes(connection, request))
+            self.lanes.found(find_lanes(connection, request.queues))
         swept = sweep(connection, request, self._place)
         # A lap that was begun is made to its end, with its rests.
         self.hurried = not swept.complete
