@@ -89,6 +89,5 @@ LEASE = [
         "END_LEASES",
         ("a lease that was ended is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
         ("a lease that ran out is another's too", "ON seen.id = expired.id", "ON true"),
-        ("what a claim takes is ended as well", " WHERE status IN {sources_of(Event.EXPIRE)}))", "))"),
     ),
 ]
