@@ -173,36 +173,37 @@ ROLLBACK;
 -- Insert the new occurrences of what was decided, with their runs.
 --
 -- new   An occurrence that exists already stays as it is, whatever the clock or an edit did meanwhile.
--- runs  An occurrence whose key another run has becomes no second run of the same business fact.
+-- runs  An occurrence whose natural key another run holds becomes no second run of the same fact.
 \set nominal_at '{"2026-01-05T12:00:00+00:00"}'
 \set outcome '{"enqueued"}'
 \set reason '{"in time"}'
 \set run_at '{"2026-01-05T12:00:00+00:00"}'
 \set payload '{"{\\"user_id\\": 1}"}'
-\set key '{"welcome:1"}'
+\set natural_key '{"welcome:1"}'
 \set fingerprint '{"9f86d081884c7d659a2feaa0c55ad015"}'
 \set definition_id '1'
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
 \set max_attempts '5'
+\set unique_mode 'ever'
 \set created_by 'cli:me'
 \set revision '1'
 BEGIN;
 WITH new AS (
     SELECT * FROM unnest(
         :'nominal_at'::timestamptz[], :'outcome'::text[], :'reason'::text[], :'run_at'::timestamptz[],
-        :'payload'::jsonb[], :'key'::text[], :'fingerprint'::text[]
-    ) AS decided(nominal_at, outcome, reason, run_at, payload, key, fingerprint)
+        :'payload'::jsonb[], :'natural_key'::text[], :'fingerprint'::text[]
+    ) AS decided(nominal_at, outcome, reason, run_at, payload, natural_key, fingerprint)
     WHERE NOT EXISTS (
         SELECT FROM rowcall.schedule_occurrences AS known
         WHERE known.definition_id = :'definition_id' AND known.nominal_at = decided.nominal_at
     )
 ), runs AS (
     INSERT INTO rowcall.job_runs (definition_id, scheduled_for, job_type, payload, queue, priority, run_at,
-        max_attempts, idempotency_key, request_fingerprint, created_by, status)
+        max_attempts, natural_key, unique_mode, content_fingerprint, created_by, status)
     SELECT :'definition_id', nominal_at, :'job_type', payload, :'queue', :'priority', run_at, :'max_attempts',
-        key, fingerprint, :'created_by', 'queued'
+        natural_key, :'unique_mode', fingerprint, :'created_by', 'queued'
     FROM new WHERE outcome = 'enqueued' ORDER BY nominal_at
     ON CONFLICT DO NOTHING
     RETURNING id, scheduled_for, CASE WHEN run_at <= now() THEN pg_catalog.pg_notify('rowcall_due', '') END
@@ -210,8 +211,8 @@ WITH new AS (
 INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, reason, revision, run_id)
 SELECT :'definition_id', new.nominal_at,
     CASE WHEN new.outcome = 'enqueued' AND runs.id IS NULL THEN 'skipped' ELSE new.outcome END,
-    CASE WHEN new.outcome = 'enqueued' AND runs.id IS NULL THEN 'another run has the key ' || new.key
-         ELSE new.reason END,
+    CASE WHEN new.outcome = 'enqueued' AND runs.id IS NULL
+         THEN 'another run holds the natural key ' || new.natural_key ELSE new.reason END,
     :'revision', runs.id
 FROM new LEFT JOIN runs ON runs.scheduled_for = new.nominal_at
 ON CONFLICT (definition_id, nominal_at) DO NOTHING
@@ -1134,7 +1135,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1188,7 +1189,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1244,7 +1245,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1294,13 +1295,17 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1310,11 +1315,15 @@ WITH page AS MATERIALIZED (
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
-    ORDER BY idempotency_key LIMIT :'limit' + 1
+    ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+    WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 )
 SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
@@ -1354,7 +1363,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1408,7 +1417,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1464,7 +1473,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1514,13 +1523,17 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1530,11 +1543,15 @@ WITH page AS MATERIALIZED (
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
-    ORDER BY idempotency_key LIMIT :'limit' + 1
+    ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+    WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 )
 SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
@@ -1567,7 +1584,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1616,7 +1633,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -1663,7 +1680,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -2424,29 +2441,36 @@ SELECT NULL, NULL, (
 ROLLBACK;
 
 -- rowcall.queue.clone: CLONE
--- The key of the business fact and the occurrence stay the original's.  A pruned run has no content to enqueue again.
+-- The occurrence stays the original's, and so does a natural key that it holds.  A pruned run has no content to enqueue
+-- again.
 \set payload '{"user_id": 1}'
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
+\set natural_key 'welcome:1'
+\set unique_mode 'ever'
+\set content_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
 \set key 'welcome:1'
-\set fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set key_owner 'app'
+\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
 \set who 'cli:me'
 \set run_id '1'
 BEGIN;
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
-     status)
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
 OVERRIDING SYSTEM VALUE
 
 SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), job_type, coalesce(:'payload'::jsonb, payload), coalesce(:'queue', queue),
     coalesce(:'priority', priority),
-    coalesce(:'run_at'::timestamptz, now()), coalesce(:'max_attempts', max_attempts), :'key', :'fingerprint',
+    coalesce(:'run_at'::timestamptz, now()), coalesce(:'max_attempts', max_attempts),
+    :'natural_key', :'unique_mode', :'content_fingerprint',
+    :'key', :'key_owner', :'request_fingerprint',
     :'who', 'queued'
 FROM rowcall.job_runs WHERE id = :'run_id' AND pruned_at IS NULL
-ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(queue, job_type) END AS woken;
+ON CONFLICT DO NOTHING
+RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(queue, job_type) END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_ONE
@@ -2457,70 +2481,74 @@ ROLLBACK;
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
+\set natural_key 'welcome:1'
+\set unique_mode 'ever'
+\set content_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
 \set key 'welcome:1'
-\set fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set key_owner 'app'
+\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
 \set created_by 'cli:me'
 BEGIN;
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
-     status)
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
 OVERRIDING SYSTEM VALUE
 
 VALUES (DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
-        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
-        :'max_attempts', :'key', :'fingerprint', :'created_by', 'queued')
-ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
+        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+        :'natural_key', :'unique_mode', :'content_fingerprint',
+        :'key', :'key_owner', :'request_fingerprint',
+        :'created_by', 'queued')
+ON CONFLICT DO NOTHING
+RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
 -- Ids are drawn in the order of the requests, so that the first one goes first.  Rows are inserted in the order of their
 -- keys, so that callers with the same keys cannot deadlock.
 \set payloads '{"{\\"user_id\\": 1}"}'
+\set natural_keys '{"welcome:1"}'
+\set content_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
 \set keys '{"welcome:1"}'
-\set fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
+\set request_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
+\set unique_mode 'ever'
+\set key_owner 'app'
 \set created_by 'cli:me'
 BEGIN;
 WITH request AS MATERIALIZED (
-    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, payload, key, fingerprint, position
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*
     FROM ROWS FROM (
-        pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
-        pg_catalog.unnest(:'fingerprints'::pg_catalog.text[])
-    ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
+        pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'natural_keys'::pg_catalog.text[]),
+        pg_catalog.unnest(:'content_fingerprints'::pg_catalog.text[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
+        pg_catalog.unnest(:'request_fingerprints'::pg_catalog.text[])
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
     ORDER BY position
 ), new AS (
 
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
-     status)
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
 OVERRIDING SYSTEM VALUE
 
 SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
-       coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()),
-       :'max_attempts', request.key, request.fingerprint, :'created_by', 'queued'
+       coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+       request.natural_key, :'unique_mode', request.content_fingerprint,
+       request.key, :'key_owner', request.request_fingerprint,
+       :'created_by', 'queued'
 FROM request
-ORDER BY request.key COLLATE pg_catalog."C", request.position
-ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, idempotency_key, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
+ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
+ON CONFLICT DO NOTHING
+RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
 ), woken AS MATERIALIZED (
     SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
 )
-SELECT id, idempotency_key, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new;
-ROLLBACK;
-
--- rowcall.queue.enqueue: FIND_BY_KEY
--- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
--- have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
-\set keys '{"welcome:1"}'
-BEGIN;
-SELECT id, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
-FROM rowcall.job_runs
-WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
+SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
+FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
 -- rowcall.queue.finish: SUCCEED
@@ -2735,6 +2763,25 @@ ROLLBACK;
 -- The same as a statement of its own, behind one that made something due.
 BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
+ROLLBACK;
+
+-- rowcall.queue.holders: FIND_HOLDERS
+-- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
+-- have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
+-- The two unique indexes, one after the other.
+\set job_type 'noop'
+\set natural_keys '{"welcome:1"}'
+\set key_owner 'app'
+\set keys '{"welcome:1"}'
+BEGIN;
+SELECT id, held_key AS natural_key, NULL AS key, content_fingerprint AS fingerprint,
+    pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
+FROM rowcall.job_runs
+WHERE job_type OPERATOR(pg_catalog.=) :'job_type' AND held_key OPERATOR(pg_catalog.=) ANY(:'natural_keys'::text[])
+UNION ALL
+SELECT id, NULL, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
+FROM rowcall.job_runs
+WHERE key_owner OPERATOR(pg_catalog.=) :'key_owner' AND idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
 ROLLBACK;
 
 -- rowcall.queue.lease: UNLOCKED
@@ -2972,7 +3019,8 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
 WITH page AS MATERIALIZED (
     SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, run.id || '/' || extract(epoch FROM run.updated_at) AS version,
-        run.pruned_at IS NOT NULL AS bare, run.pruned_at IS NULL AND run.idempotency_key IS NOT NULL AS stays
+        run.pruned_at IS NOT NULL AS bare,
+        run.pruned_at IS NULL AND coalesce(run.held_key, run.idempotency_key) IS NOT NULL AS stays
     FROM rowcall.job_runs AS run
     WHERE (run.created_at, run.id) > (:'after_created_at'::timestamptz, :'after_id'::bigint)
         AND run.created_at < now() - :'shortest' * interval '24 hours'
@@ -2992,15 +3040,15 @@ FROM last;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: PRUNE
--- Locked rows are skipped; the next walk reads them again.  A bare row and a run without a key are deleted, with their
--- attempts.  Another run loses its payload and its details; its status stays, and so does its key with the fingerprint
--- that distinguishes a replay from other content.
+-- Locked rows are skipped; the next walk reads them again.  A bare row and a run that has no key, or holds it no longer,
+-- are deleted, with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
+-- with the fingerprints that distinguish a replay from other content.
 \set due '{"1"}'
 \set versions '{"1/1767614400.000000"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH pruned AS MATERIALIZED (
-    SELECT id, idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
+    SELECT id, coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
     WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'versions'::text[]) AND run.finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
 ), deleted AS (
@@ -3226,7 +3274,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3280,7 +3328,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3336,7 +3384,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3386,13 +3434,17 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3402,11 +3454,15 @@ WITH page AS MATERIALIZED (
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
-    ORDER BY idempotency_key LIMIT :'limit' + 1
+    ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+    WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 )
 SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
@@ -3441,7 +3497,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3483,7 +3539,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3525,7 +3581,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3569,7 +3625,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR idempotency_key = :'key')
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR created_by = :'created_by')
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -3579,7 +3635,11 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
-    SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 

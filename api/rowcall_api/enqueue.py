@@ -11,6 +11,7 @@ import sqlalchemy
 from rowcall.base.database import Row
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import enqueue, get_run
+from rowcall_api.http.auth import key_owner
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import app_transaction, transaction
 from rowcall_api.schemas.runs import RunSchema
@@ -50,7 +51,8 @@ def enqueue_and_answer(
     answered without that check: an accepted request stays accepted.
     """
     with app_transaction() if must_exist else transaction() as connection:
-        outcome = enqueue(connection, job_type, payload, key=key, created_by=flask.g.caller.name, **options)
+        whose = {"key_owner": key_owner(), "created_by": flask.g.caller.name}
+        outcome = enqueue(connection, job_type, payload, key=key, **whose, **options)
         if must_exist and not outcome.replayed:
             must_exist(connection)
         run = get_run(connection, outcome.run_id)
@@ -60,5 +62,8 @@ def enqueue_and_answer(
 def answer(run: Row, replayed: bool) -> Answer:
     """The answer about a committed run."""
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
+    if replayed and not flask.g.caller.scopes & {"read", "admin"}:
+        # The run may be another caller's, with the same fact.
+        run = {name: run[name] for name in ("id", "status")}
     location = {"Location": f"/v1/runs/{run['id']}"}
     return (run, 200, {**location, "Idempotent-Replayed": "true"}) if replayed else (run, 202, location)

@@ -18,14 +18,15 @@ ALL = (*READ_WRITE, "DELETE")
 
 ENQUEUED = (
     *("id", "job_type", "payload", "queue", "priority", "run_at", "max_attempts"),
-    *("idempotency_key", "request_fingerprint", "created_by", "status"),
+    *("natural_key", "unique_mode", "content_fingerprint", "idempotency_key", "key_owner", "request_fingerprint"),
+    *("created_by", "status"),
 )
 
 # Of a run the enqueuing role sees what it needs to recognise a request that was made before.
 ENQUEUE = {
     VERSION_TABLE: ("SELECT",),
     "job_runs": (
-        "SELECT (id, idempotency_key, request_fingerprint, run_at)",
+        "SELECT (id, job_type, run_at, held_key, content_fingerprint, idempotency_key, key_owner, request_fingerprint)",
         f"INSERT ({', '.join(ENQUEUED)})",
     ),
     "workers": ("SELECT (sleeps_until, queues, job_types)",),

@@ -221,6 +221,10 @@ def sources_of(event: Event) -> str:
     return sql_list(BY_EVENT[event].sources)
 
 
+# For how long a run keeps others of its type from having its natural key: until expire_keys deletes it, until it is
+# dead or cancelled, or until it has ended.
+UNIQUE_MODES = ("ever", "until_failed", "live")
+
 # The CHECK constraints of job_runs that keep a row true to the machine, whoever writes it.
 CHECKS = {
     "status_known": f"status IN {sql_list(Status)}",

@@ -41,9 +41,9 @@ def shop() -> Iterator[None]:
 
 
 def test_a_route_enqueues_once_under_the_business_fact_and_answers_as_rowcalls_own_do(call: Call) -> None:
-    accepted, again = (call("POST", "/v1/orders/7/pack", scope="enqueue") for _ in range(2))
+    accepted, again = (call("POST", "/v1/orders/7/pack") for _ in range(2))
     assert (accepted.status_code, told(accepted)["job_type"]) == (202, "shop_pack")
-    assert told(accepted)["idempotency_key"] == "pack:7"
+    assert told(accepted)["natural_key"] == "pack:7"
     assert (again.status_code, again.headers["Idempotent-Replayed"], again.json) == (200, "true", accepted.json)
     assert call("GET", accepted.headers["Location"]).json == accepted.json
 

@@ -57,7 +57,7 @@ def test_writing_occurrences_looks_at_their_own_keys_alone(filled: PgConnection)
         "reason": [None, "late"],
         "run_at": ["2040-01-01T00:00:00Z", None],
         "payload": ["{}", None],
-        "key": ["a", None],
+        "natural_key": ["a", None],
         "fingerprint": ["", None],
     }
     assert set(values) == set(Occurrence._fields)
@@ -68,6 +68,7 @@ def test_writing_occurrences_looks_at_their_own_keys_alone(filled: PgConnection)
         "queue": "default",
         "priority": 0,
         "max_attempts": 3,
+        "unique_mode": "ever",
         "created_by": "schedule:d1",
     }
     nodes = plan(filled, OCCUR, {**values, **options})

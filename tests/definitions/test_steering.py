@@ -147,7 +147,7 @@ def test_a_payload_without_the_time_makes_another_run_each_time(connection: PgCo
     kept(connection, "fixed", **{**NIGHTLY, "payload": {"day": "2026-01-01"}})
     first, second = (run_now(connection, "fixed", CATALOGUE, OPERATOR) for _ in range(2))
     assert first.run_id != second.run_id
-    assert {run["idempotency_key"] for run in runs(connection)} == {None}
+    assert {run["natural_key"] for run in runs(connection)} == {None}
 
 
 def test_a_payload_with_the_time_is_done_once_for_that_time(connection: PgConnection) -> None:
@@ -156,7 +156,7 @@ def test_a_payload_with_the_time_is_done_once_for_that_time(connection: PgConnec
     [run] = runs(connection)
     assert (first.run_id, first.replayed, second.run_id, second.replayed) == (run["id"], False, run["id"], True)
     yesterday = fetch_value(connection, "SELECT ((now() AT TIME ZONE 'UTC')::date - 1)::text")
-    assert (run["payload"], run["idempotency_key"]) == ({"day": yesterday}, f"cleanup:{yesterday}")
+    assert (run["payload"], run["natural_key"]) == ({"day": yesterday}, f"cleanup:{yesterday}")
     assert last_audit(connection)["after"] == {"run_id": run["id"], "replayed": True}
 
 

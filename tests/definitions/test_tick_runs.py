@@ -26,7 +26,7 @@ def test_a_payload_that_names_the_time_is_that_times_and_its_key_the_business_fa
     move(connection, row, datetime(2026, 3, 27, 12, tzinfo=UTC))
     fetch_all(connection, "UPDATE rowcall.job_definitions SET schedule = '17 3 28-30 3 *'")
     ticked(connection, bound=3)
-    told = [(run["payload"]["day"], run["idempotency_key"]) for run in runs_of(connection, row)]
+    told = [(run["payload"]["day"], run["natural_key"]) for run in runs_of(connection, row)]
     assert told == [(f"2026-03-{day}", f"cleanup:2026-03-{day}") for day in (27, 28, 29)]
 
 
@@ -38,7 +38,7 @@ def test_a_fact_that_has_a_run_already_gets_no_second_one(connection: PgConnecti
     ticked(connection)
     [occurrence] = occurred(connection, row)
     assert (occurrence["outcome"], occurrence["run_id"]) == ("skipped", None)
-    assert occurrence["reason"] == f"another run has the key cleanup:{day}"
+    assert occurrence["reason"] == f"another run holds the natural key cleanup:{day}"
     assert fetch_value(connection, "SELECT count(*) FROM rowcall.job_runs") == 1
 
 
@@ -48,7 +48,7 @@ def test_a_payload_that_is_always_the_same_runs_each_time_whatever_its_natural_k
     )
     asleep_since(connection, row, "3 minutes")
     ticked(connection)
-    assert [run["idempotency_key"] for run in runs_of(connection, row)] == [None] * 3
+    assert [run["natural_key"] for run in runs_of(connection, row)] == [None] * 3
 
 
 def test_what_its_type_has_refused_for_15_minutes_is_missed_and_says_why(connection: PgConnection) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from rowcall import JobType
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one, fetch_value
+from rowcall_example import job_types
 from tests.api.conftest import Call, app, call, keys, told
 
 __all__ = ["app", "call", "keys"]  # fixtures
@@ -60,31 +62,73 @@ def test_it_becomes_one_run_under_the_key_of_the_business_fact(
     assert accepted.status_code == 202
     run = told(call("GET", accepted.headers["Location"]))
     assert run == accepted.json
-    assert (run["job_type"], run["payload"], run["idempotency_key"]) == (job_type, payload, key)
+    assert (run["job_type"], run["payload"], run["natural_key"]) == (job_type, payload, key)
     assert run["created_by"] == "test enqueue"
-    again = call("POST", path, scope="enqueue", json=body)
+    again = call("POST", path, json=body)
     assert (again.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
     assert (again.headers["Location"], again.json) == (accepted.headers["Location"], accepted.json)
 
 
 @pytest.mark.parametrize(("path", "body", "job_type", "payload", "key"), ASKED)
-def test_a_key_of_the_callers_own_is_taken_instead(
+def test_a_key_that_may_not_read_learns_of_a_fact_only_that_it_has_a_run(
+    call: Call, rows: PgConnection, path: str, body: dict[str, Any] | None, job_type: str, payload: object, key: str
+) -> None:
+    run = told(call("POST", path, json=body))
+    again = call("POST", path, scope="enqueue", json=body)
+    assert (again.status_code, again.json) == (200, {"id": run["id"], "status": "queued"})
+
+
+@pytest.mark.parametrize(("path", "body", "job_type", "payload", "key"), ASKED)
+def test_a_key_of_the_callers_own_makes_no_second_run_of_the_fact(
     call: Call, rows: PgConnection, path: str, body: dict[str, Any] | None, job_type: str, payload: object, key: str
 ) -> None:
     own = {"Idempotency-Key": f"mine:{job_type}"}
-    first, again = (call("POST", path, json=body, headers=own) for _ in range(2))
-    assert (first.status_code, again.status_code) == (202, 200)
-    assert told(first)["idempotency_key"] == f"mine:{job_type}"
+    run = told(call("POST", path, json=body))
+    again = call("POST", path, json=body, headers=own)
+    assert (again.status_code, told(again)["id"]) == (200, run["id"])
 
 
-def test_one_namespace_of_keys_holds_for_all_routes(call: Call, rows: PgConnection) -> None:
+def test_the_same_fact_is_the_same_run_on_all_routes_and_no_callers_key_can_block_it(
+    call: Call, rows: PgConnection
+) -> None:
     body = {"user_id": 2, "date_range": WEEK}
     report = call("POST", "/v1/reports/weekly", json=body)
     run = call("POST", "/v1/runs", json={"job_type": "send_weekly_report", "payload": body})
     assert (run.status_code, run.headers["Location"]) == (200, report.headers["Location"])
     key = {"Idempotency-Key": "weekly_report:2:2026-03-23"}
-    other = call("POST", "/v1/cleanups", json={"day": "2026-03-24"}, headers=key)
-    assert (other.status_code, told(other)["type"]) == (422, "urn:rowcall:problem:idempotency-key-reused")
+    assert call("POST", "/v1/cleanups", json={"day": "2026-03-24"}, headers=key).status_code == 202
+    other = call("POST", "/v1/runs", json={"job_type": "send_weekly_report", "payload": body, "priority": 3})
+    assert (other.status_code, told(other)["type"]) == (422, "urn:rowcall:problem:natural-key-conflict")
+
+
+# A payload for each type of the example that has a natural key.
+FACTS: dict[str, dict[str, Any]] = {
+    "send_weekly_report": {"user_id": 3, "date_range": WEEK},
+    "cleanup_nightly": {"day": "2026-03-25"},
+    "send_invoice_reminders": {"day": "2026-03-25"},
+    "send_invoice_email": {"invoice_id": 2, "kind": "due"},
+    "charge_invoice": {"invoice_id": 2},
+    "build_sales_report": {"date": "2026-03-25"},
+    "deliver_webhook": {"event_id": "e-1", "url": "https://shop.example/hook", "body": {}},
+}
+
+
+def test_there_is_a_fact_here_for_each_type_that_has_a_natural_key() -> None:
+    types = vars(job_types).values()
+    assert {one.name for one in types if isinstance(one, JobType) and one.key is not None} == {*FACTS}
+
+
+@pytest.mark.parametrize(("job_type", "payload"), FACTS.items())
+@pytest.mark.parametrize("status", ["succeeded", "dead", "cancelled"])
+def test_what_was_done_once_cannot_be_done_again_under_a_fresh_key(
+    call: Call, rows: PgConnection, job_type: str, payload: dict[str, Any], status: str
+) -> None:
+    request = {"job_type": job_type, "payload": payload}
+    run = told(call("POST", "/v1/runs", json=request, headers={"Idempotency-Key": f"{job_type} {status} 1"}))
+    end = f"UPDATE rowcall.job_runs SET status = '{status}', finished_at = now() WHERE id = {run['id']}"
+    fetch_all(rows, end)
+    again = call("POST", "/v1/runs", json=request, headers={"Idempotency-Key": f"{job_type} {status} 2"})
+    assert (again.status_code, told(again)["id"]) == (200, run["id"])
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,12 @@ def authenticate() -> Caller:
 
 def operator() -> Operator:
     """The operator who makes this request, for the audit log."""
-    return Operator(f"api:{flask.g.caller.name}", flask.g.get("request_id"))
+    return Operator(f"api:{flask.g.caller.name}", flask.g.get("request_id"), key_owner())
+
+
+def key_owner() -> str:
+    """Whose this request's idempotency key is: a key that replaces another one has its name."""
+    return f"api:{flask.g.caller.name}"
 
 
 def authorize(caller: Caller, view: object) -> None:

@@ -87,7 +87,15 @@ class RunSchema(AnswerSchema):
     attempts = fields.Integer()
     max_attempts = fields.Integer()
     lease_no = fields.Integer()
-    idempotency_key = fields.String(allow_none=True)
+    natural_key = fields.String(
+        allow_none=True, metadata={"description": "The fact that the run is about, as its type reads it."}
+    )
+    idempotency_key = fields.String(
+        allow_none=True, metadata={"description": "The key that the request was sent with."}
+    )
+    key_owner = fields.String(
+        allow_none=True, metadata={"description": "Whose key that is: `api:` and a key's name, `cli` or `app`."}
+    )
     run_at = fields.AwareDateTime()
     scheduled_for = fields.AwareDateTime(allow_none=True)
     locked_by = fields.String(allow_none=True)
@@ -111,7 +119,7 @@ class RunSchema(AnswerSchema):
 
     @pre_dump
     def _with_what_is_allowed(self, run: Row, **_: Any) -> Row:
-        return {**run, "allowed_events": allowed_events(run)}
+        return {**run, "allowed_events": allowed_events(run)} if "pruned_at" in run else run
 
 
 class CountSchema(AnswerSchema):

@@ -54,7 +54,15 @@ CREATE TABLE rowcall.job_runs (
     locked_until timestamptz,
     cancel_requested_at timestamptz,
     suspect integer DEFAULT 0 NOT NULL,
+    natural_key text,
+    unique_mode text DEFAULT 'ever' NOT NULL,
+    held_key text GENERATED ALWAYS AS (
+        CASE WHEN finished_at IS NULL OR unique_mode = 'ever' OR (unique_mode = 'until_failed' AND status = 'succeeded')
+             THEN natural_key END
+    ) STORED,
+    content_fingerprint text,
     idempotency_key text,
+    key_owner text DEFAULT 'app' NOT NULL,
     request_fingerprint text,
     last_error text,
     error_type text,
@@ -77,6 +85,7 @@ CREATE TABLE rowcall.job_runs (
             AND (status = 'running') = (locked_until IS NOT NULL)),
     CONSTRAINT job_runs_finished_iff_final
         CHECK ((status IN ('succeeded', 'dead', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT job_runs_unique_mode_known CHECK (unique_mode IN ('ever', 'until_failed', 'live')),
     CONSTRAINT job_runs_result_bounded CHECK (octet_length(result::text) <= 65536),
     CONSTRAINT job_runs_saved_bounded CHECK (octet_length((progress -> 'saved')::text) <= 65536),
     CONSTRAINT job_runs_attempts_bounded CHECK (attempts BETWEEN 0 AND max_attempts AND max_attempts > 0),
@@ -91,7 +100,9 @@ CREATE INDEX job_runs_definition ON rowcall.job_runs (definition_id, created_at,
 CREATE INDEX job_runs_definition_live ON rowcall.job_runs (definition_id)
     WHERE definition_id IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX job_runs_failed ON rowcall.job_runs (created_at, id) WHERE failed_at IS NOT NULL;
-CREATE UNIQUE INDEX job_runs_idempotency_key ON rowcall.job_runs (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX job_runs_idempotency_key ON rowcall.job_runs (idempotency_key, key_owner)
+    WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX job_runs_held_key ON rowcall.job_runs (held_key, job_type) WHERE held_key IS NOT NULL;
 CREATE INDEX job_runs_live ON rowcall.job_runs (queue, priority, run_at, id) WHERE finished_at IS NULL;
 CREATE INDEX job_runs_suspect ON rowcall.job_runs (queue, priority, run_at, id)
     WHERE finished_at IS NULL AND suspect > 0;

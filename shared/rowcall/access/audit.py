@@ -13,10 +13,14 @@ from rowcall.base.database import Connection, fetch_all
 
 @dataclass(frozen=True)
 class Operator:
-    """The person who steers, for the audit log; request_id links the change to a request's log lines."""
+    """The person who steers, for the audit log; request_id links the change to a request's log lines.
+
+    `key_owner` is whose the idempotency keys of the person's requests are.
+    """
 
     who: str
     request_id: str | None = None
+    key_owner: str = "cli"
 
 
 RECORD = """

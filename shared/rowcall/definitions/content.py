@@ -146,6 +146,7 @@ class Content:
             "queue": self.queue or job_type.queue,
             "priority": self.priority,
             "max_attempts": self.max_attempts or job_type.max_attempts,
+            "unique_mode": job_type.unique,
         }
 
     def prepared(self, job_type: JobType, nominal: datetime) -> Prepared:

@@ -19,14 +19,14 @@ REASON_CHARACTERS = 1000
 
 
 class Occurrence(NamedTuple):
-    """A decision, and payload, key and fingerprint of its run, as the statement takes them."""
+    """A decision, and payload, natural key and fingerprint of its run, as the statement takes them."""
 
     nominal_at: datetime
     outcome: Outcome
     reason: str | None
     run_at: datetime | None
     payload: str | None = None
-    key: str | None = None
+    natural_key: str | None = None
     fingerprint: str | None = None
 
 
@@ -59,7 +59,8 @@ def with_runs(decisions: Sequence[Decision], content: Content, job_type: JobType
                 return Written(occurrences, decision.nominal, refused)
             occurrences.append(Occurrence(decision.nominal, Outcome.MISSED, refused, None))
         else:
-            occurrences.append(plain._replace(payload=run.payload, key=run.key, fingerprint=run.fingerprint))
+            keys = run.keys.natural_key, run.keys.content_fingerprint
+            occurrences.append(Occurrence(*plain[:4], run.payload, *keys))
     return Written(occurrences)
 
 

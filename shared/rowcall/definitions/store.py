@@ -14,7 +14,7 @@ from typing import Any
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from rowcall.base.errors import DefinitionNotFound, KeyConflict, ScheduleInvalid
+from rowcall.base.errors import DefinitionNotFound, NaturalKeyConflict, ScheduleInvalid
 from rowcall.base.jsonb import stored
 from rowcall.base.timestamps import in_utc
 from rowcall.definitions.check import NAME, as_sent
@@ -202,22 +202,25 @@ def run_now(
 ) -> Enqueued:
     """Enqueue one run beside the schedule, as if now were a nominal time.
 
-    A payload that names the time keeps its natural key, so that nothing is done twice for one day.  With a key from the
+    A payload that names the time has its natural key, so that nothing is done twice for one day.  With a key from the
     caller, the request may be repeated, also at another time.
     """
     row = _locked(connection, name)
     content = Content.of(row)
     job_type = catalogue[content.job_type]
-    options = {**content.options(job_type), "run_at": None, "created_by": operator.who}
+    options = {
+        **content.options(job_type),
+        "run_at": None,
+        "created_by": operator.who,
+        "key_owner": operator.key_owner,
+    }
     run = content.prepared(job_type, clock(connection))
     if key is not None:
         same = fingerprint_of(f"run now of definition {row['id']}", {}, {})
-        run = dataclasses.replace(run, key=checked_key(key), fingerprint=same)
+        run = run._replace(keys=run.keys._replace(key=checked_key(key), request_fingerprint=same))
     try:
         outcome = enqueue_prepared(connection, [run], options)[0]
-    except KeyConflict as conflict:
-        if key is not None:
-            raise
+    except NaturalKeyConflict as conflict:
         # The other run may differ in its priority, say; its natural key names the same fact.
         outcome = Enqueued(conflict.run_id, replayed=True)
     if not outcome.replayed:

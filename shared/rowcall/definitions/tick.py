@@ -56,22 +56,22 @@ LIVE = "SELECT id FROM rowcall.job_runs WHERE definition_id = %(definition_id)s 
 # Insert the new occurrences of what was decided, with their runs.
 #
 # new   An occurrence that exists already stays as it is, whatever the clock or an edit did meanwhile.
-# runs  An occurrence whose key another run has becomes no second run of the same business fact.
+# runs  An occurrence whose natural key another run holds becomes no second run of the same fact.
 OCCUR = f"""
 WITH new AS (
     SELECT * FROM unnest(
         %(nominal_at)s::timestamptz[], %(outcome)s::text[], %(reason)s::text[], %(run_at)s::timestamptz[],
-        %(payload)s::jsonb[], %(key)s::text[], %(fingerprint)s::text[]
-    ) AS decided(nominal_at, outcome, reason, run_at, payload, key, fingerprint)
+        %(payload)s::jsonb[], %(natural_key)s::text[], %(fingerprint)s::text[]
+    ) AS decided(nominal_at, outcome, reason, run_at, payload, natural_key, fingerprint)
     WHERE NOT EXISTS (
         SELECT FROM rowcall.schedule_occurrences AS known
         WHERE known.definition_id = %(definition_id)s AND known.nominal_at = decided.nominal_at
     )
 ), runs AS (
     INSERT INTO rowcall.job_runs (definition_id, scheduled_for, job_type, payload, queue, priority, run_at,
-        max_attempts, idempotency_key, request_fingerprint, created_by, status)
+        max_attempts, natural_key, unique_mode, content_fingerprint, created_by, status)
     SELECT %(definition_id)s, nominal_at, %(job_type)s, payload, %(queue)s, %(priority)s, run_at, %(max_attempts)s,
-        key, fingerprint, %(created_by)s, '{Status.QUEUED}'
+        natural_key, %(unique_mode)s, fingerprint, %(created_by)s, '{Status.QUEUED}'
     FROM new WHERE outcome = '{Outcome.ENQUEUED}' ORDER BY nominal_at
     ON CONFLICT DO NOTHING
     RETURNING id, scheduled_for, CASE WHEN run_at <= now() THEN {WAKE} END
@@ -79,8 +79,8 @@ WITH new AS (
 INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, reason, revision, run_id)
 SELECT %(definition_id)s, new.nominal_at,
     CASE WHEN new.outcome = '{Outcome.ENQUEUED}' AND runs.id IS NULL THEN '{Outcome.SKIPPED}' ELSE new.outcome END,
-    CASE WHEN new.outcome = '{Outcome.ENQUEUED}' AND runs.id IS NULL THEN 'another run has the key ' || new.key
-         ELSE new.reason END,
+    CASE WHEN new.outcome = '{Outcome.ENQUEUED}' AND runs.id IS NULL
+         THEN 'another run holds the natural key ' || new.natural_key ELSE new.reason END,
     %(revision)s, runs.id
 FROM new LEFT JOIN runs ON runs.scheduled_for = new.nominal_at
 ON CONFLICT (definition_id, nominal_at) DO NOTHING

@@ -12,6 +12,7 @@ from marshmallow import Schema, ValidationError
 
 from rowcall.base.errors import DeclarationError, RunInvalid, message_of, raise_if_interrupted
 from rowcall.job_types.backoff import Backoff, quadratic
+from rowcall.status import UNIQUE_MODES
 
 # MiB.  A child holds some 50 before its handler has done anything.
 LEAST_MEMORY_CAP = 64
@@ -26,6 +27,9 @@ KEY_CHARACTERS = 255
 class JobType:
     """A declaration.  A wrong one fails where it stands, with the type and the field named.
 
+    `key` gives the natural key of a payload: two runs with the same one are the same fact, and `unique` says for how
+    long there can be only one of them.
+
     `isolated` has each run in a child process of its own: then the time limit kills, a crash costs one attempt, and
     `memory_cap`, in MiB, bounds what the process may hold, the interpreter and the loaded modules included.
     """
@@ -33,6 +37,7 @@ class JobType:
     name: str
     schema: type[Schema]
     key: Callable[[Mapping[str, Any]], str] | None = None
+    unique: str = "ever"
     queue: str = "default"
     max_attempts: int = 10
     lease: float | None = None
@@ -54,6 +59,7 @@ class JobType:
             "a marshmallow Schema class",
         )
         self._must(self.key is None or callable(self.key), "key", "a function from the payload to a text")
+        self._must(self.unique in UNIQUE_MODES, "unique", f"one of {', '.join(UNIQUE_MODES)}")
         self._must(
             isinstance(self.queue, str) and NAME.fullmatch(self.queue),
             "queue",

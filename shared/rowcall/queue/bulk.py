@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from psycopg2.errors import UniqueViolation
 
 from rowcall.access.audit import Operator
-from rowcall.base.database import Connection, fetch_all
+from rowcall.base.database import Connection, Row, all_or_nothing, drivers_error, fetch_all
 from rowcall.base.errors import FilterInvalid
 from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, IS_RUNNING, IS_WAITING
 from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
@@ -134,11 +136,25 @@ def changed_of(
         "who": operator.who,
         "request_id": operator.request_id,
     }
-    rows = [row for step in action.value for row in searched(connection, CHANGE_MANY[step.event], parameters)]
+    rows = [row for step in action.value for row in _changed(connection, step, parameters)]
     changed = {row["id"]: Status(row["status"]) for row in rows}
     if Status.QUEUED in changed.values():
         fetch_all(connection, WAKE_WORKERS)
     return changed
+
+
+def _changed(connection: Connection, step: Step, parameters: dict[str, Any]) -> list[Row]:
+    """Change all of them at once; one by one where another run holds a natural key, so that only that run is left."""
+    run_ids = parameters["run_ids"]
+    try:
+        with all_or_nothing(connection):
+            return searched(connection, CHANGE_MANY[step.event], parameters)
+    except Exception as error:
+        if not isinstance(drivers_error(error), UniqueViolation):
+            raise
+    if len(run_ids) == 1:
+        return []
+    return [row for run_id in run_ids for row in _changed(connection, step, {**parameters, "run_ids": [run_id]})]
 
 
 def _narrowed(action: Action, criteria: Filter, everything: bool) -> Filter:

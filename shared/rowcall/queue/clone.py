@@ -7,35 +7,37 @@ from typing import Any
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
+from rowcall.base.errors import NaturalKeyHeld
 from rowcall.base.timestamps import in_utc
 from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import (
     INSERT,
     IS_DUE,
     NEXT_ID,
-    UNLESS_KEY_IS_TAKEN,
+    UNLESS_A_KEY_IS_TAKEN,
     Enqueued,
-    Prepared,
     check_options,
     checked_key,
     fingerprint_of,
-    holders,
-    outcomes_of,
     stored_text,
 )
+from rowcall.queue.holders import Keys, find_holders, replayed
 from rowcall.queue.operate import check_version, refused
 from rowcall.queue.views.inspect import get_run, lock_run
 from rowcall.status import Status
 
-# The key of the business fact and the occurrence stay the original's.  A pruned run has no content to enqueue again.
+# The occurrence stays the original's, and so does a natural key that it holds.  A pruned run has no content to enqueue
+# again.
 CLONE = f"""{INSERT}
 SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue),
     coalesce(%(priority)s, priority),
-    coalesce(%(run_at)s::timestamptz, now()), coalesce(%(max_attempts)s, max_attempts), %(key)s, %(fingerprint)s,
+    coalesce(%(run_at)s::timestamptz, now()), coalesce(%(max_attempts)s, max_attempts),
+    %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
+    %(key)s, %(key_owner)s, %(request_fingerprint)s,
     %(who)s, '{Status.QUEUED}'
 FROM rowcall.job_runs WHERE id = %(run_id)s AND pruned_at IS NULL
-{UNLESS_KEY_IS_TAKEN}
-RETURNING id, idempotency_key, CASE WHEN {IS_DUE} THEN rowcall.wake(queue, job_type) END AS woken
+{UNLESS_A_KEY_IS_TAKEN}
+RETURNING id, CASE WHEN {IS_DUE} THEN rowcall.wake(queue, job_type) END AS woken
 """
 
 CHANGEABLE = ("payload", "run_at", "queue", "priority", "max_attempts")
@@ -52,24 +54,54 @@ def clone(
 ) -> Enqueued:
     """Enqueue the same content again, with other values of CHANGEABLE where some are given.
 
-    The same key with the same changes to the same run is a replay; without a key every call makes a run.
+    The same key with the same changes to the same run is a replay; without a key every call makes a run, except where
+    another run, or the original itself, holds its natural key.
     """
     run = get_run(connection, run_id)
     options = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
-    given = {name: value for name, value in options.items() if value is not None}
-    request = Prepared("", checked_key(key), fingerprint_of(f"clone of {run_id}", given, {}))
-    values = {**options, "key": key, "fingerprint": request.fingerprint, "run_id": run_id, "who": operator.who}
+    keys = _keys(run, options, key)
+    values = {
+        **options,
+        **keys._asdict(),
+        "payload": _text(options["payload"]),
+        "unique_mode": run["unique_mode"],
+        "key_owner": operator.key_owner,
+        "run_id": run_id,
+        "who": operator.who,
+    }
     # A refused clone leaves nothing, also for a caller that catches the error and goes on.
     with all_or_nothing(connection):
-        rows = fetch_all(connection, CLONE, {**values, "payload": _text(options["payload"])})
-        if not rows and (key is None or not holders(connection, [key])):
-            raise refused(run, "clone")
-        [outcome] = outcomes_of(connection, [request], rows)
-        if not outcome.replayed:
-            check_version(lock_run(connection, run_id), expected)
-            before = {"cloned_from": run_id}
-            record(connection, operator.who, "clone", "run", outcome.run_id, before, given or None, operator.request_id)
-    return outcome
+        rows = fetch_all(connection, CLONE, values)
+        if not rows:
+            return Enqueued(_replayed(connection, run, keys, operator.key_owner), replayed=True)
+        new_id = rows[0]["id"]
+        check_version(lock_run(connection, run_id), expected)
+        given = {name: value for name, value in options.items() if value is not None}
+        before = {"cloned_from": run_id}
+        record(connection, operator.who, "clone", "run", new_id, before, given or None, operator.request_id)
+    return Enqueued(new_id, replayed=False)
+
+
+def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:
+    """The natural key is the original's, or that of another payload; a schedule's run may have none."""
+    given = {name: value for name, value in options.items() if value is not None}
+    request = fingerprint_of(f"clone of {run['id']}", given, {}) if key is not None else None
+    natural_key, content = run["natural_key"], run["content_fingerprint"]
+    if options["payload"] is not None:
+        natural_key = checked_key(catalogue()[run["job_type"]].natural_key(options["payload"]))
+        content = fingerprint_of(run["job_type"], options["payload"], {}) if natural_key else None
+    return Keys(natural_key, content, checked_key(key), request)
+
+
+def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> int:
+    """The run that an earlier request with this key made; otherwise why there can be none."""
+    holders = find_holders(connection, run["job_type"], key_owner, [keys])
+    if holders.requests:
+        return replayed(holders, run["job_type"], keys)
+    if holders.facts and not run["pruned_at"]:
+        [(natural_key, holder)] = holders.facts.items()
+        raise NaturalKeyHeld(run["id"], "clone", run["status"], natural_key, holder.run_id)
+    raise refused(run, "clone")
 
 
 def _checked(run: Row, options: dict[str, Any]) -> dict[str, Any]:

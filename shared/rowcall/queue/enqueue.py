@@ -1,4 +1,4 @@
-"""Enqueue: a checked request becomes a queued run, once per key."""
+"""Enqueue: a checked request becomes a queued run, once for each of its keys."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
-from rowcall.base.errors import KeyConflict, KeyGone, RunInvalid
+from rowcall.base.errors import KeyGone, RunInvalid
 from rowcall.base.jsonb import stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import KEY_CHARACTERS, NAME
+from rowcall.queue.holders import Keys, find_holders, replayed
 from rowcall.status import Status
 
 # A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.
@@ -24,59 +25,61 @@ PAYLOAD_BYTES = 64 * 1024
 # How often a key is tried whose run is pruned meanwhile.
 TRIES = 3
 
-# job_runs_idempotency_key is the arbiter of equal keys: a row that loses is not returned, and INSERT ... ON CONFLICT
-# has by then waited for the winner's commit.  The commit also wakes a worker that sleeps.  Functions, operators
-# and types are written out: these statements run in callers' transactions, whose search_path may hold others.
+# Whose keys those are that come from the app's own process.
+IN_PROCESS = "app"
+
+# job_runs_idempotency_key and job_runs_held_key are the arbiters of equal keys: a row that loses is not returned, and
+# INSERT ... ON CONFLICT has by then waited for the winner's commit.  The commit also wakes a worker that sleeps.
+# Functions, operators and types are written out: these statements run in callers' transactions, whose search_path may
+# hold others.
 INSERT = """
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, idempotency_key, request_fingerprint, created_by,
-     status)
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
 OVERRIDING SYSTEM VALUE
 """
 NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
-UNLESS_KEY_IS_TAKEN = "ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING"
+UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
 IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
 
 # For one run: planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
 VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
-        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
-        %(max_attempts)s, %(key)s, %(fingerprint)s, %(created_by)s, '{Status.QUEUED}')
-{UNLESS_KEY_IS_TAKEN}
-RETURNING id, idempotency_key, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
+        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+        %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
+        %(key)s, %(key_owner)s, %(request_fingerprint)s,
+        %(created_by)s, '{Status.QUEUED}')
+{UNLESS_A_KEY_IS_TAKEN}
+RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
 """
 
 # Ids are drawn in the order of the requests, so that the first one goes first.  Rows are inserted in the order of their
 # keys, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
-    SELECT {NEXT_ID} AS id, payload, key, fingerprint, position
+    SELECT {NEXT_ID} AS id, given.*
     FROM ROWS FROM (
-        pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
-        pg_catalog.unnest(%(fingerprints)s::pg_catalog.text[])
-    ) WITH ORDINALITY AS given(payload, key, fingerprint, position)
+        pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(natural_keys)s::pg_catalog.text[]),
+        pg_catalog.unnest(%(content_fingerprints)s::pg_catalog.text[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
+        pg_catalog.unnest(%(request_fingerprints)s::pg_catalog.text[])
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
     ORDER BY position
 ), new AS (
 {INSERT}
 SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
-       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()),
-       %(max_attempts)s, request.key, request.fingerprint, %(created_by)s, '{Status.QUEUED}'
+       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+       request.natural_key, %(unique_mode)s, request.content_fingerprint,
+       request.key, %(key_owner)s, request.request_fingerprint,
+       %(created_by)s, '{Status.QUEUED}'
 FROM request
-ORDER BY request.key COLLATE pg_catalog."C", request.position
-{UNLESS_KEY_IS_TAKEN}
-RETURNING id, idempotency_key, {IS_DUE} AS is_due
+ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
+{UNLESS_A_KEY_IS_TAKEN}
+RETURNING id, {IS_DUE} AS is_due
 ), woken AS MATERIALIZED (
     SELECT rowcall.wake(%(queue)s, %(job_type)s) FROM new WHERE is_due LIMIT 1
 )
-SELECT id, idempotency_key, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new
-"""
-
-# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
-# have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
-FIND_BY_KEY = """
-SELECT id, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
-FROM rowcall.job_runs
-WHERE idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
+SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
+FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 """
 
 
@@ -88,13 +91,11 @@ class Enqueued:
     replayed: bool
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """One requested run, in the form in which it is stored."""
 
     payload: str
-    key: str | None
-    fingerprint: str
+    keys: Keys = Keys()
 
 
 def enqueue(connection: Connection, job_type: str, payload: Mapping[str, Any], **options: Any) -> Enqueued:
@@ -109,6 +110,7 @@ def enqueue_many(
     payloads: Sequence[Mapping[str, Any]],
     *,
     keys: Sequence[str | None] | None = None,
+    key_owner: str = IN_PROCESS,
     run_at: datetime | None = None,
     queue: str | None = None,
     priority: int = 0,
@@ -117,8 +119,9 @@ def enqueue_many(
 ) -> list[Enqueued]:
     """Request many runs of one type in the caller's transaction; the outcomes are in the order of the payloads.
 
-    A run's key is the one in `keys`, else the type's natural key; the same key with the same content is a replay of
-    the existing run; with other content it is a KeyConflict, and nothing of this call is enqueued.
+    A run has the natural key of its type, and the one in `keys`, by which a caller repeats its own request.  A request
+    with a key that is taken is a replay of the run that has it, if its content is the same; with other content it is a
+    KeyConflict or a NaturalKeyConflict, and nothing of this call is enqueued.
     """
     declared = catalogue()[job_type]
     options = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
@@ -133,6 +136,8 @@ def enqueue_many(
         "job_type": job_type,
         "queue": queue or declared.queue,
         "max_attempts": max_attempts or declared.max_attempts,
+        "unique_mode": declared.unique,
+        "key_owner": key_owner,
         "created_by": created_by,
     }
     return enqueue_prepared(connection, requests, columns)
@@ -153,46 +158,32 @@ def enqueue_prepared(
 
 def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]) -> list[Enqueued]:
     if len(requests) == 1:
-        rows = fetch_all(connection, ENQUEUE_ONE, {**columns, **vars(requests[0])})
-        return outcomes_of(connection, requests, rows)
+        [request] = requests
+        rows = fetch_all(connection, ENQUEUE_ONE, {**columns, "payload": request.payload, **request.keys._asdict()})
+        return outcomes_of(connection, requests, columns, rows)
     arrays = {
         "payloads": [request.payload for request in requests],
-        "keys": [request.key for request in requests],
-        "fingerprints": [request.fingerprint for request in requests],
+        **{f"{name}s": [getattr(request.keys, name) for request in requests] for name in Keys._fields},
     }
     # All runs are enqueued or none, also for a caller that catches the conflict and goes on.
     with all_or_nothing(connection):
-        return outcomes_of(connection, requests, fetch_all(connection, ENQUEUE_MANY, {**columns, **arrays}))
+        rows = fetch_all(connection, ENQUEUE_MANY, {**columns, **arrays})
+        return outcomes_of(connection, requests, columns, rows)
 
 
-def outcomes_of(connection: Connection, requests: Sequence[Prepared], rows: Sequence[Row]) -> list[Enqueued]:
-    """The outcome of each request, in order.  `rows` are the new runs; the other keys have a run already."""
-    keyless = iter([row["id"] for row in rows if row["idempotency_key"] is None])
-    new = {row["idempotency_key"]: row["id"] for row in rows if row["idempotency_key"] is not None}
-    taken = holders(connection, [one.key for one in requests if one.key is not None and one.key not in new])
-    outcomes = []
-    for request in requests:
-        if request.key is None:
-            outcomes.append(Enqueued(next(keyless), replayed=False))
-        elif request.key in new:
-            # Of equal keys within one call the first makes the run, and the others are its replays.
-            run_id = new.pop(request.key)
-            taken[request.key] = run_id, request.fingerprint
-            outcomes.append(Enqueued(run_id, replayed=False))
-        elif request.key not in taken:
-            raise KeyGone(request.key)
-        else:
-            run_id, fingerprint = taken[request.key]
-            if fingerprint != request.fingerprint:
-                raise KeyConflict(request.key, run_id)
-            outcomes.append(Enqueued(run_id, replayed=True))
-    return outcomes
-
-
-def holders(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """Key -> id and fingerprint of the run that holds it."""
-    rows = fetch_all(connection, FIND_BY_KEY, {"keys": keys}) if keys else []
-    return {row["idempotency_key"]: (row["id"], row["request_fingerprint"]) for row in rows}
+def outcomes_of(
+    connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any], rows: Sequence[Row]
+) -> list[Enqueued]:
+    """The outcome of each request, in order.  `rows` are the new runs; the keys of the others are taken."""
+    new = {row["position"]: row["id"] for row in rows}
+    left = [request.keys for position, request in enumerate(requests, 1) if position not in new]
+    holders = find_holders(connection, columns["job_type"], columns["key_owner"], left)
+    return [
+        Enqueued(new[position], replayed=False)
+        if position in new
+        else Enqueued(replayed(holders, columns["job_type"], request.keys), replayed=True)
+        for position, request in enumerate(requests, 1)
+    ]
 
 
 def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
@@ -219,10 +210,12 @@ def prepared(
     key: str | None = None,
     natural: bool = True,
 ) -> Prepared:
-    """Check one payload, and give it its key: the caller's, else the natural key of its type."""
+    """Check one payload, and give it its keys: the natural one of its type, and the caller's."""
     checked = declared.checked(payload)
-    key = declared.natural_key(checked) if key is None and natural else key
-    return Prepared(stored_text(checked), checked_key(key), fingerprint_of(declared.name, checked, options))
+    text = stored_text(checked)
+    natural_key = checked_key(declared.natural_key(checked)) if natural else None
+    same = fingerprint_of(declared.name, sent_of(checked, payload), options)
+    return Prepared(text, Keys(natural_key, same if natural_key else None, checked_key(key), same if key else None))
 
 
 def stored_text(payload: Mapping[str, Any]) -> str:
@@ -249,7 +242,19 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-def fingerprint_of(job_type: str, payload: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """What 'the same content' means: type, payload and every option that the caller gave."""
-    content = json.dumps([job_type, payload, options], sort_keys=True, default=datetime.isoformat)
-    return hashlib.sha256(content.encode()).hexdigest()
+def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> str:
+    """What 'the same content' means: a type or whatever else was asked for, what was sent, and the options."""
+    text = json.dumps([subject, content, options], sort_keys=True, default=datetime.isoformat)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sent_of(stored: Any, sent: Any) -> Any:
+    """Of the values that are stored those that were sent.
+
+    So a field that a schema gains, with a default, leaves a repeated request the same.
+    """
+    if isinstance(stored, Mapping) and isinstance(sent, Mapping):
+        return {name: sent_of(stored[name], value) for name, value in sent.items() if name in stored}
+    if isinstance(stored, list) and isinstance(sent, Sequence) and len(stored) == len(sent):
+        return [sent_of(*pair) for pair in zip(stored, sent, strict=True)]
+    return stored

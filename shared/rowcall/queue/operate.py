@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from contextlib import nullcontext
 from typing import Any
 
+from psycopg2.errors import UniqueViolation
+
 from rowcall.access.audit import Operator, record
-from rowcall.base.database import Connection, Row, fetch_all, fetch_one
-from rowcall.base.errors import RunChanged, RunPruned, TransitionRefused
+from rowcall.base.database import Connection, Row, all_or_nothing, drivers_error, fetch_all, fetch_one
+from rowcall.base.errors import KeyGone, NaturalKeyHeld, RowcallError, RunChanged, RunPruned, TransitionRefused
 from rowcall.queue.fragments import WAKE_WORKERS
+from rowcall.queue.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
@@ -38,7 +42,7 @@ def run_now(connection: Connection, run_id: int, operator: Operator, expected: C
 
 
 def retry(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
-    """Queue a dead or cancelled run again, with all its attempts."""
+    """Queue a dead or cancelled run again, with all its attempts; NaturalKeyHeld where another run has its fact now."""
     return change(connection, Event.RETRY, RETRY, run_id, operator, expected)
 
 
@@ -57,7 +61,14 @@ def change(
     """
     before = lock_run(connection, run_id)
     check_version(before, expected)
-    row = fetch_one(connection, sql, {"run_id": run_id, **more})
+    try:
+        # The row stays locked, also where another run has its fact.
+        with all_or_nothing(connection) if event is Event.RETRY else nullcontext():
+            row = fetch_one(connection, sql, {"run_id": run_id, **more})
+    except Exception as error:
+        if not isinstance(drivers_error(error), UniqueViolation):
+            raise
+        raise _held(connection, before, operator) from None
     if row is None:
         raise refused(before, event)
     if row["status"] == Status.QUEUED:
@@ -84,6 +95,14 @@ def refused(run: Row, event: str) -> TransitionRefused:
         return RunPruned(run["id"], event, run["status"], run["pruned_at"])
     again = f"only a clone, with `rowcall runs clone {run['id']}`"
     return TransitionRefused(run["id"], event, run["status"], allowed_events(run), f"lease {run['lease_no']}", again)
+
+
+def _held(connection: Connection, run: Row, operator: Operator) -> RowcallError:
+    """Which run has the fact of this one."""
+    keys = Keys(run["natural_key"], run["content_fingerprint"])
+    for natural_key, holder in find_holders(connection, run["job_type"], operator.key_owner, [keys]).facts.items():
+        return NaturalKeyHeld(run["id"], Event.RETRY, run["status"], natural_key, holder.run_id)
+    return KeyGone(run["natural_key"])
 
 
 def _audited(row: Row) -> dict[str, Any]:

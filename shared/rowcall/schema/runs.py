@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     ForeignKey,
     Index,
     Integer,
@@ -22,6 +23,12 @@ from rowcall.base.jsonb import KEPT_BYTES
 from rowcall.schema.columns import check, id_column, metadata, moment, one_of, storage
 
 EMPTY = text("'{}'::jsonb")
+
+HELD_KEY = f"""
+    CASE WHEN finished_at IS NULL OR unique_mode = 'ever'
+              OR (unique_mode = 'until_failed' AND status = '{status.Status.SUCCEEDED}')
+         THEN natural_key END
+"""
 
 job_definitions = Table(
     "job_definitions",
@@ -86,7 +93,16 @@ job_runs = Table(
     moment("cancel_requested_at"),
     # How many leases the run has lost in a row; 1 also for an hour after one of its attempts ended in order.
     Column("suspect", Integer, nullable=False, server_default=text("0")),
+    # The business fact, which the type reads from the payload; and for how long no other run may have it.
+    Column("natural_key", Text),
+    Column("unique_mode", Text, nullable=False, server_default="ever"),
+    # The natural key while it keeps others out: no statement that ends or retries a run has to think of it.
+    Column("held_key", Text, Computed(HELD_KEY, persisted=True)),
+    # What a request for the same fact must say to be a replay.
+    Column("content_fingerprint", Text),
+    # How a caller names one request, so that it may be repeated; each caller has names of its own.
     Column("idempotency_key", Text),
+    Column("key_owner", Text, nullable=False, server_default="app"),
     Column("request_fingerprint", Text),
     Column("last_error", Text),
     Column("error_type", Text),
@@ -103,6 +119,7 @@ job_runs = Table(
     # What it worked on and how it ended is gone; the row is kept for its key.
     moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),
+    one_of("unique_mode_known", "unique_mode", *status.UNIQUE_MODES),
     # As text, as jsonb writes it: a number such as 1e300 is longer in there than a handler writes it.
     check("result_bounded", f"octet_length(result::text) <= {KEPT_BYTES}"),
     check("saved_bounded", f"octet_length((progress -> 'saved')::text) <= {KEPT_BYTES}"),
@@ -142,10 +159,19 @@ Index(
     job_runs.c.id,
     postgresql_where=text("finished_at IS NULL AND suspect > 0"),
 )
-# One business fact, one run: the arbiter of every idempotent enqueue.
+# One business fact, one run.
+Index(
+    "job_runs_held_key",
+    job_runs.c.held_key,
+    job_runs.c.job_type,
+    unique=True,
+    postgresql_where=text("held_key IS NOT NULL"),
+)
+# One request, one run, however often it is repeated.
 Index(
     "job_runs_idempotency_key",
     job_runs.c.idempotency_key,
+    job_runs.c.key_owner,
     unique=True,
     postgresql_where=text("idempotency_key IS NOT NULL"),
 )

@@ -13,6 +13,9 @@ CLONE = [
         ("a clone's own payload is not taken", "coalesce(%(payload)s::jsonb, payload)", "payload"),
         ("a clone is due at once though it was to wait", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
         ("a clone keeps no key", "%(key)s", "NULL"),
+        ("a clone has no natural key", "%(natural_key)s", "NULL"),
+        ("a clone's fact is unique for ever", "%(unique_mode)s", "'ever'"),
+        ("a clone's key is everybody's", "%(key_owner)s", "'app'"),
     ),
     *at(
         "clone.py",
@@ -20,6 +23,21 @@ CLONE = [
         ("a clone is not audited", 'record(connection, operator.who, "clone"', '(connection, operator.who, "clone"'),
         ("a clone is made of what was not seen", "check_version(lock_run(connection, run_id), expected)", "pass"),
         ("a clone that is refused is kept", "with all_or_nothing(connection):", "if True:"),
-        ("a clone of another run is the same content", 'f"clone of {run_id}"', '"clone"'),
     ),
+    *at(
+        "clone.py",
+        "_keys",
+        ("a clone of another run is the same content", "f\"clone of {run['id']}\"", '"clone"'),
+        ("another payload has the fact of the first", 'if options["payload"] is not None:', "if False:"),
+    ),
+    *at(
+        "operate.py",
+        "change",
+        (
+            "a retry tells what the database said",
+            "if not isinstance(drivers_error(error), UniqueViolation):",
+            "if True:",
+        ),
+    ),
+    *at("bulk.py", "_changed", ("one taken fact keeps all from being retried", "if len(run_ids) == 1:", "if True:")),
 ]

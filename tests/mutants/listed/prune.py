@@ -43,7 +43,12 @@ PRUNE = [
         "PRUNE",
         ("live runs are taken", " AND run.finished_at IS NOT NULL", ""),
         ("pruning waits for who holds a run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
-        ("keys go with their runs", "idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes", "true AS goes"),
+        (
+            "keys go with their runs",
+            "coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes",
+            "true AS goes",
+        ),
+        ("natural keys go with their runs", "coalesce(held_key, idempotency_key)", "idempotency_key"),
         ("bare rows never go", " OR pruned_at IS NOT NULL AS goes", " AS goes"),
         ("all that is pruned is deleted", "FROM pruned WHERE goes)", "FROM pruned)"),
         ("payloads stay", "payload = '{{}}', ", ""),

@@ -62,7 +62,7 @@ TICK = [
             "payload, %(queue)s, %(priority)s, run_at,",
             "payload, %(queue)s, %(priority)s, now(),",
         ),
-        ("runs come without their key", "key, fingerprint,", "NULL, fingerprint,"),
+        ("runs come without their key", "natural_key, %(unique_mode)s,", "NULL, %(unique_mode)s,"),
         (
             "a fact that has a run is told as enqueued",
             "THEN '{Outcome.SKIPPED}' ELSE new.outcome",

@@ -14,7 +14,7 @@ from rowcall.base.errors import JobTypeUnknown, KeyConflict, RunChanged, RunInva
 from rowcall.status import Status
 from tests.support.rows import row_of, run_in
 
-OPERATOR = Operator("a test", "request-1")
+OPERATOR = Operator("a test", "request-1", "app")
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 ORIGINAL = {
     "payload": """'{"user_id": 1}'""",

@@ -17,7 +17,7 @@ from rowcall.queue.claims.claim_limited import CLAIM_LIMITED
 from rowcall.queue.claims.request import ClaimRequest, with_lanes
 from rowcall.queue.claims.sweep import FIRST_PLACE, OPEN_MOST, SWEEP
 from rowcall.queue.clone import CHANGEABLE, CLONE
-from rowcall.queue.enqueue import ENQUEUE_MANY, FIND_BY_KEY
+from rowcall.queue.enqueue import ENQUEUE_MANY
 from rowcall.queue.finish import (
     CANCELLED,
     FAIL,
@@ -30,6 +30,7 @@ from rowcall.queue.finish import (
     done_parameters,
 )
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.holders import FIND_HOLDERS, Keys
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, SAVE, Lease, parameters_of
 from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
@@ -48,8 +49,8 @@ WORKER = "planned"
 FILL = f"""
 INSERT INTO rowcall.job_runs (job_type, status, finished_at, attempts, lease_no, idempotency_key, queue)
 SELECT 'noop', 'succeeded', now(), 1, 1, 'old:' || number, 'large' FROM generate_series(1, {MANY}) AS number;
-INSERT INTO rowcall.job_runs (job_type, queue, idempotency_key)
-SELECT 'noop', 'large', 'live:' || number FROM generate_series(1, {MANY}) AS number;
+INSERT INTO rowcall.job_runs (job_type, queue, idempotency_key, natural_key)
+SELECT 'noop', 'large', 'live:' || number, 'live:' || number FROM generate_series(1, {MANY}) AS number;
 INSERT INTO rowcall.job_runs (job_type, queue) SELECT 'noop', 'small' FROM generate_series(1, 10);
 INSERT INTO rowcall.job_runs (job_type, queue, status, locked_by, locked_until, attempts, lease_no)
 SELECT 'noop', 'large', 'running', '{WORKER}', now() + interval '1 hour', 1, 1 FROM generate_series(1, {BATCH})
@@ -220,7 +221,8 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
         "pause": 1,
         "who": "a test",
     }
-    nodes = plan(filled, sql, {**dict.fromkeys(CHANGEABLE), "key": None, "fingerprint": "", **ending, **why}, before)
+    keyless = dict.fromkeys([*CHANGEABLE, *Keys._fields]) | {"unique_mode": "ever", "key_owner": "app"}
+    nodes = plan(filled, sql, {**keyless, **ending, **why}, before)
     assert 1 <= looked_at(nodes) <= 5
     assert "job_runs_pkey" in {node.get("Index Name") for node in nodes}
 
@@ -228,16 +230,19 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
 def test_enqueueing_finds_equal_keys_by_their_index(filled: PgConnection) -> None:
     keys = [None, "live:1", "old:1", *(f"new:{number}" for number in range(BATCH))]
     options = {"job_type": "noop", "queue": "large", "priority": 0, "run_at": None, "max_attempts": 10}
-    wanted = {"payloads": ["{}"] * len(keys), "keys": keys, "fingerprints": [""] * len(keys), "created_by": None}
+    empty = dict.fromkeys([f"{name}s" for name in Keys._fields], [""] * len(keys))
+    natural = [None, *(f"fact:{number}" for number in range(BATCH)), "live:1", "none"]
+    wanted = {**empty, "payloads": ["{}"] * len(keys), "keys": keys, "natural_keys": natural, "created_by": None}
+    options |= {"unique_mode": "ever", "key_owner": "app"}
     [insert] = [node for node in plan(filled, ENQUEUE_MANY, {**options, **wanted}) if node.get("Operation") == "Insert"]
-    assert insert["Conflict Arbiter Indexes"] == ["job_runs_idempotency_key"]
-    assert (insert["Tuples Inserted"], insert["Conflicting Tuples"]) == (BATCH + 1, 2)
+    assert (insert["Tuples Inserted"], insert["Conflicting Tuples"]) == (BATCH, 3)
 
 
-def test_a_key_finds_its_run_by_its_index(filled: PgConnection) -> None:
-    nodes = plan(filled, FIND_BY_KEY, {"keys": ["live:77", "old:77"]})
+def test_keys_find_their_runs_by_their_indexes(filled: PgConnection) -> None:
+    sought = {"natural_keys": ["live:77", "old:77"], "keys": ["live:77", "old:77"]}
+    nodes = plan(filled, FIND_HOLDERS, {**sought, "job_type": "noop", "key_owner": "app"})
     assert looked_at(nodes) <= 60
-    assert "job_runs_idempotency_key" in {node.get("Index Name") for node in nodes}
+    assert {"job_runs_idempotency_key", "job_runs_held_key"} <= {node.get("Index Name") for node in nodes}
 
 
 def test_attempts_are_found_by_their_key(filled: PgConnection) -> None:

@@ -77,7 +77,7 @@ class Steering:
 
     def perform(self, connection: PgConnection) -> object:
         """The run as it is now, or what was told of a refusal."""
-        operator = Operator(OPERATOR, request_id="request-1")
+        operator = Operator(OPERATOR, "request-1", "app")
         try:
             if self.event is Event.FORCE_CANCEL:
                 row = queue.force_cancel(connection, self.run_id, self.lease_no, operator)
@@ -113,7 +113,7 @@ class Cloning:
 
     def perform(self, connection: PgConnection) -> dict[str, Any]:
         """The new run."""
-        outcome = queue.clone(connection, self.run_id, Operator(OPERATOR, request_id="request-1"))
+        outcome = queue.clone(connection, self.run_id, Operator(OPERATOR, "request-1", "app"))
         row = queue.get_run(connection, outcome.run_id)
         return {name: row[name] for name in COLUMNS}
 

@@ -35,7 +35,7 @@ FROM generate_series(1, 30) AS number
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 
-# What is asked for, the index that is walked, and how many rows a page of 50 looks at, at the most.
+# What is asked for, the indexes that are walked, and how many rows a page of 50 looks at, at the most.
 WALKS: list[tuple[dict[str, Any], str, int]] = [
     ({}, "job_runs_created", 51),
     ({"created_before": YESTERDAY}, "job_runs_created", 51),
@@ -50,7 +50,7 @@ WALKS: list[tuple[dict[str, Any], str, int]] = [
     ({"definition": "large"}, "job_runs_definition", 51),
     ({"definition": "large", "status": (Status.DEAD,)}, "job_runs_definition", 2 * SCANNED_MOST),
     ({"definition": "none"}, "job_runs_definition", 0),
-    ({"key": "key-7"}, "job_runs_idempotency_key", 2),
+    ({"key": "key-7"}, "job_runs_pkey job_runs_idempotency_key job_runs_held_key", 10),
 ]
 
 
@@ -66,8 +66,8 @@ def test_a_page_walks_the_index_of_what_is_asked_for_and_so_far_at_the_most_what
             asked = Filter(**wanted)
             known = {**parameters(asked, 50, None), "milliseconds": 60_000}
             nodes = plan(connection, page_sql(scan_for(asked)), known)
-            walked = {node["Index Name"] for node in nodes if node.get("Relation Name") == "job_runs"}
-            assert (walked, statistics) == ({index}, statistics), wanted
+            walked = {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("job_runs")}
+            assert (walked, statistics) == ({*index.split()}, statistics), wanted
             assert looked_at(nodes) <= most, wanted
             assert all(node["Actual Rows"] <= 51 for node in nodes if "Sort" in node["Node Type"]), wanted
             assert looked_at(plan(connection, count_sql(scan_for(asked)), known)) <= SCANNED_MOST, wanted

@@ -82,22 +82,35 @@ class DefinitionBroken(RowcallError):
 
 
 class KeyConflict(RowcallError):
-    """An idempotency key was sent again with other content."""
+    """An idempotency key was sent again with other content; perhaps another run has the natural key of that content."""
 
-    def __init__(self, key: str, run_id: int) -> None:
+    def __init__(self, key: str, run_id: int, natural_key: str | None = None, other_run_id: int | None = None) -> None:
         self.key = key
         self.run_id = run_id
+        other = "" if other_run_id is None else f" (and run {other_run_id} holds the natural key {natural_key!r})"
         super().__init__(
-            f"the idempotency key {key!r} belongs to run {run_id}, which was asked for with other content;"
+            f"the idempotency key {key!r} belongs to run {run_id}, which was requested with other content{other};"
             " send the same content, or another key"
         )
 
 
+class NaturalKeyConflict(RowcallError):
+    """A run was requested whose natural key another run of the type holds, with other content."""
+
+    def __init__(self, job_type: str, natural_key: str, run_id: int) -> None:
+        self.key = natural_key
+        self.run_id = run_id
+        super().__init__(
+            f"run {run_id} of {job_type} holds the natural key {natural_key!r} and was requested with other content;"
+            f" another idempotency key makes no second run of it; `rowcall runs show {run_id}` shows what it does"
+        )
+
+
 class KeyGone(RowcallError):
-    """An idempotency key's run was pruned between the look for it and the answer, again and again."""
+    """A key's run was pruned between the look for it and the answer, again and again."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the run of the idempotency key {key!r} goes at this very moment: ask again")
+        super().__init__(f"the run with the key {key!r} is being deleted: send the request again")
 
 
 class RunNotFound(RowcallError):
@@ -136,6 +149,20 @@ class RunPruned(TransitionRefused):
             allowed=(),
             reason=f"its payload was pruned on {pruned_at:%Y-%m-%d}",
             instead="to enqueue its payload anew, without a key or under another one",
+        )
+
+
+class NaturalKeyHeld(TransitionRefused):
+    """A run was to be done again while another run holds its natural key."""
+
+    def __init__(self, run_id: int, event: str, status: str, natural_key: str, holder: int) -> None:
+        super().__init__(
+            run_id,
+            event,
+            status,
+            allowed=(),
+            reason=f"run {holder} holds the natural key {natural_key!r}",
+            instead=f"nothing while run {holder} holds it",
         )
 
 

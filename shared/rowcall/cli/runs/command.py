@@ -20,7 +20,10 @@ LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_a
 @click.command("enqueue")
 @click.argument("job_type")
 @click.argument("payload", type=JsonObject(), default="{}")
-@click.option("--key", help="Idempotency key: the same key and content again is the same run.")
+@click.option(
+    "--key",
+    help="Idempotency key: the same key and content again is the same run.  The type's natural key holds beside it.",
+)
 @click.option("--run-at", type=Moment(), help="Not before this time.  [default: now]")
 @click.option("--queue", "queue_name", help="Queue.  [default: the type's]")
 @click.option("--priority", type=int, default=0, show_default=True, help="A lower number is more urgent.")
@@ -31,7 +34,9 @@ def enqueue_command(
 ) -> None:
     """Enqueue a run of JOB_TYPE with PAYLOAD, a JSON object."""
     with command_transaction() as connection:
-        outcome = queue.enqueue(connection, job_type, payload, queue=queue_name, created_by=operator().who, **options)
+        who = operator()
+        options |= {"queue": queue_name, "created_by": who.who, "key_owner": who.key_owner}
+        outcome = queue.enqueue(connection, job_type, payload, **options)
     if as_json:
         show_json(vars(outcome))
     else:

@@ -30,7 +30,8 @@ IN_ORDER = f"{BY_INDEX} SET LOCAL enable_bitmapscan = off;"
 PAGE = f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
     SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, {VERSION} AS version,
-        run.pruned_at IS NOT NULL AS bare, run.pruned_at IS NULL AND run.idempotency_key IS NOT NULL AS stays
+        run.pruned_at IS NOT NULL AS bare,
+        run.pruned_at IS NULL AND coalesce(run.held_key, run.idempotency_key) IS NOT NULL AS stays
     FROM rowcall.job_runs AS run
     WHERE (run.created_at, run.id) > (%(after_created_at)s::timestamptz, %(after_id)s::bigint)
         AND run.created_at < now() - %(shortest)s * interval '24 hours'
@@ -51,12 +52,12 @@ FROM last
 
 IS_UNCHANGED = f"run.id = ANY(%(due)s::bigint[]) AND {VERSION} = ANY(%(versions)s::text[])"
 
-# Locked rows are skipped; the next walk reads them again.  A bare row and a run without a key are deleted, with their
-# attempts.  Another run loses its payload and its details; its status stays, and so does its key with the fingerprint
-# that distinguishes a replay from other content.
+# Locked rows are skipped; the next walk reads them again.  A bare row and a run that has no key, or holds it no longer,
+# are deleted, with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
+# with the fingerprints that distinguish a replay from other content.
 PRUNE = f"""{BY_INDEX}
 WITH pruned AS MATERIALIZED (
-    SELECT id, idempotency_key IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
+    SELECT id, coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
     WHERE {IS_UNCHANGED} AND run.finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
 ), deleted AS (

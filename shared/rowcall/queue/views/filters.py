@@ -50,7 +50,11 @@ class Filter:
         "definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)",
         "Of the definition with this name.",
     )
-    key: str | None = declared(Form.TEXT, "idempotency_key = %(key)s", "With exactly this idempotency key.")
+    key: str | None = declared(
+        Form.TEXT,
+        "%(key)s IN (idempotency_key, held_key)",
+        "Requested with this idempotency key, or holding this natural key.",
+    )
     error_type: str | None = declared(Form.TEXT, "error_type = %(error_type)s", "Whose latest error is of this type.")
     created_by: str | None = declared(
         Form.TEXT, "created_by = %(created_by)s", "Requested by this API key's name, or by cli:<user>."

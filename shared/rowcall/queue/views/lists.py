@@ -61,8 +61,17 @@ DEFINITION = IndexScan(
     "definition_id DESC, created_at DESC, id DESC",
 )
 
-# job_runs_idempotency_key: at most one run, which needs no order.
-KEY = IndexScan("key", f"idempotency_key = %(key)s AND {BEHIND}", "idempotency_key")
+# job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted, by an
+# expression, which keeps the planner from reading job_runs_created for its order.
+KEY = IndexScan(
+    "key",
+    f"""id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = %(key)s
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = %(key)s
+        )) AND {BEHIND}""",
+    "created_at + interval '0' DESC, id DESC",
+)
 
 SCANS = (CREATED, FAILED, DEFINITION, KEY)
 

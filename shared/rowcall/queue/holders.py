@@ -1,0 +1,83 @@
+"""Holders: the runs that have the keys of a request already.  The request is a replay of one of them, or a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rowcall.base.database import Connection, fetch_all
+from rowcall.base.errors import KeyConflict, KeyGone, NaturalKeyConflict
+
+# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
+# have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
+# The two unique indexes, one after the other.
+FIND_HOLDERS = """
+SELECT id, held_key AS natural_key, NULL AS key, content_fingerprint AS fingerprint,
+    pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
+FROM rowcall.job_runs
+WHERE job_type OPERATOR(pg_catalog.=) %(job_type)s AND held_key OPERATOR(pg_catalog.=) ANY(%(natural_keys)s::text[])
+UNION ALL
+SELECT id, NULL, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
+FROM rowcall.job_runs
+WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
+"""
+
+
+class Keys(NamedTuple):
+    """The keys of one request, and what each of them stands for."""
+
+    natural_key: str | None = None
+    content_fingerprint: str | None = None
+    key: str | None = None
+    request_fingerprint: str | None = None
+
+
+class Holder(NamedTuple):
+    """A run that has a key, and the fingerprint under it."""
+
+    run_id: int
+    fingerprint: str | None
+
+
+class Holders(NamedTuple):
+    """Natural key -> its holder, and a caller's key -> its holder."""
+
+    facts: dict[str, Holder]
+    requests: dict[str, Holder]
+
+
+def find_holders(connection: Connection, job_type: str, key_owner: str, requests: Sequence[Keys]) -> Holders:
+    """Who has these keys; nobody, where there are none to look for."""
+    parameters = {
+        "job_type": job_type,
+        "key_owner": key_owner,
+        "natural_keys": [one.natural_key for one in requests if one.natural_key is not None],
+        "keys": [one.key for one in requests if one.key is not None],
+    }
+    found = Holders({}, {})
+    for row in fetch_all(connection, FIND_HOLDERS, parameters) if requests else []:
+        holder = Holder(row["id"], row["fingerprint"])
+        if row["key"] is None:
+            found.facts[row["natural_key"]] = holder
+        else:
+            found.requests[row["key"]] = holder
+    return found
+
+
+def replayed(holders: Holders, job_type: str, keys: Keys) -> int:
+    """The run that a request repeats; KeyConflict or NaturalKeyConflict where it asks for something else.
+
+    A repeated request is a replay also where another run has its fact by now, because its own has ended.
+    """
+    request = holders.requests.get(keys.key) if keys.key is not None else None
+    fact = holders.facts.get(keys.natural_key) if keys.natural_key is not None else None
+    if request is not None:
+        if request.fingerprint == keys.request_fingerprint:
+            return request.run_id
+        other = fact.run_id if fact is not None and fact.run_id != request.run_id else None
+        raise KeyConflict(str(keys.key), request.run_id, keys.natural_key, other)
+    if fact is None:
+        raise KeyGone(str(keys.key or keys.natural_key))
+    if fact.fingerprint != keys.content_fingerprint:
+        raise NaturalKeyConflict(job_type, str(keys.natural_key), fact.run_id)
+    return fact.run_id
