@@ -1123,6 +1123,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1149,10 +1150,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, failed]
@@ -1177,6 +1184,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1203,10 +1211,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, definition]
@@ -1231,6 +1245,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1261,10 +1276,16 @@ WITH page AS MATERIALIZED (
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, key]
@@ -1289,6 +1310,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1315,10 +1337,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, created]
@@ -1343,6 +1371,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1369,10 +1398,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, failed]
@@ -1397,6 +1432,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1423,10 +1459,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, definition]
@@ -1451,6 +1493,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1481,10 +1524,16 @@ WITH page AS MATERIALIZED (
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, key]
@@ -1509,6 +1558,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1535,10 +1585,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: CHANGE_MANY[retry]
@@ -3186,11 +3242,26 @@ ROLLBACK;
 -- rowcall.queue.views.inspect: ATTEMPTS
 -- job_attempts' primary key, in its order.
 \set run_id '1'
+BEGIN;
+SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' ORDER BY lease_no;
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: ATTEMPTS_PAGE
+-- The same, a page at a time.
+\set run_id '1'
 \set after_lease_no '0'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
-SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no > :'after_lease_no'
-ORDER BY lease_no LIMIT :'limit';
+WITH shown AS (
+    SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no > :'after_lease_no'
+    ORDER BY lease_no LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY lease_no) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY lease_no ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[created]
@@ -3215,6 +3286,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3241,10 +3314,21 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, idempotency_key, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[failed]
@@ -3269,6 +3353,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3295,10 +3381,21 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, idempotency_key, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[definition]
@@ -3323,6 +3420,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3353,10 +3452,21 @@ WITH page AS MATERIALIZED (
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, idempotency_key, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[key]
@@ -3381,6 +3491,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3407,10 +3519,21 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY idempotency_key OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, idempotency_key, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[created]

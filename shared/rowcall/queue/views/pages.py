@@ -1,0 +1,30 @@
+"""Pages of lists end by their bytes: no answer is larger than a process has room for, whatever its rows hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rowcall.base.database import Row
+
+# One row alone may be larger, and is a page then.
+PAGE_BYTES = 1024 * 1024
+
+
+def measured(order: str) -> str:
+    """The rows of `shown` in this order: each with its place, the bytes up to its end, and how many rows there are."""
+    return f"""
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY {order}) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown"""
+
+
+# Which of the rows of `measured` a page has.
+FITS = "(bytes <= %(page_bytes)s OR place = 1)"
+
+MEASURES = {"found", "place", "bytes"}
+
+
+def read(rows: Sequence[Row], besides: frozenset[str] = frozenset()) -> tuple[list[Row], bool]:
+    """The rows of a page without their measures and what else is not theirs, and whether more were found."""
+    items = [{name: row[name] for name in row if name not in MEASURES | besides} for row in rows]
+    return items, bool(rows) and rows[0]["found"] > len(rows)
