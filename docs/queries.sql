@@ -25,6 +25,21 @@ BEGIN;
 SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
 ROLLBACK;
 
+-- rowcall.definitions.store: LIST_PAGE
+-- The same, a page at a time.
+\set after_name ''
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+    SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL AND name > :'after_name'
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY name) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY name ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE (bytes <= :'page_bytes' OR place = 1) ORDER BY name;
+ROLLBACK;
+
 -- rowcall.definitions.store: LIST_LOCKED
 -- The listed definitions cannot change until the caller's transaction ends.
 BEGIN;

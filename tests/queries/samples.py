@@ -20,6 +20,7 @@ SAMPLES = {
     "after_created_at": "-infinity",
     "after_id": "0",
     "after_lease_no": "0",
+    "after_name": "",
     "after_priority": "-32768",
     "after_queue": "",
     "after_run_at": "-infinity",

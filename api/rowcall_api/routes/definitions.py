@@ -19,6 +19,7 @@ from rowcall_api.http.database import transaction
 from rowcall_api.schemas.definitions import (
     DefinitionListSchema,
     DefinitionSchema,
+    DefinitionsQuery,
     EnqueuedSchema,
     OccurrenceListSchema,
     OccurrencesQuery,
@@ -36,12 +37,14 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
+@blueprint.arguments(DefinitionsQuery, location="query")
 @blueprint.response(200, DefinitionListSchema)
 @needs("read")
-def list_definitions() -> dict[str, Any]:
-    """All definitions, by name, in one page: a team writes only so many."""
+def list_definitions(query: Mapping[str, Any]) -> dict[str, Any]:
+    """All definitions, by name; one page has room for what most teams write."""
     with transaction() as connection:
-        return {"items": [_with_content(row) for row in definitions.list_definitions(connection)], "next": None}
+        rows, more = definitions.definitions_page(connection, query["cursor"] or "")
+    return {"items": [_with_content(row) for row in rows], "next": rows[-1]["name"] if more else None}
 
 
 @blueprint.get("/<name>")

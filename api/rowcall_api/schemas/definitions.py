@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, missing, validate
+from marshmallow import Schema, ValidationError, fields, missing, validate, validates
 from marshmallow.types import StrSequenceOrSet, UnknownOption
 
 from rowcall.definitions import ContentSchema, Duration
+from rowcall.definitions.check import NAME
 from rowcall.schedule import Outcome, Overlap
 from rowcall_api.schemas.fields import Moment
 
@@ -117,12 +118,26 @@ class OccurrencesQuery(Schema):
     cursor = Moment(load_default=None, metadata={"description": "The `next` of the previous page."})
 
 
+class DefinitionsQuery(Schema):
+    """From where on."""
+
+    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+
+    @validates("cursor")
+    def check_cursor(self, cursor: str | None, **_: Any) -> None:
+        """A page ends with a name."""
+        if cursor is not None and not NAME.fullmatch(cursor):
+            raise ValidationError("is not a cursor: send the `next` of the previous page unchanged")
+
+
 class DefinitionListSchema(Schema):
-    """All definitions."""
+    """A page of definitions, by name."""
 
     items = fields.List(fields.Nested(DefinitionSchema), required=True)
     next = fields.String(
-        required=True, allow_none=True, metadata={"description": "Always null: there is only one page."}
+        required=True,
+        allow_none=True,
+        metadata={"description": "The cursor of the next page, which begins after about 1 MiB of JSON."},
     )
 
 
