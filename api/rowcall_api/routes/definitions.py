@@ -12,6 +12,7 @@ from rowcall.base.errors import DefinitionInvalid, ScheduleInvalid
 from rowcall.definitions import Change, Content, preview
 from rowcall.job_types import catalogue
 from rowcall.queue import Enqueued
+from rowcall.queue.views import cursors
 from rowcall.schedule import moment
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
@@ -42,9 +43,11 @@ blueprint = BodyBlueprint(
 @needs("read")
 def list_definitions(query: Mapping[str, Any]) -> dict[str, Any]:
     """All definitions, by name; one page has room for what most teams write."""
+    after_id = 0 if query["cursor"] is None else cursors.read("definitions", query["cursor"])[0]
     with transaction() as connection:
-        rows, more = definitions.definitions_page(connection, query["cursor"] or "")
-    return {"items": [_with_content(row) for row in rows], "next": rows[-1]["name"] if more else None}
+        rows, more = definitions.definitions_page(connection, after_id)
+    following = cursors.written("definitions", rows[-1]["id"], 0) if more else None
+    return {"items": [_with_content(row) for row in rows], "next": following}
 
 
 @blueprint.get("/<name>")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, missing, validate, validates
+from marshmallow import Schema, ValidationError, fields, missing, validate
 from marshmallow.types import StrSequenceOrSet, UnknownOption
 
 from rowcall.definitions import ContentSchema, Duration
-from rowcall.definitions.check import NAME
 from rowcall.schedule import Outcome, Overlap
 from rowcall_api.schemas.fields import Moment
 
@@ -122,12 +121,6 @@ class DefinitionsQuery(Schema):
     """From where on."""
 
     cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
-
-    @validates("cursor")
-    def check_cursor(self, cursor: str | None, **_: Any) -> None:
-        """A page ends with a name."""
-        if cursor is not None and not NAME.fullmatch(cursor):
-            raise ValidationError("is not a cursor: send the `next` of the previous page unchanged")
 
 
 class DefinitionListSchema(Schema):

@@ -28,10 +28,12 @@ GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_a
 
 LIST = "SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name"
 
-# The same, a page at a time.
+# The same, a page at a time.  A removed definition's row stays, so that a page can begin behind it.
 LIST_PAGE = f"""
 WITH shown AS (
-    SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL AND name > %(after_name)s
+    SELECT * FROM rowcall.job_definitions
+    WHERE removed_at IS NULL
+        AND name > coalesce((SELECT name FROM rowcall.job_definitions WHERE id = %(after_id)s), '')
 ), measured AS ({pages.measured("name")}
 )
 SELECT * FROM measured WHERE {pages.FITS} ORDER BY name
@@ -183,9 +185,9 @@ def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
     return fetch_all(connection, LIST_LOCKED if locked else LIST)
 
 
-def definitions_page(connection: Connection, after: str) -> tuple[list[Row], bool]:
-    """The definitions behind this name, up to the size of a page, and whether there are more."""
-    parameters = {"after_name": after, "page_bytes": pages.PAGE_BYTES}
+def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], bool]:
+    """The definitions behind this one, or all, up to the size of a page, and whether there are more."""
+    parameters = {"after_id": after_id, "page_bytes": pages.PAGE_BYTES}
     return pages.read(fetch_all(connection, LIST_PAGE, parameters))
 
 
