@@ -26,12 +26,14 @@ SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
 ROLLBACK;
 
 -- rowcall.definitions.store: LIST_PAGE
--- The same, a page at a time.
-\set after_name ''
+-- The same, a page at a time.  A removed definition's row stays, so that a page can begin behind it.
+\set after_id '0'
 \set page_bytes '1048576'
 BEGIN;
 WITH shown AS (
-    SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL AND name > :'after_name'
+    SELECT * FROM rowcall.job_definitions
+    WHERE removed_at IS NULL
+        AND name > coalesce((SELECT name FROM rowcall.job_definitions WHERE id = :'after_id'), '')
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY name) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY name ROWS UNBOUNDED PRECEDING) AS bytes
@@ -3719,6 +3721,14 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE idempotency_key = :'key' AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY idempotency_key LIMIT :'most'
 ) AS scanned;
+ROLLBACK;
+
+-- rowcall.queue.views.searches: TAKE_SLOT
+-- The first free one of a key's slots, held until the transaction ends; so the limit holds for all servers together.
+\set key_id '1'
+BEGIN;
+SELECT slot FROM generate_series(1, 2) AS slot
+WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || :'key_id' || '/' || slot, 0)) LIMIT 1;
 ROLLBACK;
 
 -- rowcall.queue.views.stats: QUEUES

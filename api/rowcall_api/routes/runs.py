@@ -52,11 +52,12 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
     """The newest runs that match, by (created_at, id).
 
     Filters without an index of their own (all but `status=failed,dead`, `error_type`, `definition` and `key`) are
-    applied to 20,000 runs a page.
+    applied to 20,000 runs a page.  A key may have two searches in payloads under way.
     """
     limit, cursor, count, include = (query.pop(name) for name in ("limit", "cursor", "count", "include"))
     criteria = Filter(**query)
     with transaction() as connection:
+        queue.limit_searches(connection, criteria, flask.g.caller.key_id)
         page = queue.list_runs(connection, criteria, limit, cursor, include=include)
         counted = {"count": queue.count_runs(connection, criteria)} if count else {}
     return {"items": page.runs, "next": page.next, **counted}

@@ -32,6 +32,7 @@ from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of
 from rowcall.queue.views.lists import Page, count_runs, list_runs
+from rowcall.queue.views.searches import limit_searches
 
 __all__ = [
     "Action",
@@ -76,6 +77,7 @@ __all__ = [
     "heartbeat",
     "held",
     "limit_queue",
+    "limit_searches",
     "list_queues",
     "list_runs",
     "pause_queue",

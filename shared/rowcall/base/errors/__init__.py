@@ -55,6 +55,7 @@ from rowcall.base.errors.requests import (
     RunPruned,
     ScheduleInvalid,
     SearchTooSlow,
+    TooManySearches,
     TransitionRefused,
 )
 
@@ -105,6 +106,7 @@ __all__ = [
     "SettingsError",
     "Snooze",
     "TimeLimitExceeded",
+    "TooManySearches",
     "TooManyStuck",
     "TransitionRefused",
     "Unavailable",
