@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rowcall.base.database import Row
@@ -28,3 +29,13 @@ def read(rows: Sequence[Row], besides: frozenset[str] = frozenset()) -> tuple[li
     """The rows of a page without their measures and what else is not theirs, and whether more were found."""
     items = [{name: row[name] for name in row if name not in MEASURES | besides} for row in rows]
     return items, bool(rows) and rows[0]["found"] > len(rows)
+
+
+def fitting(rows: Sequence[Row], page_bytes: int) -> list[Row]:
+    """The first of these rows, as many as a page has room for; for rows that are put in order here."""
+    size = 0
+    for place, row in enumerate(rows):
+        size += len(json.dumps(row, default=str))
+        if size > page_bytes and place:
+            return list(rows[:place])
+    return list(rows)
