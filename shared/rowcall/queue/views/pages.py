@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from rowcall.base.database import Row
 
-# One row alone may be larger, and is a page then.
+# As PostgreSQL writes the rows.  One row alone may be larger, and is a page then; an answer that escapes letters beyond
+# ASCII has up to three times as many.
 PAGE_BYTES = 1024 * 1024
 
 
