@@ -25,6 +25,23 @@ BEGIN;
 SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
 ROLLBACK;
 
+-- rowcall.definitions.store: LIST_PAGE
+-- The same, a page at a time.  A removed definition's row stays, so that a page can begin behind it.
+\set after_id '0'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+    SELECT * FROM rowcall.job_definitions
+    WHERE removed_at IS NULL
+        AND name > coalesce((SELECT name FROM rowcall.job_definitions WHERE id = :'after_id'), '')
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY name) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY name ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE (bytes <= :'page_bytes' OR place = 1) ORDER BY name;
+ROLLBACK;
+
 -- rowcall.definitions.store: LIST_LOCKED
 -- The listed definitions cannot change until the caller's transaction ends.
 BEGIN;
@@ -1124,6 +1141,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1150,10 +1168,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, failed]
@@ -1178,6 +1202,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1204,10 +1229,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, definition]
@@ -1232,6 +1263,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1262,10 +1294,16 @@ WITH page AS MATERIALIZED (
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[retry, key]
@@ -1290,6 +1328,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1324,10 +1363,16 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, created]
@@ -1352,6 +1397,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1378,10 +1424,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, failed]
@@ -1406,6 +1458,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1432,10 +1485,16 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, definition]
@@ -1460,6 +1519,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1490,10 +1550,16 @@ WITH page AS MATERIALIZED (
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: PAGES[cancel, key]
@@ -1518,6 +1584,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -1552,10 +1619,16 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.id, page.created_at, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.bulk: CHANGE_MANY[retry]
@@ -3234,11 +3307,26 @@ ROLLBACK;
 -- rowcall.queue.views.inspect: ATTEMPTS
 -- job_attempts' primary key, in its order.
 \set run_id '1'
+BEGIN;
+SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' ORDER BY lease_no;
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: ATTEMPTS_PAGE
+-- The same, a page at a time.
+\set run_id '1'
 \set after_lease_no '0'
 \set limit '50'
+\set page_bytes '1048576'
 BEGIN;
-SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no > :'after_lease_no'
-ORDER BY lease_no LIMIT :'limit';
+WITH shown AS (
+    SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no > :'after_lease_no'
+    ORDER BY lease_no LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY lease_no) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY lease_no ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[created]
@@ -3263,6 +3351,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3289,10 +3379,21 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[failed]
@@ -3317,6 +3418,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3343,10 +3446,21 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[definition]
@@ -3371,6 +3485,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3401,10 +3517,21 @@ WITH page AS MATERIALIZED (
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[key]
@@ -3429,6 +3556,8 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds';
@@ -3463,10 +3592,21 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
 )
-SELECT page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC;
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[created]
@@ -3641,6 +3781,14 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
 ) AS scanned;
+ROLLBACK;
+
+-- rowcall.queue.views.searches: TAKE_SLOT
+-- The first free one of a key's slots, held until the transaction ends; so the limit holds for all servers together.
+\set key_id '1'
+BEGIN;
+SELECT slot FROM generate_series(1, 2) AS slot
+WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || :'key_id' || '/' || slot, 0)) LIMIT 1;
 ROLLBACK;
 
 -- rowcall.queue.views.stats: QUEUES

@@ -215,6 +215,7 @@ def test_an_effect_of_the_runs_own_transaction_is_written_once(connection: PgCon
         ({"event_id": "1"}, {}, "the key of sent_emails is made of idempotency_key, not of event_id"),
         (KEYS["sent_emails"], {"a": object()}, "cannot be told apart from other content: object is no JSON"),
         (KEYS["sent_emails"], {"a": float("nan")}, "cannot be told apart"),
+        ({"idempotency_key": "é" * 1001}, {}, "idempotency_key of sent_emails is 2002 bytes; the limit is 2000"),
     ],
 )
 def test_what_is_no_effect_is_refused_with_a_reason(
@@ -222,6 +223,12 @@ def test_what_is_no_effect_is_refused_with_a_reason(
 ) -> None:
     with pytest.raises(EffectInvalid, match=complaint):
         effects.begin(connection, lease, MAIL, key, content)
+
+
+def test_what_is_kept_for_people_to_see_is_kept_up_to_2000_characters(connection: PgConnection, lease: Lease) -> None:
+    content = {"recipient": "a@example.com", "subject": "x" * 2001}
+    effects.begin(connection, lease, MAIL, KEYS["sent_emails"], content)
+    assert stored(connection)["subject"] == "x" * 2000
 
 
 def test_a_column_that_the_kind_has_not_is_named(connection: PgConnection, lease: Lease) -> None:

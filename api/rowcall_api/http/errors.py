@@ -28,6 +28,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.ScheduleInvalid: ("time-invalid", 422),
     errors.FilterInvalid: ("filter-invalid", 422),
     errors.SearchTooSlow: ("search-too-slow", 503),
+    errors.TooManySearches: ("too-many-searches", 429),
     errors.KeyConflict: ("idempotency-key-reused", 422),
     errors.NaturalKeyConflict: ("natural-key-conflict", 422),
     errors.KeyGone: ("idempotency-key-gone", 503),
@@ -114,7 +115,7 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
         return broken(error)
     slug, status = PROBLEMS[type(error)]
     response = problem(slug, slug.replace("-", " "), status, str(error), **_more(error))
-    if status == 503:
+    if status in {429, 503}:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if isinstance(error, errors.RunChanged):
         response.set_etag(error.version)

@@ -160,7 +160,9 @@ COMMON = (
     Common(413, "TooLarge", "The body is too large, though it was not asked for."),
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
     Common(422, "Invalid", "A field is wrong: `errors` names it, and tells why."),
-    Common(429, "TooMany", "Too many requests under this key.", headers=("Retry-After",)),
+    Common(
+        429, "TooMany", "Too many requests under this key, or searches in payloads at a time.", headers=("Retry-After",)
+    ),
     Common(
         503,
         "Unavailable",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import flask
+
 from rowcall import queue
 from rowcall.queue import Action, Filter
 from rowcall_api.http.auth import needs, operator
@@ -36,6 +38,7 @@ def _change(action: Action, arguments: dict[str, Any]) -> dict[str, Any]:
     criteria = Filter(**arguments.pop("filter"))
     everything = arguments.pop("all")
     with transaction() as connection:
+        queue.limit_searches(connection, criteria, flask.g.caller.key_id)
         done = queue.bulk(connection, action, criteria, operator(), everything=everything, **arguments)
     changed = 0 if done.dry_run else len(done.ids)
     return {**vars(done), "changed": changed, "more": done.next is not None}

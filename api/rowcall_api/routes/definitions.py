@@ -12,6 +12,7 @@ from rowcall.base.errors import DefinitionInvalid, ScheduleInvalid
 from rowcall.definitions import Change, Content, preview
 from rowcall.job_types import catalogue
 from rowcall.queue import Enqueued
+from rowcall.queue.views import cursors
 from rowcall.schedule import moment
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
@@ -19,6 +20,7 @@ from rowcall_api.http.database import transaction
 from rowcall_api.schemas.definitions import (
     DefinitionListSchema,
     DefinitionSchema,
+    DefinitionsQuery,
     EnqueuedSchema,
     OccurrenceListSchema,
     OccurrencesQuery,
@@ -36,12 +38,16 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
+@blueprint.arguments(DefinitionsQuery, location="query")
 @blueprint.response(200, DefinitionListSchema)
 @needs("read")
-def list_definitions() -> dict[str, Any]:
-    """All definitions, by name, in one page: a team writes only so many."""
+def list_definitions(query: Mapping[str, Any]) -> dict[str, Any]:
+    """All definitions, by name; one page has room for what most teams write."""
+    after_id = 0 if query["cursor"] is None else cursors.read("definitions", query["cursor"])[0]
     with transaction() as connection:
-        return {"items": [_with_content(row) for row in definitions.list_definitions(connection)], "next": None}
+        rows, more = definitions.definitions_page(connection, after_id)
+    following = cursors.written("definitions", rows[-1]["id"], 0) if more else None
+    return {"items": [_with_content(row) for row in rows], "next": following}
 
 
 @blueprint.get("/<name>")

@@ -52,12 +52,13 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
     """The newest runs that match, by (created_at, id).
 
     Filters without an index of their own (all but `status=failed,dead`, `error_type`, `definition` and `key`) are
-    applied to 20,000 runs a page.
+    applied to 20,000 runs a page.  A key may have two searches in payloads under way.
     """
-    limit, cursor, count = (query.pop(name) for name in ("limit", "cursor", "count"))
+    limit, cursor, count, include = (query.pop(name) for name in ("limit", "cursor", "count", "include"))
     criteria = Filter(**query)
     with transaction() as connection:
-        page = queue.list_runs(connection, criteria, limit, cursor)
+        queue.limit_searches(connection, criteria, flask.g.caller.key_id)
+        page = queue.list_runs(connection, criteria, limit, cursor, include=include)
         counted = {"count": queue.count_runs(connection, criteria)} if count else {}
     return {"items": page.runs, "next": page.next, **counted}
 
@@ -86,9 +87,7 @@ def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
     after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
     with transaction() as connection:
         get_run(connection, run_id)
-        rows = queue.attempts_of(connection, run_id, after, query["limit"] + 1)
-    items = rows[: query["limit"]]
-    more = len(rows) > len(items)
+        items, more = queue.attempts_page(connection, run_id, after, query["limit"])
     return {"items": items, "next": cursors.written(scope, items[-1]["lease_no"], 0) if more else None}
 
 

@@ -117,12 +117,20 @@ class OccurrencesQuery(Schema):
     cursor = Moment(load_default=None, metadata={"description": "The `next` of the previous page."})
 
 
+class DefinitionsQuery(Schema):
+    """From where on."""
+
+    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+
+
 class DefinitionListSchema(Schema):
-    """All definitions."""
+    """A page of definitions, by name."""
 
     items = fields.List(fields.Nested(DefinitionSchema), required=True)
     next = fields.String(
-        required=True, allow_none=True, metadata={"description": "Always null: there is only one page."}
+        required=True,
+        allow_none=True,
+        metadata={"description": "The cursor of the next page, which begins after about 1 MiB of JSON."},
     )
 
 

@@ -12,6 +12,7 @@ from werkzeug.exceptions import BadRequest
 
 from rowcall.queue import Filter
 from rowcall.queue.views.filters import Form
+from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 from rowcall_api.http.body import parsed, usable
 from rowcall_api.schemas.fields import Moment, Words
@@ -81,6 +82,11 @@ class RunsQuery(Schema):
         include = filter_fields(IN_A_QUERY, MORE_IN_A_QUERY)
 
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    include = Words(
+        fields.String(validate=validate.OneOf(LARGE)),
+        load_default=(),
+        metadata={"description": "Also show these of each run; repeat it, or write commas."},
+    )
     cursor = fields.String(
         load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
     )

@@ -8,6 +8,7 @@ from marshmallow import Schema, fields, pre_dump, validate
 
 from rowcall.base.database import Row
 from rowcall.queue import allowed_events, version_of
+from rowcall.queue.views.lists import LARGE
 from rowcall.status import Event, Status
 from rowcall_api.schemas.answers import AnswerSchema
 from rowcall_api.schemas.effects import EffectSchema
@@ -122,6 +123,14 @@ class RunSchema(AnswerSchema):
         return {**run, "allowed_events": allowed_events(run)} if "pruned_at" in run else run
 
 
+class ListedRunSchema(RunSchema):
+    """A run in a list: `payload` and `result` are left out unless the request includes them."""
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """marshmallow's hook, by which OpenAPI describes it so."""
+        field_obj.required = field_name not in LARGE
+
+
 class CountSchema(AnswerSchema):
     """How many match."""
 
@@ -134,13 +143,13 @@ class CountSchema(AnswerSchema):
 class RunListSchema(Schema):
     """A page, the newest first."""
 
-    items = fields.List(fields.Nested(RunSchema), required=True)
+    items = fields.List(fields.Nested(ListedRunSchema), required=True)
     next = fields.String(
         required=True,
         allow_none=True,
         metadata={
             "description": "The cursor of the next page; null at the end.  A page ends after scanning 20,000 runs,"
-            " and may then be short or empty and still have a next one."
+            " or with about 1 MiB of JSON, and may then be short or empty and still have a next one."
         },
     )
     count = fields.Nested(CountSchema, metadata={"description": "Only if it was requested."})

@@ -9,6 +9,9 @@ from typing import Any
 # An escaped null character; an even number of backslashes before the u would be backslashes and the plain word u0000.
 NULL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
+# A string, whose characters do not count, or a number with an exponent, as Python writes it: one digit and a fraction.
+EXPONENTS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[0-9](?:\.([0-9]++))?e([+-][0-9]++)')
+
 # Made once: json.dumps would make one for every value.
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -27,6 +30,24 @@ def stored(value: Any) -> str:
     return text
 
 
+def size_of(text: str) -> int:
+    """How many bytes jsonb writes for this text of `stored`: numbers have all their digits there, and no exponents."""
+    size = len(text.encode())
+    if "e+" in text or "e-" in text:
+        size += sum(_written(number) - len(number[0]) for number in EXPONENTS.finditer(text) if number[2])
+    return size
+
+
+def _written(number: re.Match[str]) -> int:
+    """The digits and the point of a number without its exponent.
+
+    Python writes an exponent from 16 on, where no digit is left behind the point, and from -5 down, in front of which
+    stand a zero and the point.
+    """
+    exponent = int(number[2])
+    return exponent + 1 if exponent > 0 else 2 + len(number[1] or "") - exponent
+
+
 # What is kept of a run's work names it; what is larger belongs in a table or file of the app's own.
 KEPT_BYTES = 64 * 1024
 
@@ -34,9 +55,10 @@ KEPT_BYTES = 64 * 1024
 def stored_small(value: Any) -> str:
     """The same for what a handler returns or saves: ValueError says what to do where it is too large."""
     text = stored(value)
-    size = len(text.encode())
+    size = size_of(text)
     if size > KEPT_BYTES:
         raise ValueError(
-            f"it is {size} bytes; the limit is {KEPT_BYTES}: store it in a table or file of your own and return its id"
+            f"it is {size} bytes as PostgreSQL stores it; the limit is {KEPT_BYTES}:"
+            " store it in a table or file of your own and return its id"
         )
     return text

@@ -13,6 +13,7 @@ from rowcall.definitions.occurrences import problem_of
 from rowcall.definitions.store import (
     Change,
     Put,
+    definitions_page,
     get_definition,
     list_definitions,
     occurrences_of,
@@ -38,6 +39,7 @@ __all__ = [
     "as_sent",
     "checked",
     "clock",
+    "definitions_page",
     "get_definition",
     "in_words",
     "last_tick",

@@ -11,11 +11,10 @@ from typing import Any, cast
 import marshmallow
 
 from rowcall.base.errors import DeclarationError, DefinitionInvalid, JobTypeUnknown, RunInvalid, ScheduleInvalid
-from rowcall.base.jsonb import stored
 from rowcall.definitions.content import SENT, Content
 from rowcall.definitions.fields import Duration, refused_value
 from rowcall.job_types import Catalogue, JobType
-from rowcall.queue.enqueue import check_options
+from rowcall.queue.enqueue import check_options, stored_text
 from rowcall.schedule import CatchUp, Overlap, duration_words, parse, zone_named
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
@@ -113,12 +112,12 @@ def _refused_run(content: Content, job_type: JobType) -> dict[str, object]:
     except RunInvalid as error:
         wrong.update(error.fields)
     try:
-        stored(content.payload)
+        stored_text(content.payload)
         # What is wrong with the options is known by now.
         replace(content, queue=None, priority=0, max_attempts=None).prepared(job_type, SAMPLE)
     except RunInvalid as error:
         wrong.update(error.fields)
-    except (ScheduleInvalid, ValueError) as error:
+    except ScheduleInvalid as error:
         wrong["payload"] = str(error)
     except DeclarationError as error:
         wrong["job_type"] = str(error)

@@ -22,10 +22,22 @@ from rowcall.definitions.content import COLUMNS, Content
 from rowcall.definitions.tick import clock, settle
 from rowcall.job_types import Catalogue
 from rowcall.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
+from rowcall.queue.views import pages
 
 GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_at IS NULL"
 
 LIST = "SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name"
+
+# The same, a page at a time.  A removed definition's row stays, so that a page can begin behind it.
+LIST_PAGE = f"""
+WITH shown AS (
+    SELECT * FROM rowcall.job_definitions
+    WHERE removed_at IS NULL
+        AND name > coalesce((SELECT name FROM rowcall.job_definitions WHERE id = %(after_id)s), '')
+), measured AS ({pages.measured("name")}
+)
+SELECT * FROM measured WHERE {pages.FITS} ORDER BY name
+"""
 
 # The listed definitions cannot change until the caller's transaction ends.
 LIST_LOCKED = f"{LIST} FOR UPDATE"
@@ -171,6 +183,12 @@ def get_definition(connection: Connection, name: str) -> Row:
 def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
     """All definitions, by name; `locked` locks them until the transaction ends."""
     return fetch_all(connection, LIST_LOCKED if locked else LIST)
+
+
+def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], bool]:
+    """The definitions behind this one, or all, up to the size of a page, and whether there are more."""
+    parameters = {"after_id": after_id, "page_bytes": pages.PAGE_BYTES}
+    return pages.read(fetch_all(connection, LIST_PAGE, parameters))
 
 
 def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:

@@ -23,6 +23,12 @@ from rowcall.status import Event, sources_of
 
 REFUSAL_CHARACTERS = 1000
 
+# An entry of the unique index takes 2.7 KB at the most.
+KEY_BYTES = 2000
+
+# What is kept beside the key is for people to see.
+DETAIL_CHARACTERS = 2000
+
 # Primary key.  FOR SHARE: neither a sweep nor an operator can end the lease before this transaction has ended.
 HOLD = f"""
 SELECT id FROM rowcall.job_runs
@@ -195,12 +201,21 @@ def _values(
     """The row's own columns, and the hash by which other content is told apart."""
     if set(key) != set(kind.key):
         raise EffectInvalid(f"the key of {kind.name} is made of {', '.join(kind.key)}, not of {', '.join(key)}")
+    for name, value in key.items():
+        if isinstance(value, str) and (size := len(value.encode())) > KEY_BYTES:
+            raise EffectInvalid(
+                f"{name} of {kind.name} is {size} bytes; the limit is {KEY_BYTES}: use an id, or a hash of the text"
+            )
     try:
         text = json.dumps(content, sort_keys=True, default=_plain, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise EffectInvalid(f"the content of {kind.name} cannot be told apart from other content: {error}") from None
-    known = {name: details.get(name, content.get(name)) for name in kind.known}
+    known = {name: _shortened(details.get(name, content.get(name))) for name in kind.known}
     return {**key, **known, "content_hash": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _shortened(value: object) -> object:
+    return value[:DETAIL_CHARACTERS] if isinstance(value, str) else value
 
 
 def _plain(value: object) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.effects.kinds import KINDS, kind_of
 from rowcall.effects.operate import STATES, listing
+from rowcall.queue.views.pages import PAGE_BYTES, fitting
 
 # Of each kind a page at the most, and one more, which tells that there is another.
 NEWEST = "ORDER BY id DESC LIMIT %(limit)s + 1"
@@ -77,6 +78,7 @@ def page_of_effects(
     limit: int = 50,
     run_id: int | None = None,
     behind: Mapping[str, int] | None = None,
+    page_bytes: int = PAGE_BYTES,
 ) -> Page:
     """The same, of one run or of any, from where the page before had come to."""
     kinds = [kind_of(kind).name] if kind else list(KINDS)
@@ -89,10 +91,10 @@ def page_of_effects(
     )
     newest = [sorted((row for row in rows if row["kind"] == name), key=lambda row: -row["id"]) for name in kinds]
     merged = list(heapq.merge(*newest, key=lambda row: (row["intent_at"], row["id"]), reverse=True))
-    page = merged[:limit]
+    page = fitting(merged[:limit], page_bytes)
     # Each kind's come in the order of their ids, so the last one of a kind is the furthest.
     reached = places | {row["kind"]: row["id"] for row in page}
-    return Page(page, reached if len(merged) > limit else None)
+    return Page(page, reached if len(merged) > len(page) else None)
 
 
 def count_unknown(connection: Connection) -> dict[str, int]:

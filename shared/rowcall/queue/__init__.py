@@ -30,8 +30,9 @@ from rowcall.queue.operate import allowed_events, retry, run_now
 from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
-from rowcall.queue.views.inspect import attempts_of, get_run, version_of
+from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of
 from rowcall.queue.views.lists import Page, count_runs, list_runs
+from rowcall.queue.views.searches import limit_searches
 
 __all__ = [
     "Action",
@@ -54,6 +55,7 @@ __all__ = [
     "allowed_events",
     "ask_to_cancel",
     "attempts_of",
+    "attempts_page",
     "bulk",
     "cancel",
     "cancel_any",
@@ -75,6 +77,7 @@ __all__ = [
     "heartbeat",
     "held",
     "limit_queue",
+    "limit_searches",
     "list_queues",
     "list_runs",
     "pause_queue",

@@ -16,7 +16,7 @@ from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, IS_RUNNING, IS_WAITIN
 from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
 from rowcall.queue.operate import AUDITED, RETRIABLE, RETRIED
 from rowcall.queue.views.filters import MATCHES, Filter
-from rowcall.queue.views.lists import SCANNED_MOST, SCANS, page_of, page_sql, scan_for, searched
+from rowcall.queue.views.lists import SCANNED_MOST, SCANS, page_of, page_sql, parameters, scan_for, searched
 from rowcall.status import BY_EVENT, Event, Status
 
 CHANGED_MOST = 1000
@@ -88,7 +88,7 @@ SELECT id, status FROM changed
 
 # (Action, scan) -> a page of the runs that the action can change.
 PAGES = {
-    (action.name.lower(), scan.name): page_sql(scan, "page.id, page.created_at", action.guard)
+    (action.name.lower(), scan.name): page_sql(scan, "id, created_at", action.guard)
     for action in Action
     for scan in SCANS
 }
@@ -112,7 +112,7 @@ def bulk(
     """Change the newest runs that match, `limit` at most; runs that other transactions have locked are skipped."""
     narrowed = _narrowed(action, criteria, everything)
     sql = PAGES[action.name.lower(), scan_for(narrowed).name]
-    page = page_of(connection, sql, narrowed, limit, cursor, most)
+    page = page_of(connection, sql, narrowed, parameters(narrowed, limit, cursor, most))
     matching = [run["id"] for run in page.runs]
     if dry_run:
         return Bulk(len(matching), matching, 0, page.next, dry_run)
@@ -130,13 +130,13 @@ def changed_of(
     connection: Connection, action: Action, run_ids: Sequence[int], criteria: Filter, operator: Operator
 ) -> dict[int, Status]:
     """Change those of these runs that still match: id -> new status."""
-    parameters = {
+    values = {
         **criteria.parameters(),
         "run_ids": list(run_ids),
         "who": operator.who,
         "request_id": operator.request_id,
     }
-    rows = [row for step in action.value for row in _changed(connection, step, parameters)]
+    rows = [row for step in action.value for row in _changed(connection, step, values)]
     changed = {row["id"]: Status(row["status"]) for row in rows}
     if Status.QUEUED in changed.values():
         fetch_all(connection, WAKE_WORKERS)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
 from rowcall.base.errors import KeyGone, RunInvalid
-from rowcall.base.jsonb import stored
+from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import KEY_CHARACTERS, NAME
@@ -224,11 +224,11 @@ def stored_text(payload: Mapping[str, Any]) -> str:
         text = stored(payload)
     except ValueError as error:
         raise RunInvalid({"payload": f"cannot be stored as JSON: {error}"}) from None
-    size = len(text.encode())
+    size = size_of(text)
     if size > PAYLOAD_BYTES:
         raise RunInvalid(
             {
-                "payload": f"is {size} bytes; the limit is {PAYLOAD_BYTES}:"
+                "payload": f"is {size} bytes as PostgreSQL stores it; the limit is {PAYLOAD_BYTES}:"
                 " store the data in a table or file of your own, and send its id"
             }
         )

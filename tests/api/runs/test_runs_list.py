@@ -45,7 +45,7 @@ def ids(page: dict[str, Any]) -> list[int]:
 
 
 def test_a_list_shows_whole_runs_the_newest_first(call: Call, runs: list[int]) -> None:
-    page = listed(call, "")
+    page = listed(call, "include=payload,result")
     assert (ids(page), page["next"]) == (runs[::-1], None)
     assert page["items"][0] == told(call("GET", f"/v1/runs/{runs[-1]}"))
 

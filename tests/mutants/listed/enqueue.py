@@ -78,7 +78,12 @@ ENQUEUE = [
         "_enqueued",
         ("of many with a conflict some are kept", "with all_or_nothing(connection):", "if True:"),
     ),
-    *at("enqueue.py", "stored_text", ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:")),
+    *at(
+        "enqueue.py",
+        "stored_text",
+        ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:"),
+        ("payloads are measured as they are sent", "size_of(text)", "len(text.encode())"),
+    ),
     *at("enqueue.py", "checked_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
     *at("enqueue.py", "checked_key", ("keys of any characters are stored", "or not key.isprintable()", "")),
     *at(

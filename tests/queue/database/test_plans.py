@@ -36,7 +36,7 @@ from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
 from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
-from rowcall.queue.views.inspect import ATTEMPTS, GET_RUN
+from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN
 from rowcall.queue.views.stats import QUEUES
 from rowcall.queue.workers import UNSERVED
 from tests.support.plans import looked_at, plan
@@ -246,7 +246,7 @@ def test_keys_find_their_runs_by_their_indexes(filled: PgConnection) -> None:
 
 
 def test_attempts_are_found_by_their_key(filled: PgConnection) -> None:
-    nodes = plan(filled, BY_INDEX + ATTEMPTS, {"run_id": 1, "after_lease_no": 0, "limit": 50})
+    nodes = plan(filled, BY_INDEX + ATTEMPTS_PAGE, {"run_id": 1, "after_lease_no": 0, "limit": 50, "page_bytes": 1000})
     assert "job_attempts_pkey" in {node.get("Index Name") for node in nodes}
 
 

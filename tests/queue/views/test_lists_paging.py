@@ -24,6 +24,7 @@ ROWS = st.lists(
             "created_at": MOMENTS,
             "queue": st.sampled_from(["mail", "web"]),
             "failed": st.booleans(),
+            "bytes": st.sampled_from([1, 1000]),
             "of": st.booleans(),
             "comes": st.sampled_from([0, 0, 0, 1, 2, 3]),
             "goes": st.sampled_from([None, None, None, 1, 2, 3]),
@@ -42,7 +43,14 @@ FILTERS = st.sampled_from(
 )
 
 
-@given(ROWS, FILTERS, st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 6), st.booleans())
+@given(
+    ROWS,
+    FILTERS,
+    st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    st.integers(1, 6),
+    st.booleans(),
+    st.sampled_from([1, 2500, 100_000]),
+)
 def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
     connection: PgConnection,
     rows: list[dict[str, Any]],
@@ -50,6 +58,7 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
     limits: list[int],
     most: int,
     ranged: bool,
+    page_bytes: int,
 ) -> None:
     connection.rollback()  # the example before
     nightly = definition_of(connection, "nightly")
@@ -64,8 +73,9 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
                 made[place] = inserted(connection, row, nightly)
             if row["goes"] == number and place in made:
                 fetch_all(connection, "DELETE FROM rowcall.job_runs WHERE id = %(id)s", {"id": made[place]})
-        page = list_runs(connection, asked, limits[number % len(limits)], cursor, most)
-        assert len(page.runs) <= limits[number % len(limits)]
+        limit = limits[number % len(limits)]
+        page = list_runs(connection, asked, limit, cursor, most, include=["payload"], page_bytes=page_bytes)
+        assert len(page.runs) <= limit
         seen += [(run["created_at"], run["id"]) for run in page.runs]
         cursor, number = page.next, number + 1
         assert number < 50, "it ends"
@@ -78,6 +88,7 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
 def inserted(connection: PgConnection, row: dict[str, Any], nightly: int) -> int:
     """A row as it was drawn."""
     columns = {"created_at": at(row["created_at"]), "queue": f"'{row['queue']}'"}
+    columns["payload"] = f"jsonb_build_object('text', repeat('x', {row['bytes']}))"
     columns |= {"definition_id": str(nightly)} if row["of"] else {}
     columns |= {"failed_at": "now()"} if row["failed"] else {}
     run_id: int = run_in(connection, Status.DEAD if row["failed"] else Status.QUEUED, **columns)["id"]

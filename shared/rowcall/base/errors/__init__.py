@@ -57,6 +57,7 @@ from rowcall.base.errors.requests import (
     RunPruned,
     ScheduleInvalid,
     SearchTooSlow,
+    TooManySearches,
     TransitionRefused,
 )
 
@@ -109,6 +110,7 @@ __all__ = [
     "SettingsError",
     "Snooze",
     "TimeLimitExceeded",
+    "TooManySearches",
     "TooManyStuck",
     "TransitionRefused",
     "Unavailable",

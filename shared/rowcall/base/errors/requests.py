@@ -43,6 +43,16 @@ class SearchTooSlow(RowcallError):
         )
 
 
+class TooManySearches(RowcallError):
+    """An API key has as many searches in payloads under way as it may have."""
+
+    def __init__(self, at_once: int) -> None:
+        super().__init__(
+            f"this key has {at_once} searches in payloads under way, which is the limit: wait for one to end,"
+            " or filter by something else than the payload"
+        )
+
+
 class ScheduleInvalid(RowcallError):
     """A schedule, or what goes with it, cannot be used; `field` names the part that is wrong, where it is one part."""
 

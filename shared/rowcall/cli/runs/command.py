@@ -13,6 +13,7 @@ from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
 from rowcall.cli.session import command_transaction, operator
+from rowcall.queue.views.lists import LARGE
 
 LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "last_error")
 
@@ -55,15 +56,16 @@ for steering in (explain_command, retry_command, cancel_command, run_now_command
 @runs_command.command("list")
 @filtered
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@click.option("--include", multiple=True, type=click.Choice(LARGE), help="Also show this, in JSON.  May be repeated.")
 @json_option
-def list_command(criteria: queue.Filter, limit: int, as_json: bool) -> None:
+def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], as_json: bool) -> None:
     """List the newest runs that match the options."""
     with command_transaction() as connection:
-        page = queue.list_runs(connection, criteria, limit)
+        page = queue.list_runs(connection, criteria, limit, include=include)
         rows = page.runs
-        # A page scans a bounded number of runs and may be short; a person wants as many as they asked for.
+        # A page is bounded in what it scans and holds, and may be short; a person wants as many as they asked for.
         while page.next and len(rows) < limit:
-            page = queue.list_runs(connection, criteria, limit - len(rows), page.next)
+            page = queue.list_runs(connection, criteria, limit - len(rows), page.next, include=include)
             rows += page.runs
     if as_json:
         show_json(rows)

@@ -6,15 +6,21 @@ Each filter is declared here, once: the API's query, the command line's options 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from rowcall.base.errors import FilterInvalid
-from rowcall.base.jsonb import stored
+from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.status import Status
+
+# A payload that is looked for.  PostgreSQL compares each of its values with each of every run's payload, and ends no
+# such comparison before it is done: 48 KB against 64 KB take ten seconds, and this much a seventh of a second.
+SOUGHT_MOST = 50
+SOUGHT_BYTES = 2048
 
 
 class Form(StrEnum):
@@ -74,7 +80,9 @@ class Filter:
         Form.TIME, "finished_at < %(finished_before)s", "Finished before this time."
     )
     payload: dict[str, Any] | None = declared(
-        Form.OBJECT, "payload @> %(payload)s::jsonb", "Whose payload contains this JSON object."
+        Form.OBJECT,
+        "payload @> %(payload)s::jsonb",
+        f"Whose payload contains this JSON object, of {SOUGHT_MOST} values and {SOUGHT_BYTES} bytes at the most.",
     )
 
     def __post_init__(self) -> None:
@@ -108,12 +116,31 @@ MATCHES = "\n    AND ".join(
 
 
 def _wrong_with(value: object) -> str | None:
-    """Why no run can have this, in the words that follow a field's name; None where some may."""
+    """Why no run can have this, or nobody may look for it, in the words that follow a field's name; else None."""
     if isinstance(value, datetime):
         return unusable(value)
-    if isinstance(value, (str, dict)):
-        try:
-            stored(value)
-        except ValueError as error:
-            return f"cannot be looked for: {error}"
-    return None
+    if not isinstance(value, (str, dict)):
+        return None
+    try:
+        text = stored(value)
+    except ValueError as error:
+        return f"cannot be looked for: {error}"
+    return _too_much(value, size_of(text)) if isinstance(value, dict) else None
+
+
+def _too_much(sought: dict[str, Any], size: int) -> str | None:
+    if size > SOUGHT_BYTES:
+        return f"is {size} bytes; the limit is {SOUGHT_BYTES}: look for fewer fields"
+    values = sum(1 for _ in _values_of(sought))
+    return f"has {values} values; the limit is {SOUGHT_MOST}: look for fewer" if values > SOUGHT_MOST else None
+
+
+def _values_of(sought: object) -> Iterator[object]:
+    """What it holds besides objects and lists; empty ones count too."""
+    found = [sought]
+    while found:
+        value = found.pop()
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+        found += inner
+        if not inner:
+            yield value

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import RunNotFound
+from rowcall.queue.views import pages
 
 GET_RUN = """
 SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
@@ -18,9 +19,16 @@ FROM rowcall.job_runs AS run WHERE run.id = %(run_id)s
 LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 
 # job_attempts' primary key, in its order.
-ATTEMPTS = """
-SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no > %(after_lease_no)s
-ORDER BY lease_no LIMIT %(limit)s
+ATTEMPTS = "SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no"
+
+# The same, a page at a time.
+ATTEMPTS_PAGE = f"""
+WITH shown AS (
+    SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no > %(after_lease_no)s
+    ORDER BY lease_no LIMIT %(limit)s + 1
+), measured AS ({pages.measured("lease_no")}
+)
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY lease_no
 """
 
 # The columns that an operator's decision depends on; not those that a heartbeat or progress changes.
@@ -54,6 +62,14 @@ def _instant(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()
 
 
-def attempts_of(connection: Connection, run_id: int, after: int = 0, limit: int | None = None) -> list[Row]:
-    """The attempts of a run that did not end in success, the first one first; those after this lease, or all."""
-    return fetch_all(connection, ATTEMPTS, {"run_id": run_id, "after_lease_no": after, "limit": limit})
+def attempts_of(connection: Connection, run_id: int) -> list[Row]:
+    """The attempts of a run that did not end in success, the first one first."""
+    return fetch_all(connection, ATTEMPTS, {"run_id": run_id})
+
+
+def attempts_page(
+    connection: Connection, run_id: int, after: int, limit: int, page_bytes: int = pages.PAGE_BYTES
+) -> tuple[list[Row], bool]:
+    """Those behind this lease, up to the limit or the size of a page, and whether there are more."""
+    parameters = {"run_id": run_id, "after_lease_no": after, "limit": limit, "page_bytes": page_bytes}
+    return pages.read(fetch_all(connection, ATTEMPTS_PAGE, parameters))

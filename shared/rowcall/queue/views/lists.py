@@ -3,10 +3,12 @@
 No index fits every filter, and each more on job_runs would cost every enqueue.  So a page scans an index from the
 newest run on, skips what does not match, and stops after SCANNED_MOST entries.  Then `next` continues behind the last
 entry it scanned, even if the page is short or empty: a client that follows `next` to the end gets every match.
+A page also ends before it has more bytes than a page may.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ from psycopg2.errors import QueryCanceled
 from rowcall.base.database import Connection, Row, drivers_error, fetch_all
 from rowcall.base.errors import FilterInvalid, SearchTooSlow
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.views import cursors
+from rowcall.queue.views import cursors, pages
 from rowcall.queue.views.filters import MATCHES, Filter
 from rowcall.status import Status
 
@@ -75,14 +77,26 @@ KEY = IndexScan(
 
 SCANS = (CREATED, FAILED, DEFINITION, KEY)
 
+# The columns of a run that are large, and are sent where they are asked for.
+LARGE = ("payload", "result")
+
 # What a page shows of a run.
-SHOWN = "page.*, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition"
+SHOWN = """id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
+        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
+        created_at, started_at, finished_at, updated_at, pruned_at"""
+SHOWN += "".join(
+    f",\n        CASE WHEN '{name}' = ANY(%(include)s::text[]) THEN {name} END AS {name}" for name in LARGE
+)
+
+# What a row of a page has besides a run.
+BOUND = frozenset({"bound_at", "bound_id"})
 
 
 def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = "true") -> str:
-    """A page and one row more, which shows that there is another page; a short page also finds where its scan ended.
+    """A page, and how many more rows were found; a short page also finds where its scan ended.
 
-    One statement, so that both see the same rows.  The inner LIMIT keeps the filter out of the scan; rows stream
+    One statement, so that all of it sees the same rows.  The inner LIMIT keeps the filter out of the scan; rows stream
     through both, so that a full page ends the scan.
     """
     return f"""{IN_ORDER}
@@ -96,10 +110,13 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE {scan.entries} AND (SELECT count(*) FROM page) <= %(limit)s
     ORDER BY {scan.order} OFFSET %(most)s - 1 LIMIT 1
+), shown AS (
+    SELECT {shown} FROM page
+), measured AS ({pages.measured("created_at DESC, id DESC")}
 )
-SELECT {shown}, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN page ON true
-ORDER BY page.created_at DESC, page.id DESC
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= %(limit)s AND {pages.FITS}
+ORDER BY measured.created_at DESC, measured.id DESC
 """
 
 
@@ -128,20 +145,30 @@ class Page:
 
 
 def list_runs(
-    connection: Connection, criteria: Filter, limit: int = 50, cursor: str | None = None, most: int = SCANNED_MOST
+    connection: Connection,
+    criteria: Filter,
+    limit: int = 50,
+    cursor: str | None = None,
+    most: int = SCANNED_MOST,
+    *,
+    include: Sequence[str] = (),
+    page_bytes: int = pages.PAGE_BYTES,
 ) -> Page:
-    """The newest runs that match, with the name of their definition."""
-    return page_of(connection, PAGES[scan_for(criteria).name], criteria, limit, cursor, most)
+    """The newest runs that match, with the name of their definition, and those columns of LARGE that are included."""
+    values = {**parameters(criteria, limit, cursor, most), "include": list(include), "page_bytes": page_bytes}
+    page = page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
+    left_out = {*LARGE} - {*include}
+    return Page([{name: run[name] for name in run if name not in left_out} for run in page.runs], page.next)
 
 
-def page_of(connection: Connection, sql: str, criteria: Filter, limit: int, cursor: str | None, most: int) -> Page:
+def page_of(connection: Connection, sql: str, criteria: Filter, values: dict[str, Any]) -> Page:
     """The page that this page_sql shows."""
-    rows = searched(connection, sql, parameters(criteria, limit, cursor, most))
-    bound = {name: rows[0][name] for name in ("bound_at", "bound_id")}
-    runs = [{name: row[name] for name in row if name not in bound} for row in rows if row["id"] is not None]
-    if len(runs) > limit:
-        return Page(runs[:limit], _behind(criteria, runs[limit - 1]["created_at"], runs[limit - 1]["id"]))
-    return Page(runs, None if bound["bound_id"] is None else _behind(criteria, bound["bound_at"], bound["bound_id"]))
+    rows = searched(connection, sql, values)
+    bound_at, bound_id = rows[0]["bound_at"], rows[0]["bound_id"]
+    runs, more = pages.read([row for row in rows if row["id"] is not None], BOUND)
+    if more:
+        return Page(runs, _behind(criteria, runs[-1]["created_at"], runs[-1]["id"]))
+    return Page(runs, None if bound_id is None else _behind(criteria, bound_at, bound_id))
 
 
 def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST) -> Row:
@@ -172,10 +199,11 @@ def scan_for(criteria: Filter) -> IndexScan:
 
 
 def parameters(criteria: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST) -> dict[str, Any]:
-    """As page_sql takes it: the filter, and the range of the index from `at` and `id` back to `from`."""
+    """As page_sql takes it: the filter, the index from `at` and `id` back to `from`, and the bounds of a page."""
     at, run_id = _place(criteria, cursor)
     bounds = {"at": at, "id": run_id, "from": criteria.created_after or "-infinity"}
-    return {**criteria.parameters(), **bounds, "limit": limit, "most": most}
+    page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}
+    return {**criteria.parameters(), **bounds, **page}
 
 
 def _place(criteria: Filter, cursor: str | None) -> tuple[datetime | str, int]:

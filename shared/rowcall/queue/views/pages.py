@@ -1,0 +1,42 @@
+"""Pages of lists end by their bytes: no answer is larger than a process has room for, whatever its rows hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rowcall.base.database import Row
+
+# As PostgreSQL writes the rows.  One row alone may be larger, and is a page then; an answer that escapes letters beyond
+# ASCII has up to three times as many.
+PAGE_BYTES = 1024 * 1024
+
+
+def measured(order: str) -> str:
+    """The rows of `shown` in this order: each with its place, the bytes up to its end, and how many rows there are."""
+    return f"""
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY {order}) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown"""
+
+
+# Which of the rows of `measured` a page has.
+FITS = "(bytes <= %(page_bytes)s OR place = 1)"
+
+MEASURES = {"found", "place", "bytes"}
+
+
+def read(rows: Sequence[Row], besides: frozenset[str] = frozenset()) -> tuple[list[Row], bool]:
+    """The rows of a page without their measures and what else is not theirs, and whether more were found."""
+    items = [{name: row[name] for name in row if name not in MEASURES | besides} for row in rows]
+    return items, bool(rows) and rows[0]["found"] > len(rows)
+
+
+def fitting(rows: Sequence[Row], page_bytes: int) -> list[Row]:
+    """The first of these rows, as many as a page has room for; for rows that are put in order here."""
+    size = 0
+    for place, row in enumerate(rows):
+        size += len(json.dumps(row, default=str))
+        if size > page_bytes and place:
+            return list(rows[:place])
+    return list(rows)

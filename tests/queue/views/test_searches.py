@@ -1,0 +1,95 @@
+"""Searches in payloads: bounded in what one may look for, and in how long it takes, however large the rows are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.errors import FilterInvalid, SearchTooSlow, TooManySearches
+from rowcall.base.jsonb import size_of, stored
+from rowcall.queue import Filter, count_runs, limit_searches, list_runs
+from rowcall.queue.views import lists
+from rowcall.queue.views.filters import SOUGHT_BYTES, SOUGHT_MOST
+
+KEY, ANOTHER = 1, 2
+
+
+def nested(depth: int, value: object) -> object:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"numbers": list(range(SOUGHT_MOST))},
+        {"a": {"b": [[], {}, None, False, ""] * (SOUGHT_MOST // 5)}},
+        {"text": "x" * (SOUGHT_BYTES - 12)},
+        {"deep": nested(400, 1)},
+    ],
+    ids=["values", "empty values", "bytes", "depth"],
+)
+def test_a_filter_of_payloads_may_be_as_large_as_its_bounds(connection: PgConnection, payload: dict[str, Any]) -> None:
+    assert list_runs(connection, Filter(payload=payload)).runs == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "complaint"),
+    [
+        ({"numbers": list(range(SOUGHT_MOST + 1))}, "payload: has 51 values; the limit is 50"),
+        ({"a": {"b": [[], {}, None, False, ""] * 10}, "c": 1}, "payload: has 51 values; the limit is 50"),
+        ({"text": "x" * (SOUGHT_BYTES - 11)}, "payload: is 2049 bytes; the limit is 2048"),
+        ({"numbers": [1e308] * 10}, r"payload: is 3\d\d\d bytes; the limit is 2048"),
+        ({"deep": nested(2000, 1)}, "payload: "),
+    ],
+    ids=["values", "empty values", "bytes", "digits", "depth"],
+)
+def test_a_larger_one_is_refused_by_name(payload: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(FilterInvalid, match=complaint):
+        Filter(payload=payload)
+
+
+# PostgreSQL compares each list that is looked for with each list of a payload, and ends no comparison of two values
+# before it is done.  This is the most that one may take: the one list that fits is the last.
+SLOW = {"a": [nested(18, 7)] * SOUGHT_MOST}
+FILL = """
+INSERT INTO rowcall.job_runs (job_type, payload)
+SELECT 'noop', jsonb_build_object('a', jsonb_agg(%(other)s::jsonb) || jsonb_build_array(%(fits)s::jsonb))
+FROM generate_series(1, 1500), generate_series(1, 60) AS run GROUP BY run
+"""
+
+
+def test_a_search_through_large_payloads_is_ended_in_time_and_says_how_to_narrow_it(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "SECONDS", 0.3)
+    sought = Filter(payload=SLOW)
+    assert size_of(stored(sought.payload)) > SOUGHT_BYTES * 0.95
+    with database.transaction(fresh_url) as connection:
+        fetch_all(connection, FILL, {"other": stored(nested(18, 1)), "fits": stored(nested(18, 7))})
+        [largest] = fetch_all(connection, "SELECT max(octet_length(payload::text)) AS size FROM rowcall.job_runs")
+        assert 50_000 < largest["size"] < 65_536
+        for search in (list_runs, count_runs):
+            fetch_all(connection, "SAVEPOINT search")
+            with pytest.raises(SearchTooSlow, match="narrow it, for example with created_after"):
+                search(connection, sought)
+            fetch_all(connection, "ROLLBACK TO search")
+
+
+def test_a_key_may_search_twice_at_a_time_and_again_once_one_has_ended(module_url: str) -> None:
+    sought = Filter(payload={"a": 1})
+    first, second, third = (database.connect_internal(module_url) for _ in range(3))
+    for connection in (first, second):
+        limit_searches(connection, sought, KEY)
+    with pytest.raises(TooManySearches, match="2 searches in payloads under way"):
+        limit_searches(third, sought, KEY)
+    limit_searches(third, Filter(queue="mail"), KEY)
+    limit_searches(third, sought, ANOTHER)
+    first.rollback()
+    limit_searches(third, sought, KEY)
+    for connection in (first, second, third):
+        connection.close()
