@@ -3381,9 +3381,9 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
-        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
-        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
-        created_at, started_at, finished_at, updated_at, pruned_at,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
         CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
         CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
 ), measured AS (
@@ -3448,9 +3448,9 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
-        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
-        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
-        created_at, started_at, finished_at, updated_at, pruned_at,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
         CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
         CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
 ), measured AS (
@@ -3519,9 +3519,9 @@ WITH page AS MATERIALIZED (
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
-        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
-        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
-        created_at, started_at, finished_at, updated_at, pruned_at,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
         CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
         CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
 ), measured AS (
@@ -3594,9 +3594,9 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
-        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key, key_owner, run_at,
-        scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type, failed_at, created_by,
-        created_at, started_at, finished_at, updated_at, pruned_at,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
         CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
         CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
 ), measured AS (
