@@ -23,6 +23,7 @@ from rowcall.definitions.store import (
     run_now,
 )
 from rowcall.definitions.tick import Ticked, clock, last_tick, tick, undecided
+from rowcall.definitions.version import Precondition, version_of
 
 __all__ = [
     "Change",
@@ -30,6 +31,7 @@ __all__ = [
     "ContentSchema",
     "Difference",
     "Duration",
+    "Precondition",
     "Put",
     "Resting",
     "Ticked",
@@ -52,4 +54,5 @@ __all__ = [
     "run_now",
     "tick",
     "undecided",
+    "version_of",
 ]

@@ -20,6 +20,7 @@ from rowcall.base.timestamps import in_utc
 from rowcall.definitions.check import NAME, as_sent
 from rowcall.definitions.content import COLUMNS, Content
 from rowcall.definitions.tick import clock, settle
+from rowcall.definitions.version import UNCONDITIONAL, Precondition
 from rowcall.job_types import Catalogue
 from rowcall.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
 
@@ -103,11 +104,17 @@ class Put:
 
 
 def put(
-    connection: Connection, name: str, content: Content, catalogue: Catalogue, managed_by: str, operator: Operator
+    connection: Connection,
+    name: str,
+    content: Content,
+    catalogue: Catalogue,
+    managed_by: str,
+    operator: Operator,
+    condition: Precondition = UNCONDITIONAL,
 ) -> Put:
     """Create or change this definition; equal content begins no new revision."""
     fetch_all(connection, CREATE, {"name": name, "job_type": content.job_type})
-    row = _locked(connection, name, removed_too=True)
+    row = _locked(connection, name, condition, removed_too=True)
     before = None if row["removed_at"] else Content.of(row)
     if before is None:
         return _put(connection, row, content, managed_by, operator, None, clock(connection))
@@ -179,19 +186,31 @@ def occurrences_of(connection: Connection, definition_id: int, limit: int, befor
     return fetch_all(connection, OCCURRENCES, page)
 
 
-def pause(connection: Connection, name: str, catalogue: Catalogue, operator: Operator) -> Row:
+def pause(
+    connection: Connection,
+    name: str,
+    catalogue: Catalogue,
+    operator: Operator,
+    condition: Precondition = UNCONDITIONAL,
+) -> Row:
     """Enqueue nothing more; later nominal times are recorded as skipped."""
-    return _switched(connection, name, "pause", PAUSE, catalogue, operator)
+    return _switched(connection, _locked(connection, name, condition), "pause", PAUSE, catalogue, operator)
 
 
-def resume(connection: Connection, name: str, catalogue: Catalogue, operator: Operator) -> Row:
+def resume(
+    connection: Connection,
+    name: str,
+    catalogue: Catalogue,
+    operator: Operator,
+    condition: Precondition = UNCONDITIONAL,
+) -> Row:
     """Enqueue again, from now."""
-    return _switched(connection, name, "resume", RESUME, catalogue, operator)
+    return _switched(connection, _locked(connection, name, condition), "resume", RESUME, catalogue, operator)
 
 
-def remove(connection: Connection, name: str, operator: Operator) -> Row:
+def remove(connection: Connection, name: str, operator: Operator, condition: Precondition = UNCONDITIONAL) -> Row:
     """Remove a definition; its runs stay, waiting ones too."""
-    row = _locked(connection, name)
+    row = _locked(connection, name, condition)
     removed = _changed(connection, REMOVE, {"definition_id": row["id"]})
     _record(connection, operator, "remove", removed, Content.of(row))
     return removed
@@ -227,13 +246,12 @@ def run_now(
 
 
 def _switched(
-    connection: Connection, name: str, action: str, sql: str, catalogue: Catalogue, operator: Operator
+    connection: Connection, row: Row, action: str, sql: str, catalogue: Catalogue, operator: Operator
 ) -> Row:
-    row = _locked(connection, name)
     now = clock(connection)
     settle(connection, row, catalogue, now)
     changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": _next(row, now)})
-    before, after = ({"name": name, "paused_at": one["paused_at"]} for one in (row, changed))
+    before, after = ({"name": row["name"], "paused_at": one["paused_at"]} for one in (row, changed))
     record(connection, operator.who, action, "definition", row["id"], before, after, operator.request_id)
     return changed
 
@@ -247,10 +265,13 @@ def _next(row: Row, now: datetime) -> datetime | None:
         return unchanged
 
 
-def _locked(connection: Connection, name: str, removed_too: bool = False) -> Row:
+def _locked(
+    connection: Connection, name: str, condition: Precondition = UNCONDITIONAL, removed_too: bool = False
+) -> Row:
     row = _found(connection, LOCK, name)
     if row is None or (row["removed_at"] and not removed_too):
         raise DefinitionNotFound(name)
+    condition.check(row)
     return row
 
 

@@ -42,6 +42,7 @@ from rowcall.base.errors.process import (
 )
 from rowcall.base.errors.requests import (
     DefinitionBroken,
+    DefinitionChanged,
     DefinitionFileInvalid,
     DefinitionInvalid,
     DefinitionNotFound,
@@ -69,6 +70,7 @@ __all__ = [
     "DeclarationError",
     "Declined",
     "DefinitionBroken",
+    "DefinitionChanged",
     "DefinitionFileInvalid",
     "DefinitionInvalid",
     "DefinitionNotFound",
