@@ -53,6 +53,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         # password='...' in a DSN, a query or a call; with spaces around the sign, it is bare only in program text.
         (rf"({_NAME}\s{{0,3}}=\s{{0,3}}){_QUOTED}", rf"\1\g<quote>{BLANK}\g<quote>"),
         (rf"({_NAME}=)(?!=){_BARE}", rf"\1{BLANK}"),
+        # What SQLAlchemy shows of a statement's parameters, and PostgreSQL of the line with the literals in it.
+        (r"((?:\[parameters|(?<![^\n])LINE \d{1,9}): )[^\n]*+", rf"\1{BLANK}"),
         # A key of ours keeps its prefix, by which it is found and revoked.
         (r"\b(rc_[0-9a-f]{8})_[0-9a-f]{8,}+", rf"\1_{BLANK}"),
         (r"\b((?:sk|rk)_(?:live|test)_|gh[a-z]_|xox[a-z]-)[a-z0-9-]{6,}+", rf"\1{BLANK}"),

@@ -245,9 +245,7 @@ def run_now(
     return outcome
 
 
-def _switched(
-    connection: Connection, row: Row, action: str, sql: str, catalogue: Catalogue, operator: Operator
-) -> Row:
+def _switched(connection: Connection, row: Row, action: str, sql: str, catalogue: Catalogue, operator: Operator) -> Row:
     now = clock(connection)
     settle(connection, row, catalogue, now)
     changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": _next(row, now)})
