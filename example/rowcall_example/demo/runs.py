@@ -51,7 +51,8 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on",
     }
     unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
-    return Demo(today, folder, port, unset)
+    # Where a file holds the environment's own, ours goes before it.
+    return Demo(today, folder, port, unset | {f"{name}_FILE": "" for name in unset})
 
 
 @dataclass(frozen=True)
