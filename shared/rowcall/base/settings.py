@@ -147,8 +147,8 @@ class Settings:
         "ROWCALL_WEBHOOK_SECRET",
         signing_secrets,
         (),
-        "What webhooks are signed with (Standard Webhooks): `whsec_` and base64. While it is changed, the new and the"
-        " old one with a space between.",
+        "What the secret of each webhook's URL is derived from: `whsec_` and base64; `rowcall webhook-secret` prints"
+        " the URL's. While it is changed, the new and the old one with a space between.",
         secret=True,
     )
     webhook_allow_loopback: bool = _setting(
