@@ -14,6 +14,13 @@ BEGIN;
 SELECT pg_advisory_xact_lock(33346484);
 ROLLBACK;
 
+-- rowcall.definitions.run_now: SET_DEFINITION
+\set definition_id '1'
+\set run_id '1'
+BEGIN;
+UPDATE rowcall.job_runs SET definition_id = :'definition_id' WHERE id = :'run_id';
+ROLLBACK;
+
 -- rowcall.definitions.store: GET
 \set name 'nightly'
 BEGIN;
@@ -142,13 +149,6 @@ ROLLBACK;
 BEGIN;
 UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, paused_at = NULL, updated_at = now()
 WHERE id = :'definition_id' RETURNING *;
-ROLLBACK;
-
--- rowcall.definitions.store: SET_DEFINITION
-\set definition_id '1'
-\set run_id '1'
-BEGIN;
-UPDATE rowcall.job_runs SET definition_id = :'definition_id' WHERE id = :'run_id';
 ROLLBACK;
 
 -- rowcall.definitions.store: OCCURRENCES
@@ -3058,6 +3058,13 @@ BEGIN;
 INSERT INTO rowcall.queues (name) SELECT unnest(:'names'::text[]) ON CONFLICT (name) DO NOTHING;
 ROLLBACK;
 
+-- rowcall.queue.queues: HAS_QUEUE
+-- The primary key of queues.
+\set name 'nightly'
+BEGIN;
+SELECT EXISTS (SELECT FROM rowcall.queues WHERE name = :'name');
+ROLLBACK;
+
 -- rowcall.queue.queues: PAUSE
 \set name 'nightly'
 BEGIN;
@@ -3793,7 +3800,7 @@ ROLLBACK;
 
 -- rowcall.queue.views.stats: QUEUES
 -- Three scans of each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
--- A queue without live runs has a row too if it has settings or a job type.
+-- A queue without live runs has a row too if it has settings or a job type: such a queue was made, and not only named.
 \set known '{"mail"}'
 \set declared '{"mail": 2}'
 BEGIN;
@@ -3828,7 +3835,7 @@ lanes AS (
 ), named AS (
     SELECT queue AS name FROM live UNION SELECT name FROM rowcall.queues UNION SELECT unnest(:'known'::text[])
 )
-SELECT named.name, queues.paused_at,
+SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(:'known'::text[]) AS made, queues.paused_at,
     least(queues.max_running, (:'declared'::jsonb ->> named.name)::integer) AS max_running,
     least(coalesce(live.due, 0), 1000)::integer AS due,
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,

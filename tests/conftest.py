@@ -19,6 +19,7 @@ from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.support.pooler import pgbouncer
+from tests.support.superuser import let_do_all
 
 TEMPLATE = "rowcall_template"
 
@@ -94,7 +95,7 @@ def server_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFac
     base = tmp_path_factory.getbasetemp()
     home = pytestconfig.getoption("--home") or (base if worker_id == "master" else base.parent) / "rowcall"
     with open_server(home, SOURCE, options=UNSAFE_AND_FAST) as server:
-        yield server.url
+        yield let_do_all(home, server.url)
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,11 @@ import flask
 import sqlalchemy
 
 from rowcall.base.database import Row
+from rowcall.base.errors import RunInvalid
 from rowcall.base.logs import LogEvent, log
-from rowcall.queue import enqueue, get_run
-from rowcall_api.http.auth import key_owner
+from rowcall.job_types import catalogue
+from rowcall.queue import enqueue, get_run, has_queue
+from rowcall_api.http.auth import ScopeMissing, key_owner
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import app_transaction, transaction
 from rowcall_api.schemas.runs import RunSchema
@@ -36,6 +38,27 @@ def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
         return described
 
     return decorate
+
+
+def check_rights(queue: str | None, priority: int) -> None:
+    """Refuse what only a key with the scope `operate` may ask for: a new queue, and to go before ordinary runs.
+
+    Every queue costs a claim and /metrics something, so callers alone must not make any number of them.
+    """
+    if flask.g.caller.scopes & {"operate", "admin"}:
+        return
+    if priority < 0:
+        raise ScopeMissing("operate", "which a priority below zero needs")
+    if queue is None or queue in {job_type.queue for job_type in catalogue().values()}:
+        return
+    with transaction() as connection:
+        if not has_queue(connection, queue):
+            raise RunInvalid(
+                {
+                    "queue": f"there is no queue {queue!r}: name one that a job type has, or that an operator made;"
+                    f" `rowcall queues resume {queue}` makes it"
+                }
+            )
 
 
 def enqueue_and_answer(

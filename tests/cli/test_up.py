@@ -12,17 +12,21 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from rowcall.access.api_keys import list_keys
 from rowcall.base import database, settings
 from rowcall.base.child_processes import own_command
 from rowcall.base.errors import LocalPostgresError
 from rowcall.cli.up import demo
+from rowcall.cli.up.processes import QUEUE
 from rowcall.local_postgres.programs import find_programs
-from rowcall.queue import Filter, list_runs
+from rowcall.queue import Filter, enqueue, list_runs
 from rowcall.status import Status
 from tests.support.processes import APPS, ROOT, living_with, rowcall, start, wait_until
 
@@ -89,7 +93,11 @@ class Up:
 
 def listed(up: Up, *statuses: str) -> list[dict[str, Any]]:
     """The newest runs, of all statuses or of these."""
-    with database.transaction(up.database) as connection:
+    return listed_in(up.database, *statuses)
+
+
+def listed_in(url: str, *statuses: str) -> list[dict[str, Any]]:
+    with database.transaction(url) as connection:
         return list_runs(connection, Filter(tuple(map(Status, statuses))), limit=200).runs
 
 
@@ -173,12 +181,45 @@ def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(beside: dict[str
         up.end(signal.SIGINT)
 
 
-def test_with_a_database_url_no_server_is_started(beside: dict[str, str]) -> None:
+def test_with_a_database_url_no_server_is_started(beside: dict[str, str], fresh_url: str) -> None:
     up = Up(beside, "--port", "0")
     assert "DATABASE_URL" in up.said
-    assert [run["job_type"] for run in listed(up)] == ["noop"]
+    assert [run["job_type"] for run in listed_in(fresh_url)] == ["noop"]
     assert not (Path(beside["ROWCALL_HOME"]) / "postgres").exists()
     up.end(signal.SIGINT)
+
+
+def test_the_password_of_a_database_url_is_not_printed(beside: dict[str, str], fresh_url: str) -> None:
+    up = Up(beside, "--port", "0")
+    password = urlsplit(fresh_url).password
+    assert password
+    assert password not in up.said + up.end(signal.SIGINT)
+
+
+def test_on_a_database_of_ones_own_it_takes_only_what_it_enqueued_itself(
+    beside: dict[str, str], fresh_url: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        others = enqueue(connection, "noop", {}).run_id
+    up = Up(beside, "--port", "0")
+    ask, show = [shlex.split(line) for line in up.said.splitlines() if line.startswith("  curl ")]
+    asked = json.loads(subprocess.run(ask, capture_output=True, check=True).stdout)
+    wait_until(lambda: asked["id"] in {run["id"] for run in listed_in(fresh_url, "succeeded")}, "its own are done")
+    assert json.loads(subprocess.run(show, capture_output=True, check=True).stdout)["status"] == "succeeded"
+    assert [run["id"] for run in listed_in(fresh_url, "queued")] == [others]
+    assert f"only runs of the queue {QUEUE}" in up.said
+    up.end(signal.SIGINT)
+
+
+def test_the_key_for_a_database_of_ones_own_expires_and_can_only_enqueue_and_read(
+    beside: dict[str, str], fresh_url: str
+) -> None:
+    up = Up(beside, "--port", "0")
+    up.end(signal.SIGINT)
+    with database.transaction(fresh_url) as connection:
+        [key] = list_keys(connection)
+    assert key["scopes"] == ["enqueue", "read"]
+    assert round((key["expires_at"] - key["created_at"]) / timedelta(hours=1)) == 24
 
 
 MAIL_SERVER = {"ROWCALL_SMTP_URL": "smtp://127.0.0.1:1?starttls=never", "ROWCALL_MAIL_FROM": "rowcall@example.com"}

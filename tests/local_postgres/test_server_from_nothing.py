@@ -10,6 +10,7 @@ from pathlib import Path
 from rowcall.local_postgres.home import LOG_LIMIT, Home
 from tests.local_postgres.conftest import SOURCES, Open
 from tests.local_postgres.processes import ask, eventually, postmaster_of, processes_in
+from tests.support.superuser import superuser_url
 
 ODD = "a b'c\"d\ne%sü$HOME`f\\"
 
@@ -29,6 +30,25 @@ def test_an_empty_home_becomes_a_server_that_answers(opened: Open, empty: Path, 
     assert server.source == source
     assert (server.programs / "postgres").exists()
     assert server.log.read_text()
+
+
+def test_api_and_worker_are_no_superuser_and_own_their_database_alone(opened: Open, empty: Path) -> None:
+    server = opened(empty)
+
+    rights = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
+    assert ask(server.url, f"SELECT {rights} FROM pg_roles WHERE rolname = current_user") is False
+    owners = "SELECT string_agg(datname, ',') FROM pg_database WHERE datdba = current_user::regrole"
+    assert ask(server.url, owners) == "rowcall"
+    assert ask(server.url, "SELECT has_function_privilege('pg_read_file(text)', 'EXECUTE')") is False
+
+
+def test_the_superuser_has_a_password_of_its_own_that_only_the_servers_user_may_read(opened: Open, empty: Path) -> None:
+    server = opened(empty)
+    file = Home(empty).superuser_password
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text().strip() not in server.url
+    assert ask(superuser_url(empty, server.url), "SHOW is_superuser") == "on"
 
 
 def test_a_teams_unqualified_tables_are_made_in_public_though_our_schema_has_the_users_name(

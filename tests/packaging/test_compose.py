@@ -116,6 +116,32 @@ def test_every_process_runs_the_example_unless_an_app_is_named(name: str) -> Non
     assert settings.read(without_env_file(environment)).app == "rowcall_example"
 
 
+def given(name: str) -> set[str]:
+    """The settings that a service of ours is given, with what .env says of them."""
+    return set(OURS[name]["environment"])
+
+
+OUTSIDE = {
+    "ROWCALL_SMTP_URL",
+    "ROWCALL_MAIL_FROM",
+    "ROWCALL_WEBHOOK_SECRET",
+    "ROWCALL_PAYMENT_URL",
+    "ROWCALL_PAYMENT_KEY",
+}
+
+
+def test_each_service_is_given_only_what_it_needs_and_no_whole_file() -> None:
+    assert not [name for name, service in SERVICES.items() if "env_file" in service]
+    assert given("worker") == given("worker-cron") > OUTSIDE
+    assert not (given("api") | given("migrate")) & OUTSIDE
+    assert "POSTGRES_PASSWORD" not in set().union(*map(given, OURS))
+    assert set(SERVICES["postgres"]["environment"]) == {"POSTGRES_DB", "POSTGRES_PASSWORD"}
+
+
+def test_every_line_of_the_example_reaches_a_service() -> None:
+    assert set(re.findall(r"^#?([A-Z_]+)=", EXAMPLE, re.MULTILINE)) == interpolated(COMPOSE_TEXT)
+
+
 def test_the_example_names_every_variable_that_compose_fills_in() -> None:
     assert interpolated(COMPOSE_TEXT) <= set(re.findall(r"^#?([A-Z_]+)=", EXAMPLE, re.MULTILINE))
 

@@ -14,6 +14,7 @@ from rowcall.local_postgres.home import Home
 from rowcall.local_postgres.postmaster import Postmaster
 from rowcall.local_postgres.server import open_server
 from tests.support.processes import wait_until
+from tests.support.superuser import let_do_all
 
 # What was committed outlives the server's processes.  It need not outlive the machine, so no disk is waited for.
 LASTING = {"fsync": "off"}
@@ -24,7 +25,7 @@ class OwnServer:
 
     def __init__(self, folder: Path) -> None:
         with open_server(folder, options=LASTING) as made:
-            self.url = made.url
+            self.url = let_do_all(folder, made.url)
             self._port = made.port
             self._programs = made.programs
         self._home = Home(folder)

@@ -23,9 +23,38 @@ from rowcall_api.http.database import transaction
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-CHALLENGE = WWWAuthenticate("bearer")
 
 MARK = "needed_scope"
+
+
+class Challenge(WWWAuthenticate):
+    """What a caller needs; with its values in quotes, as RFC 6750 has them and Werkzeug does not."""
+
+    def __init__(self, **parameters: str) -> None:
+        super().__init__("bearer", {**parameters})
+
+    def to_header(self) -> str:
+        """Werkzeug's hook: the header."""
+        values = ", ".join(f'{name}="{value}"' for name, value in self.parameters.items())
+        return f"Bearer {values}".rstrip()
+
+
+# RFC 6750: a caller who sent no key is told of no error.
+MISSING = Challenge()
+INVALID = Challenge(error="invalid_token")
+
+
+class ScopeMissing(Forbidden):
+    """Refuses a key that is valid and lacks a scope, with a challenge that names the scope."""
+
+    def __init__(self, scope: str, why: str = "") -> None:
+        self._scope = scope
+        super().__init__(f"this key lacks the scope `{scope}`{why and f', {why}'}")
+
+    def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
+        """Werkzeug's hook: the headers of the answer."""
+        challenge = Challenge(error="insufficient_scope", scope=self._scope)
+        return [*super().get_headers(*args, **kwargs), ("WWW-Authenticate", challenge.to_header())]
 
 
 def needs(scope: str) -> Callable[[View], View]:
@@ -52,14 +81,14 @@ def authenticate() -> Caller:
     authorization = flask.request.authorization
     if authorization is None or authorization.type != "bearer" or not authorization.token:
         raise Unauthorized(
-            "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` makes one", www_authenticate=CHALLENGE
+            "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` makes one", www_authenticate=MISSING
         )
     rate_limit.before_lookup(authorization.token)
     with transaction() as connection:
         caller = find_caller(connection, authorization.token)
     rate_limit.after_lookup(authorization.token, known=caller is not None)
     if caller is None:
-        raise Unauthorized("this key is unknown, expired or revoked", www_authenticate=CHALLENGE)
+        raise Unauthorized("this key is unknown, expired or revoked", www_authenticate=INVALID)
     if caller.unnoted:
         _note_use(caller)
     return caller
@@ -79,7 +108,7 @@ def authorize(caller: Caller, view: object) -> None:
     """Forbidden unless the caller's key has the scope that the view needs; a view that names none needs admin."""
     scope = named_scope(view, flask.request.method) or ("admin" if view else None)
     if scope and not caller.scopes & {scope, "admin"}:
-        raise Forbidden(f"this key lacks the scope `{scope}`")
+        raise ScopeMissing(scope)
 
 
 def _note_use(caller: Caller) -> None:

@@ -39,10 +39,15 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunPruned: ("run-pruned", 409),
     errors.NaturalKeyHeld: ("natural-key-held", 409),
     errors.RunChanged: ("run-changed", 412),
+    errors.DefinitionChanged: ("definition-changed", 412),
     errors.DatabaseUnreachable: ("database-unreachable", 503),
     errors.CommitUnconfirmed: ("commit-unconfirmed", 503),
     errors.SchemaMismatch: ("schema-mismatch", 503),
 }
+
+
+# These tell the caller which version there is now.
+CHANGED = (errors.RunChanged, errors.DefinitionChanged)
 
 
 class ProblemSchema(marshmallow.Schema):
@@ -117,7 +122,7 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
     response = problem(slug, slug.replace("-", " "), status, str(error), **_more(error))
     if status in {429, 503}:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if isinstance(error, errors.RunChanged):
+    if isinstance(error, CHANGED) and error.version is not None:
         response.set_etag(error.version)
     log().info(LogEvent.API_REFUSED, problem=slug, status=status)
     return response
@@ -131,7 +136,7 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"errors": {error.field: str(error)}}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
-    if isinstance(error, errors.RunChanged):
+    if isinstance(error, CHANGED) and error.version is not None:
         return {"current_etag": f'"{error.version}"'}
     if isinstance(error, errors.EffectNotOpen):
         return {"current_status": error.state, "allowed_events": []}

@@ -1,4 +1,4 @@
-"""The guard of /v1: the checks of every request before its route runs.
+"""The guard: the checks of every request to /v1 before its route runs, and what every answer forbids.
 
 The key comes first: a caller without the key or the scope learns nothing about what else is wrong.
 """
@@ -10,13 +10,16 @@ from typing import Any, TypeAlias
 
 import flask
 from webargs.flaskparser import abort
-from werkzeug.exceptions import MethodNotAllowed, NotAcceptable, NotFound, RequestEntityTooLarge
+from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotAcceptable, NotFound, RequestEntityTooLarge
 
 from rowcall_api.http import auth
 
 API = "/v1"
 
 JSON = ("application/json", "application/json;charset=utf-8")
+
+# Of every answer, unless its route says otherwise.
+UNSTORED = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 # The names of the app's blueprints, among the application's extensions.
 PROTECTED = "protected_blueprints"
@@ -27,7 +30,9 @@ View: TypeAlias = Callable[..., Any] | None
 def register(app: flask.Flask) -> None:
     """Guard every route below API, the blueprints of an app, and every other route that names a scope."""
     app.extensions[PROTECTED] = set()
+    app.before_request(_check_host)
     app.before_request(_check_request)
+    app.after_request(_forbid_guessing)
 
 
 def protect(app: flask.Flask, blueprint: str) -> None:
@@ -38,6 +43,20 @@ def protect(app: flask.Flask, blueprint: str) -> None:
 def protects(app: flask.Flask, endpoint: str) -> bool:
     """Whether an endpoint belongs to a blueprint of an app."""
     return endpoint.partition(".")[0] in app.extensions.get(PROTECTED, ())
+
+
+def _check_host() -> None:
+    """Refuse a request of HTTP/1.1 that names no host, as RFC 9112 asks."""
+    environ = flask.request.environ
+    if environ.get("SERVER_PROTOCOL") == "HTTP/1.1" and "HTTP_HOST" not in environ:
+        raise BadRequest("send a Host header: HTTP/1.1 needs one")
+
+
+def _forbid_guessing(response: flask.Response) -> flask.Response:
+    """No cache keeps an answer that depends on a key, unless its route says so, and no browser guesses its type."""
+    for name, value in UNSTORED.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
 def _check_request() -> None:

@@ -6,7 +6,7 @@ The rest comes from the routes: their names, docstrings, schemas and scopes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import flask
@@ -71,8 +71,13 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "const": "true"},
     },
     "ETag": {
-        "description": "Another one after every event; a heartbeat and a word of progress leave it as it is.",
+        "description": "Another one after every change that matters to an operator; a heartbeat, a word of progress"
+        " and a tick of the schedules leave it as it is.",
         "required": True,
+        "schema": {"type": "string"},
+    },
+    "CurrentETag": {
+        "description": "What there is now; left out if there is nothing.",
         "schema": {"type": "string"},
     },
     "Retry-After": {
@@ -80,7 +85,11 @@ HEADERS: dict[str, dict[str, Any]] = {
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
     },
-    "WWW-Authenticate": {"required": True, "schema": {"type": "string"}},
+    "WWW-Authenticate": {
+        "description": "What is missing (RFC 6750): `error` says what was wrong with the key, `scope` what it lacks.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
     "RateLimit-Policy": {
         "description": "How many requests (q) this key may make in how many seconds (w).",
         "schema": {"type": "string"},
@@ -123,14 +132,17 @@ class Operation:
 
 @dataclass(frozen=True)
 class Common:
-    """A problem that many operations share: its meaning, which operations have it, and its headers."""
+    """A problem that many operations share: its meaning, which operations have it, and its headers, as in HEADERS."""
 
     status: int
     name: str
     means: str
     answered_by: Callable[[Operation], bool] = lambda _: True
-    headers: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
+
+WITH_CHALLENGE = {"WWW-Authenticate": "WWW-Authenticate"}
+WITH_DELAY = {"Retry-After": "Retry-After"}
 
 COMMON = (
     Common(400, "BadRequest", "The body is not JSON.", lambda operation: operation.has_body),
@@ -138,9 +150,14 @@ COMMON = (
         401,
         "Unauthorized",
         "The key is missing, unknown, expired or revoked.",
-        headers=("WWW-Authenticate",),
+        headers=WITH_CHALLENGE,
     ),
-    Common(403, "Forbidden", "The key has not the scope that this needs."),
+    Common(
+        403,
+        "Forbidden",
+        "The key lacks the scope that this needs: `WWW-Authenticate` names it.",
+        headers=WITH_CHALLENGE,
+    ),
     # PUT creates what does not exist, but some names are not possible.
     Common(404, "NotFound", "There is nothing of this name, or can be.", lambda operation: "{" in operation.path),
     Common(406, "NotAcceptable", "`Accept` leaves out JSON, and there is nothing else."),
@@ -153,21 +170,19 @@ COMMON = (
     Common(
         412,
         "PreconditionFailed",
-        "It has changed since the ETag of `If-Match` was given.",
+        "Its ETag is not one that `If-Match` names, or is one that `If-None-Match` excludes.",
         lambda operation: operation.has_condition,
-        headers=("ETag",),
+        headers={"ETag": "CurrentETag"},
     ),
     Common(413, "TooLarge", "The body is too large, though it was not asked for."),
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
     Common(422, "Invalid", "A field is wrong: `errors` names it, and tells why."),
-    Common(
-        429, "TooMany", "Too many requests under this key, or searches in payloads at a time.", headers=("Retry-After",)
-    ),
+    Common(429, "TooMany", "Too many requests under this key, or searches in payloads at a time.", headers=WITH_DELAY),
     Common(
         503,
         "Unavailable",
         "The database cannot be reached, or is not this version's. Nothing is lost: repeat the request.",
-        headers=("Retry-After",),
+        headers=WITH_DELAY,
     ),
 )
 
@@ -250,5 +265,5 @@ def _described(common: Common) -> Mapping[str, Any]:
     return {
         "description": common.means,
         "content": {PROBLEM: {"schema": errors.ProblemSchema}},
-        "headers": {name: name for name in (*common.headers, *ALWAYS)},
+        "headers": {**common.headers, **{name: name for name in ALWAYS}},
     }

@@ -23,6 +23,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from rowcall.base.errors import PortInUse
 from rowcall.base.settings import Settings
 from rowcall_api.http.errors import problem_text
+from rowcall_api.http.guard import UNSTORED
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file of its own in it
 
@@ -108,10 +109,14 @@ class Worker(ThreadWorker):
             return
         status, title, detail = REFUSALS.get(type(exc), UNREADABLE)
         body = problem_text(status, title, detail)
-        head = (
-            f"HTTP/1.1 {status} {title}\r\nConnection: close\r\nContent-Type: application/problem+json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
+        headers = {
+            "Connection": "close",
+            "Content-Type": "application/problem+json",
+            "Content-Length": len(body),
+            **UNSTORED,
+        }
+        lines = (f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"HTTP/1.1 {status} {title}\r\n{''.join(lines)}\r\n"
         with contextlib.suppress(OSError):
             util.write_nonblock(client, head.encode() + body)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from rowcall import definitions
 from rowcall.base.database import Row
@@ -18,6 +18,7 @@ from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.definitions import (
+    ChangeHeaders,
     DefinitionListSchema,
     DefinitionSchema,
     DefinitionsQuery,
@@ -26,11 +27,17 @@ from rowcall_api.schemas.definitions import (
     OccurrencesQuery,
     PreviewQuery,
     PreviewSchema,
+    PutHeaders,
     SentDefinitionSchema,
+    condition_of,
+    tagged,
 )
 from rowcall_api.schemas.runs import EnqueueHeaders
 
 MOMENTS = ("from", "until", "asleep")
+
+# A definition, the status, and its headers.
+Shown: TypeAlias = tuple[dict[str, Any], int, dict[str, str]]
 
 blueprint = BodyBlueprint(
     "definitions", __name__, url_prefix="/v1/definitions", description="Which job types run, and when."
@@ -51,61 +58,70 @@ def list_definitions(query: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @blueprint.get("/<name>")
-@blueprint.response(200, DefinitionSchema)
+@blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("read")
-def show_definition(name: str) -> dict[str, Any]:
+def show_definition(name: str) -> Shown:
     """One definition."""
     with transaction() as connection:
-        return _with_content(definitions.get_definition(connection, name))
+        return _shown(definitions.get_definition(connection, name))
 
 
 @blueprint.put("/<name>")
 @blueprint.arguments(SentDefinitionSchema)
-@blueprint.response(200, DefinitionSchema)
+@blueprint.arguments(PutHeaders, location="headers")
+@blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @blueprint.alt_response(
-    201, schema=DefinitionSchema, description="The definition is new.", headers={"Location": "Location"}
+    201,
+    schema=DefinitionSchema,
+    description="The definition is new.",
+    headers={"Location": "Location", "ETag": "ETag"},
 )
 @needs("operate")
-def put_definition(sent: dict[str, Any], name: str) -> tuple[dict[str, Any], int, dict[str, str]]:
+def put_definition(sent: dict[str, Any], headers: dict[str, Any], name: str) -> Shown:
     """Create or change this definition.  A change begins a new revision from now.
 
-    The answer of GET can be sent back: its read-only fields are ignored.
+    The answer of GET can be sent back: its read-only fields are ignored. With its ETag as `If-Match`, nobody else's
+    change is overwritten; with `If-None-Match: *`, no definition that exists.
     """
     if sent.pop("name", name) != name:
         raise DefinitionInvalid(name, {"name": "differs from the name in the URL"})
     content = definitions.checked(name, sent, catalogue())
     with transaction() as connection:
-        done = definitions.put(connection, name, content, catalogue(), "api", operator())
+        done = definitions.put(connection, name, content, catalogue(), "api", operator(), condition_of(headers))
+    shown, status, tag = _shown(done.row)
     if done.change is Change.CREATED:
-        return _with_content(done.row), 201, {"Location": f"/v1/definitions/{name}"}
-    return _with_content(done.row), 200, {}
+        return shown, 201, {"Location": f"/v1/definitions/{name}", **tag}
+    return shown, status, tag
 
 
 @blueprint.delete("/<name>")
+@blueprint.arguments(ChangeHeaders, location="headers")
 @blueprint.response(204)
 @needs("operate")
-def remove_definition(name: str) -> None:
+def remove_definition(headers: dict[str, Any], name: str) -> None:
     """Remove this definition; its runs stay."""
     with transaction() as connection:
-        definitions.remove(connection, name, operator())
+        definitions.remove(connection, name, operator(), condition_of(headers))
 
 
 @blueprint.post("/<name>/pause")
-@blueprint.response(200, DefinitionSchema)
+@blueprint.arguments(ChangeHeaders, location="headers")
+@blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
-def pause_definition(name: str) -> dict[str, Any]:
+def pause_definition(headers: dict[str, Any], name: str) -> Shown:
     """Enqueue nothing more for it; its nominal times are recorded as skipped."""
     with transaction() as connection:
-        return _with_content(definitions.pause(connection, name, catalogue(), operator()))
+        return _shown(definitions.pause(connection, name, catalogue(), operator(), condition_of(headers)))
 
 
 @blueprint.post("/<name>/resume")
-@blueprint.response(200, DefinitionSchema)
+@blueprint.arguments(ChangeHeaders, location="headers")
+@blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
-def resume_definition(name: str) -> dict[str, Any]:
+def resume_definition(headers: dict[str, Any], name: str) -> Shown:
     """Enqueue for it again, from now."""
     with transaction() as connection:
-        return _with_content(definitions.resume(connection, name, catalogue(), operator()))
+        return _shown(definitions.resume(connection, name, catalogue(), operator(), condition_of(headers)))
 
 
 @blueprint.post("/<name>/run-now")
@@ -173,6 +189,10 @@ def _moment(field: str, text: str, now: datetime, content: Content) -> datetime:
         return moment(text, now, content.zone)
     except ScheduleInvalid as error:
         raise ScheduleInvalid(field, f"{field}: {error}") from None
+
+
+def _shown(row: Row) -> Shown:
+    return _with_content(row), 200, tagged(row)
 
 
 def _with_content(row: Row) -> dict[str, Any]:

@@ -54,7 +54,6 @@ def _sent(path: Path) -> flask.Response:
     response.headers["Cache-Control"] = "no-cache"
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["X-Content-Type-Options"] = "nosniff"
     response.add_etag()
     response.make_conditional(flask.request)
     return response

@@ -19,6 +19,10 @@ from rowcall_api.stats import figures_now
 blueprint = flask.Blueprint("metrics", __name__)
 
 
+# Each has a handful of series, and a scrape of many thousand would fail.
+QUEUES_MOST = 200
+
+
 class Gauge(NamedTuple):
     """One figure: its name, what it means and when to alert, and where it is read.  Counts stop at 1000."""
 
@@ -56,6 +60,11 @@ OF_A_QUEUE = (
         "1 where nothing is claimed from this queue. Alert when it stays 1 by mistake.",
         lambda queue: queue["paused_at"] is not None,
     ),
+)
+
+QUEUES_UNLISTED = (
+    f"Queues without figures here: {QUEUES_MOST} are listed, those of job types and operators before others, and then"
+    " those that have waited longest. Alert above 0: something invents names of queues."
 )
 
 EFFECTS_UNKNOWN = (
@@ -108,12 +117,20 @@ class Figures(Collector):
         yield GaugeMetricFamily("rowcall_database_up", DATABASE_UP, value=self._figures is not None)
         if self._figures is None:
             return
+        queues = sorted(self._figures["queues"], key=_made_first)[:QUEUES_MOST]
+        unlisted = len(self._figures["queues"]) - len(queues)
+        yield GaugeMetricFamily("rowcall_queues_unlisted", QUEUES_UNLISTED, value=unlisted)
         for gauge in OF_A_QUEUE:
-            values = {queue["name"]: gauge.read(queue) for queue in self._figures["queues"]}
+            values = {queue["name"]: gauge.read(queue) for queue in queues}
             yield _labelled(gauge.name, gauge.meaning, "queue", values)
         yield _labelled("rowcall_effects_unknown", EFFECTS_UNKNOWN, "kind", self._figures["effects_unknown"])
         for gauge in OF_THE_WHOLE:
             yield GaugeMetricFamily(gauge.name, gauge.meaning, value=gauge.read(self._figures))
+
+
+def _made_first(queue: Row) -> tuple[bool, float]:
+    """The queues of job types and operators, which nobody's invented ones take the place of; then who waits longest."""
+    return not queue["made"], -queue["oldest_due_age_seconds"]
 
 
 def _labelled(name: str, meaning: str, label: str, values: dict[str, float]) -> GaugeMetricFamily:

@@ -7,8 +7,11 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, missing, validate
 from marshmallow.types import StrSequenceOrSet, UnknownOption
+from werkzeug.datastructures import ETags
+from werkzeug.http import parse_etags
 
-from rowcall.definitions import ContentSchema, Duration
+from rowcall.base.database import Row
+from rowcall.definitions import ContentSchema, Duration, Precondition, version_of
 from rowcall.schedule import Outcome, Overlap
 from rowcall_api.schemas.fields import Moment
 
@@ -65,6 +68,44 @@ class SentDefinitionSchema(ContentSchema, StateSchema):
         if not isinstance(data, Mapping):
             raise ValidationError({"_schema": ["must be an object with fields such as job_type"]})
         return {name: value for name, value in data.items() if name not in STATE}
+
+
+def tagged(row: Row) -> dict[str, str]:
+    """The ETag header of this definition."""
+    return {"ETag": f'"{version_of(row)}"'}
+
+
+class ChangeHeaders(Schema):
+    """The version that the caller has seen."""
+
+    if_match = fields.String(
+        data_key="If-Match",
+        load_default=None,
+        metadata={"description": "An ETag of the definition: 412, and nothing changes, if it has another by now."},
+    )
+
+
+class PutHeaders(ChangeHeaders):
+    """The same, and the versions that the definition must not have."""
+
+    if_none_match = fields.String(
+        data_key="If-None-Match",
+        load_default=None,
+        metadata={"description": "*: 412, and nothing changes, if the definition exists."},
+    )
+
+
+def condition_of(headers: Mapping[str, str | None]) -> Precondition:
+    """What these headers ask of the definition: If-Match compares strongly, If-None-Match weakly (RFC 9110)."""
+    match, none_match = headers["if_match"], headers.get("if_none_match")
+    return Precondition(
+        None if match is None else parse_etags(match),
+        None if none_match is None else _weakly(parse_etags(none_match)),
+    )
+
+
+def _weakly(tags: ETags) -> ETags:
+    return ETags(tags.as_set(include_weak=True), star_tag=tags.star_tag)
 
 
 class OccurrenceSchema(Schema):

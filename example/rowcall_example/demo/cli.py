@@ -13,6 +13,7 @@ import click
 from rowcall.cli.session import command_transaction
 from rowcall_example.demo import outside, seed
 from rowcall_example.errors import DemoRefused
+from rowcall_worker.gateways import endpoint_secret
 
 
 @click.group("demo")
@@ -58,4 +59,6 @@ def outside_command(port: int, folder: Path) -> None:
     key, words = os.environ.get("ROWCALL_PAYMENT_KEY"), os.environ.get("ROWCALL_WEBHOOK_SECRET")
     if not key or not words:
         raise click.ClickException("set ROWCALL_PAYMENT_KEY and ROWCALL_WEBHOOK_SECRET, as `rowcall up` does")
-    outside.serve(folder, key, [base64.b64decode(word.removeprefix("whsec_")) for word in words.split()], port)
+    signing = [base64.b64decode(word.removeprefix("whsec_")) for word in words.split()]
+    secrets = [endpoint_secret(secret, outside.hooks_url(port)) for secret in signing]
+    outside.serve(folder, key, secrets, port)

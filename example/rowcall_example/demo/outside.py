@@ -107,6 +107,11 @@ class Receiver:
         return any(hmac.compare_digest(f"v1,{word}".encode(), one.encode()) for word in expected for one in given)
 
 
+def hooks_url(port: int) -> str:
+    """Where the receiver takes events."""
+    return f"http://{HOST}:{port}/hooks"
+
+
 def serve(folder: Path, payment_key: str, webhook_secrets: Sequence[bytes], port: int) -> None:
     """Answer until the process is ended."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

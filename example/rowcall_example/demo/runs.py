@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rowcall import enqueue
-from rowcall_example.demo.outside import DECLINED_INVOICE, FLAKY, HOST
+from rowcall_example.demo.outside import DECLINED_INVOICE, FLAKY, HOST, hooks_url
 from rowcall_example.demo.rows import email_of
 from rowcall_example.demo.seed import seed
 from rowcall_example.errors import DemoRefused
@@ -51,7 +51,8 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on",
     }
     unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
-    return Demo(today, folder, port, unset)
+    # Where a file holds the environment's own, ours goes before it.
+    return Demo(today, folder, port, unset | {f"{name}_FILE": "" for name in unset})
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:
         event = {"type": "day.begun", "data": {"day": today, "receiver": name}}
         # With the port in its id: where another port had to be taken, it is another event, for another receiver.
         event_id = f"demo-{today}-{port}-{name}"
-        yield "deliver_webhook", {"event_id": event_id, "url": f"http://{HOST}:{port}/hooks", "body": event}, None
+        yield "deliver_webhook", {"event_id": event_id, "url": hooks_url(port), "body": event}, None
     yield "build_sales_report", {"date": yesterday}, None
     yield "cleanup_nightly", {"day": yesterday}, None
     yield "refresh_cache", {"name": "dashboard:open_invoices"}, f"demo:refresh_cache:{today}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterator
 
 from rowcall_example.money import decimal_text
@@ -16,9 +17,11 @@ from rowcall_example.queries import CurrencySales, DaySales
 
 COLUMNS = ("row", "date", "currency", "hour_utc", "customer_id", "customer", "email", "orders", "amount")
 
-# A spreadsheet takes a cell that begins with one of these for a formula, and carries it out;
-# the last four are the wide forms of the first.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# A spreadsheet takes a cell that begins with one of these for a formula, and carries it out; the last four are the
+# wide forms of the first.  It may pass over blanks, seen and unseen, and it may begin a cell behind a semicolon, a tab
+# or the end of a line: how it splits a file depends on its language.
+BLANKS = r"(?:[^\S\t\r\n]|[\u200b-\u200f\u2060\ufeff])*+"
+FORMULA = re.compile(rf"^(?={BLANKS}[\t\r\n])|(?:^|[;\t\r\n])(?={BLANKS}[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
 def compose(sales: DaySales) -> bytes:
@@ -49,4 +52,4 @@ def _rows(part: CurrencySales) -> Iterator[tuple[object, ...]]:
 
 def harmless(text: str) -> str:
     """Text that somebody typed, marked as text where a spreadsheet would see a formula."""
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA_STARTS) else text
+    return FORMULA.sub(r"\g<0>'", text)

@@ -180,6 +180,7 @@ def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sql
         creator=connected,
         pool_size=pool_size,
         max_overflow=0,
+        hide_parameters=True,
         pool_pre_ping=True,
         # It would look for a type that we do not use, with operators that the search_path decides about.
         use_native_hstore=False,

@@ -6,6 +6,7 @@ Every parser raises ValueError with what the text must be.
 from __future__ import annotations
 
 import base64
+import hmac
 import ipaddress
 import re
 import unicodedata
@@ -188,6 +189,12 @@ def token(text: str) -> str:
 def signing_secrets(text: str) -> tuple[bytes, ...]:
     """The keys of Standard Webhooks, in the form in which its receivers are given them."""
     return tuple(_signing_secret(word) for word in text.split())
+
+
+def endpoint_secret(secret: bytes, url: str | HttpUrl) -> bytes:
+    """What the receiver at this URL checks signatures with: derived, so that no receiver can sign for another one."""
+    target = HttpUrl.parse(url) if isinstance(url, str) else url
+    return hmac.digest(secret, f"webhook endpoint {target}".encode(), "sha256")
 
 
 def _signing_secret(word: str) -> bytes:

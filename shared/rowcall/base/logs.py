@@ -92,7 +92,7 @@ class Log:
         """Write what somebody must look at; `exc_info` is an error, or True for the one that is being handled."""
         error = sys.exception() if exc_info is True else exc_info
         if isinstance(error, BaseException):
-            fields["exception"] = "".join(traceback.format_exception(error)).rstrip()
+            fields["exception"] = _trace(error)
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: Mapping[str, object]) -> None:
@@ -138,6 +138,21 @@ def _context() -> dict[str, object]:
         **({} if run is None else {"run_id": run[0], "lease_no": run[1]}),
         **({} if request_id is None else {"request_id": request_id}),
     }
+
+
+def _trace(error: BaseException) -> str:
+    """Its traceback; of what PostgreSQL said only the first sentence, because the rest quotes statements and rows."""
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    for cause in causes:
+        sentence = getattr(getattr(cause, "diag", None), "message_primary", None)
+        if sentence:
+            trace = trace.replace(str(cause).rstrip(), sentence)
+    return trace
 
 
 def _shown(value: object) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rowcall.base.errors import SettingsError
 
 # As libpq reads it: a value in quotes may hold spaces, and a backslash takes what follows as it is.
 _KEYWORD = r"(?P<name>[a-z_]++)\s*+=\s*+(?P<value>'(?:[^'\\]|\\.)*+'|(?:[^\s'\\]|\\.)*+)"
@@ -30,6 +33,22 @@ class Setting:
     unit: str = ""
     secret: bool = False
 
+    def text(self, environment: Mapping[str, str]) -> str:
+        """What the environment says, empty if nothing; a secret may stand in the file that `..._FILE` names."""
+        text = environment.get(self.variable, "").strip()
+        file = environment.get(self.file_variable, "").strip() if self.secret else ""
+        if text and file:
+            raise SettingsError(f"{self.variable} and {self.file_variable} are both set: unset one of them")
+        try:
+            return secret_in(file) if file else text
+        except ValueError as error:
+            raise SettingsError(f"{self.file_variable} names {file}, which {error}") from None
+
+    @property
+    def file_variable(self) -> str:
+        """The variable that names a file with the value."""
+        return f"{self.variable}_FILE"
+
     def shown(self, value: Any) -> str:
         """The value as it may be printed anywhere: a secret only says that it is there."""
         if value is None or value in ("", ()):
@@ -39,6 +58,20 @@ class Setting:
         if isinstance(value, bool):
             return "on" if value else "off"
         return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
+
+
+@functools.cache
+def secret_in(file: str) -> str:
+    """What stands in a file, read once: log lines are searched for it."""
+    try:
+        text = Path(file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError("is not text in UTF-8") from None
+    if not text:
+        raise ValueError("is empty")
+    return text
 
 
 def number(kind: type[int] | type[float], low: float, high: float) -> Parser:

@@ -11,10 +11,12 @@ import functools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-from rowcall.base.parsing import connection_keywords
+from rowcall.base.errors import SettingsError
+from rowcall.base.parsing import Setting, connection_keywords
 from rowcall.base.settings import all_settings
 
 BLANK = "***"
@@ -53,6 +55,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         # password='...' in a DSN, a query or a call; with spaces around the sign, it is bare only in program text.
         (rf"({_NAME}\s{{0,3}}=\s{{0,3}}){_QUOTED}", rf"\1\g<quote>{BLANK}\g<quote>"),
         (rf"({_NAME}=)(?!=){_BARE}", rf"\1{BLANK}"),
+        # What SQLAlchemy shows of a statement's parameters, and PostgreSQL of the line with the literals in it.
+        (r"((?:\[parameters|(?<![^\n])LINE \d{1,9}): )[^\n]*+", rf"\1{BLANK}"),
         # A key of ours keeps its prefix, by which it is found and revoked.
         (r"\b(rc_[0-9a-f]{8})_[0-9a-f]{8,}+", rf"\1_{BLANK}"),
         (r"\b((?:sk|rk)_(?:live|test)_|gh[a-z]_|xox[a-z]-)[a-z0-9-]{6,}+", rf"\1{BLANK}"),
@@ -67,7 +71,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 def redacted(text: str, environment: Mapping[str, str] = os.environ) -> str:
     """The same text, fit for a log, an error, or a screen."""
     # The known ones first: a pattern may take away half of one, and the other half would no longer be known.
-    known = _known(tuple(environment.get(variable, "") for variable in _secret_variables()))
+    known = _known(tuple(_secrets(environment)))
     if known is not None:
         text = known.sub(BLANK, text)
     for pattern, replacement in _PATTERNS:
@@ -86,9 +90,19 @@ def fit_to_keep(text: str) -> str:
     return redacted(storable(text))
 
 
+def _secrets(environment: Mapping[str, str]) -> Iterator[str]:
+    """The values that are set, also where they could not be used."""
+    for setting in _secret_settings():
+        yield environment.get(setting.variable, "")
+        with suppress(SettingsError):
+            yield setting.text(environment)
+    for variable in PASSWORD_VARIABLES:
+        yield environment.get(variable, "")
+
+
 @functools.cache
-def _secret_variables() -> tuple[str, ...]:
-    return (*(setting.variable for setting in all_settings().values() if setting.secret), *PASSWORD_VARIABLES)
+def _secret_settings() -> tuple[Setting, ...]:
+    return tuple(setting for setting in all_settings().values() if setting.secret)
 
 
 @functools.lru_cache(maxsize=8)

@@ -147,8 +147,8 @@ class Settings:
         "ROWCALL_WEBHOOK_SECRET",
         signing_secrets,
         (),
-        "What webhooks are signed with (Standard Webhooks): `whsec_` and base64. While it is changed, the new and the"
-        " old one with a space between.",
+        "What the secret of each webhook's URL is derived from: `whsec_` and base64; `rowcall webhook-secret` prints"
+        " the URL's. While it is changed, the new and the old one with a space between.",
         secret=True,
     )
     webhook_allow_loopback: bool = _setting(
@@ -243,11 +243,12 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
     values: dict[str, Any] = {}
     wrong: list[str] = []
     for name, setting in all_settings().items():
-        text = environment.get(setting.variable, "")
-        if not text.strip():
-            continue
         try:
-            values[name] = setting.parse(text)
+            text = setting.text(environment)
+            if text:
+                values[name] = setting.parse(text)
+        except SettingsError as error:
+            wrong.append(str(error))
         except ValueError as error:
             was = "set to something else" if setting.secret else repr(text)
             wrong.append(f"{setting.variable} is {was} and must be {error}")
@@ -258,16 +259,22 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
 
 def source(name: str, environment: Mapping[str, str] = os.environ) -> str:
     """Where a field's value came from."""
-    return "environment" if environment.get(all_settings()[name].variable, "").strip() else "default"
+    setting = all_settings()[name]
+    if setting.secret and environment.get(setting.file_variable, "").strip():
+        return "file"
+    return "environment" if environment.get(setting.variable, "").strip() else "default"
 
 
 def as_markdown() -> str:
     """The table of docs/settings.md."""
+    secrets = [setting for setting in all_settings().values() if setting.secret]
     lines = [
         "# Settings",
         "",
         "Produced by `make docs` from `shared/rowcall/base/settings.py`. All are environment variables; an empty one",
-        "counts as not set. `rowcall doctor` shows the values in force and where each came from.",
+        "counts as not set. Secrets may also stand in files, which these variables name:",
+        f"{', '.join(f'`{one.file_variable}`' for one in secrets)}.",
+        "`rowcall doctor` shows the values in force and where each came from.",
         "",
         "| variable | default | meaning |",
         "|---|---|---|",

@@ -14,6 +14,10 @@ def unusable(moment: datetime) -> str | None:
         return "must carry an offset, such as 2026-03-29T09:00:00+02:00"
     if moment.year not in YEARS:
         return f"must be a time in the years {YEARS[0]} to {YEARS[-1]}, not in {moment.year}"
+    # It is kept in UTC, where an offset may put it into the year before or after.
+    year = moment.astimezone(UTC).year
+    if year not in YEARS:
+        return f"must be a time in the years {YEARS[0]} to {YEARS[-1]} in UTC too, where it is in {year}"
     return None
 
 

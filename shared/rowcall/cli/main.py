@@ -34,6 +34,7 @@ OWN = {
     "queues": "rowcall.cli.queues:queues_command",
     "runs": "rowcall.cli.runs.command:runs_command",
     "up": "rowcall.cli.up.command:up_command",
+    "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
     "worker": "rowcall_worker.cli:worker_command",
 }
 # An app adds commands of its own as entry points of this group.

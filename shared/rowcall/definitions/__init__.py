@@ -10,6 +10,7 @@ from rowcall.definitions.check import ContentSchema, as_sent, checked, in_words
 from rowcall.definitions.content import Content
 from rowcall.definitions.fields import Duration
 from rowcall.definitions.occurrences import problem_of
+from rowcall.definitions.run_now import run_now
 from rowcall.definitions.store import (
     Change,
     Put,
@@ -21,9 +22,9 @@ from rowcall.definitions.store import (
     put,
     remove,
     resume,
-    run_now,
 )
 from rowcall.definitions.tick import Ticked, clock, last_tick, tick, undecided
+from rowcall.definitions.version import Precondition, version_of
 
 __all__ = [
     "Change",
@@ -31,6 +32,7 @@ __all__ = [
     "ContentSchema",
     "Difference",
     "Duration",
+    "Precondition",
     "Put",
     "Resting",
     "Ticked",
@@ -54,4 +56,5 @@ __all__ = [
     "run_now",
     "tick",
     "undecided",
+    "version_of",
 ]

@@ -14,14 +14,14 @@ from typing import Any
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from rowcall.base.errors import DefinitionNotFound, NaturalKeyConflict, ScheduleInvalid
+from rowcall.base.errors import DefinitionNotFound, ScheduleInvalid
 from rowcall.base.jsonb import stored
 from rowcall.base.timestamps import in_utc
 from rowcall.definitions.check import NAME, as_sent
 from rowcall.definitions.content import COLUMNS, Content
 from rowcall.definitions.tick import clock, settle
+from rowcall.definitions.version import UNCONDITIONAL, Precondition
 from rowcall.job_types import Catalogue
-from rowcall.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
 from rowcall.queue.views import pages
 
 GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_at IS NULL"
@@ -85,8 +85,6 @@ UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, pause
 WHERE id = %(definition_id)s RETURNING *
 """
 
-SET_DEFINITION = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"
-
 # schedule_occurrences' primary key, backwards.
 OCCURRENCES = """
 SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
@@ -115,11 +113,17 @@ class Put:
 
 
 def put(
-    connection: Connection, name: str, content: Content, catalogue: Catalogue, managed_by: str, operator: Operator
+    connection: Connection,
+    name: str,
+    content: Content,
+    catalogue: Catalogue,
+    managed_by: str,
+    operator: Operator,
+    condition: Precondition = UNCONDITIONAL,
 ) -> Put:
     """Create or change this definition; equal content begins no new revision."""
     fetch_all(connection, CREATE, {"name": name, "job_type": content.job_type})
-    row = _locked(connection, name, removed_too=True)
+    row = locked_definition(connection, name, condition, removed_too=True)
     before = None if row["removed_at"] else Content.of(row)
     if before is None:
         return _put(connection, row, content, managed_by, operator, None, clock(connection))
@@ -197,64 +201,41 @@ def occurrences_of(connection: Connection, definition_id: int, limit: int, befor
     return fetch_all(connection, OCCURRENCES, page)
 
 
-def pause(connection: Connection, name: str, catalogue: Catalogue, operator: Operator) -> Row:
+def pause(
+    connection: Connection,
+    name: str,
+    catalogue: Catalogue,
+    operator: Operator,
+    condition: Precondition = UNCONDITIONAL,
+) -> Row:
     """Enqueue nothing more; later nominal times are recorded as skipped."""
-    return _switched(connection, name, "pause", PAUSE, catalogue, operator)
+    return _switched(connection, locked_definition(connection, name, condition), "pause", PAUSE, catalogue, operator)
 
 
-def resume(connection: Connection, name: str, catalogue: Catalogue, operator: Operator) -> Row:
+def resume(
+    connection: Connection,
+    name: str,
+    catalogue: Catalogue,
+    operator: Operator,
+    condition: Precondition = UNCONDITIONAL,
+) -> Row:
     """Enqueue again, from now."""
-    return _switched(connection, name, "resume", RESUME, catalogue, operator)
+    return _switched(connection, locked_definition(connection, name, condition), "resume", RESUME, catalogue, operator)
 
 
-def remove(connection: Connection, name: str, operator: Operator) -> Row:
+def remove(connection: Connection, name: str, operator: Operator, condition: Precondition = UNCONDITIONAL) -> Row:
     """Remove a definition; its runs stay, waiting ones too."""
-    row = _locked(connection, name)
+    row = locked_definition(connection, name, condition)
     removed = _changed(connection, REMOVE, {"definition_id": row["id"]})
     _record(connection, operator, "remove", removed, Content.of(row))
     return removed
 
 
-def run_now(
-    connection: Connection, name: str, catalogue: Catalogue, operator: Operator, key: str | None = None
-) -> Enqueued:
-    """Enqueue one run beside the schedule, as if now were a nominal time.
-
-    A payload that names the time has its natural key, so that nothing is done twice for one day.  With a key from the
-    caller, the request may be repeated, also at another time.
-    """
-    row = _locked(connection, name)
-    content = Content.of(row)
-    job_type = catalogue[content.job_type]
-    options = {
-        **content.options(job_type),
-        "run_at": None,
-        "created_by": operator.who,
-        "key_owner": operator.key_owner,
-    }
-    run = content.prepared(job_type, clock(connection))
-    if key is not None:
-        same = fingerprint_of(f"run now of definition {row['id']}", {}, {})
-        run = run._replace(keys=run.keys._replace(key=checked_key(key), request_fingerprint=same))
-    try:
-        outcome = enqueue_prepared(connection, [run], options)[0]
-    except NaturalKeyConflict as conflict:
-        # The other run may differ in its priority, say; its natural key names the same fact.
-        outcome = Enqueued(conflict.run_id, replayed=True)
-    if not outcome.replayed:
-        fetch_all(connection, SET_DEFINITION, {"definition_id": row["id"], "run_id": outcome.run_id})
-    record(connection, operator.who, "run now", "definition", row["id"], None, vars(outcome), operator.request_id)
-    return outcome
-
-
-def _switched(
-    connection: Connection, name: str, action: str, sql: str, catalogue: Catalogue, operator: Operator
-) -> Row:
-    row = _locked(connection, name)
+def _switched(connection: Connection, row: Row, action: str, sql: str, catalogue: Catalogue, operator: Operator) -> Row:
     now = clock(connection)
     settle(connection, row, catalogue, now)
     changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": _next(row, now)})
-    before, after = ({"name": name, "paused_at": one["paused_at"]} for one in (row, changed))
+    before, after = ({"name": row["name"], "paused_at": one["paused_at"]} for one in (row, changed))
     record(connection, operator.who, action, "definition", row["id"], before, after, operator.request_id)
     return changed
 
@@ -268,10 +249,13 @@ def _next(row: Row, now: datetime) -> datetime | None:
         return unchanged
 
 
-def _locked(connection: Connection, name: str, removed_too: bool = False) -> Row:
+def locked_definition(
+    connection: Connection, name: str, condition: Precondition = UNCONDITIONAL, removed_too: bool = False
+) -> Row:
     row = _found(connection, LOCK, name)
     if row is None or (row["removed_at"] and not removed_too):
         raise DefinitionNotFound(name)
+    condition.check(row)
     return row
 
 

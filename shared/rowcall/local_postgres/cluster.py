@@ -15,25 +15,34 @@ from rowcall.local_postgres.locks import Lock
 from rowcall.local_postgres.programs import Programs
 
 USER = DATABASE = "rowcall"
+SUPERUSER = "postgres"
 
-# PostgreSQL looks first in the schema that has the user's name: a team's unqualified tables would land in Rowcall's.
-DATABASE_IS_MADE = f"CREATE DATABASE {DATABASE}\nALTER DATABASE {DATABASE} SET search_path = public\n"
+# For postgres --single, which takes a line for a statement.  API and worker own their database, and nothing else: who
+# makes them run SQL of his own reads no files and starts no programs with it.  PostgreSQL looks first in the schema
+# that has the user's name: a team's unqualified tables would land in Rowcall's.
+DATABASE_IS_MADE = f"""\
+CREATE ROLE {USER} LOGIN PASSWORD '{{password}}'
+CREATE DATABASE {DATABASE} OWNER {USER}
+ALTER DATABASE {DATABASE} SET search_path = public
+"""
 
 LIMIT = 300.0  # seconds for each step; a slow disk needs a few, a stuck one must not hang the caller for ever
 
 
 def make(home: Home, programs: Programs, account: Account, durable: bool, lock: Lock) -> None:
-    """Make the cluster beside its place, with user, password and database, then rename it into its place.
+    """Make the cluster beside its place, with its roles, passwords and database, then rename it into its place.
 
     Unless `durable`, it is not waited for until all of it is on the disk.
     The programs inherit the cluster's lock: if this process is killed, the next starter waits until they ended.
     """
     clear(home.draft)
-    _write_password(home.password, account)
+    for file in (home.password, home.superuser_password):
+        _write_password(file, account)
     with home.doorway() as doorway:
         inherited = (*doorway.descriptors, lock.fileno())
         _step(account, _initdb(home, programs, doorway, durable), "", inherited)
-        _step(account, _single(home, programs, doorway, durable), DATABASE_IS_MADE, inherited)
+        sql = DATABASE_IS_MADE.format(password=home.read_password())
+        _step(account, _single(home, programs, doorway, durable), sql, inherited)
     home.draft.rename(home.data)
     if durable:
         _sync(home.cluster)
@@ -64,8 +73,8 @@ def _initdb(home: Home, programs: Programs, doorway: Doorway, durable: bool) -> 
     return [
         str(programs.folder / "initdb"),
         f"--pgdata={doorway.path}/{home.draft.name}",
-        f"--username={USER}",
-        f"--pwfile={doorway.path}/{home.password.name}",
+        f"--username={SUPERUSER}",
+        f"--pwfile={doorway.path}/{home.superuser_password.name}",
         "--auth=scram-sha-256",
         "--encoding=UTF8",
         "--no-locale",
@@ -76,7 +85,9 @@ def _initdb(home: Home, programs: Programs, doorway: Doorway, durable: bool) -> 
 
 def _single(home: Home, programs: Programs, doorway: Doorway, durable: bool) -> list[str]:
     """PostgreSQL without a server: it reads SQL from standard input and ends with it."""
-    settings = ["exit_on_error=on", f"fsync={'on' if durable else 'off'}"]
+    # What it says of an error is shown, and must not repeat a statement with a password.
+    quiet = "log_min_error_statement=panic"
+    settings = ["exit_on_error=on", quiet, f"fsync={'on' if durable else 'off'}"]
     return [
         str(programs.folder / "postgres"),
         "--single",

@@ -75,8 +75,13 @@ class Home:
 
     @property
     def password(self) -> Path:
-        """The database user's password."""
+        """The password of the role that API and worker use."""
         return self.cluster / "password"
+
+    @property
+    def superuser_password(self) -> Path:
+        """The superuser's password, for an operator who needs it; nothing of Rowcall does."""
+        return self.cluster / "superuser_password"
 
     @property
     def state(self) -> Path:

@@ -27,7 +27,7 @@ from rowcall.queue.lease import (
     unlocked,
 )
 from rowcall.queue.operate import allowed_events, retry, run_now
-from rowcall.queue.queues import limit_queue, list_queues, pause_queue, resume_queue
+from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, resume_queue
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of
@@ -74,6 +74,7 @@ __all__ = [
     "force_cancel",
     "get_run",
     "give_up",
+    "has_queue",
     "heartbeat",
     "held",
     "limit_queue",

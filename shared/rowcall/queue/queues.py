@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rowcall.access.audit import Operator, record
-from rowcall.base.database import Connection, Row, fetch_all, fetch_one
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import RunInvalid
 from rowcall.job_types.declaration import NAME
 from rowcall.queue.claims.lanes import LANES
@@ -45,6 +45,9 @@ GET_QUEUE = "SELECT name, paused_at, max_running FROM rowcall.queues WHERE name 
 # The row that a claim under a limit locks; a queue that was never paused nor limited by an operator has none.
 MAKE_QUEUES = "INSERT INTO rowcall.queues (name) SELECT unnest(%(names)s::text[]) ON CONFLICT (name) DO NOTHING"
 
+# The primary key of queues.
+HAS_QUEUE = "SELECT EXISTS (SELECT FROM rowcall.queues WHERE name = %(name)s)"
+
 PAUSE = "UPDATE rowcall.queues SET paused_at = coalesce(paused_at, now()), updated_at = now() WHERE name = %(name)s"
 
 RESUME = "UPDATE rowcall.queues SET paused_at = NULL, updated_at = now() WHERE name = %(name)s"
@@ -61,6 +64,11 @@ def list_queues(connection: Connection, declared: Mapping[str, int]) -> list[Row
 def make_queues(connection: Connection, names: Sequence[str]) -> None:
     """Make the rows that a claim under a limit needs."""
     fetch_all(connection, MAKE_QUEUES, {"names": list(names)})
+
+
+def has_queue(connection: Connection, name: str) -> bool:
+    """Whether an operator made this queue, by pausing, resuming or limiting it, or a claim under a limit did."""
+    return bool(fetch_value(connection, HAS_QUEUE, {"name": name}))
 
 
 def pause_queue(connection: Connection, name: str, operator: Operator) -> Row:

@@ -206,3 +206,18 @@ def test_a_cursor_that_was_never_given_out_is_refused(refused: Call, call: Call,
         for parameter in parameters:
             if parameter["name"] == "cursor":
                 refused(method, there.path(path), 422, "cursor", query_string={"cursor": value})
+
+
+@pytest.mark.parametrize("offset", ["+15:59", "+16:00", "+23:59", "-15:59", "-16:00", "-23:59"])
+@pytest.mark.parametrize("time", ["2000-01-01T00:00:00", "2030-01-01T00:00:00.999999", "9998-12-31T23:59:59.999999"])
+def test_a_time_with_any_offset_that_python_reads_breaks_nothing(
+    call: Call, there: There, time: str, offset: str
+) -> None:
+    tried = 0
+    for method, path, parameters in described(call):
+        for parameter in parameters:
+            if "pattern" in parameter["schema"] or parameter["name"] in {"from", "until", "asleep"}:
+                answer = call(method, there.path(path), query_string={parameter["name"]: time + offset})
+                assert answer.status_code in (200, 422), (path, parameter["name"], answer.text)
+                tried += 1
+    assert tried >= 10

@@ -16,10 +16,18 @@ from rowcall.base.database import PgConnection
 from rowcall.queue import pause_queue
 from rowcall.status import Status
 from rowcall_api.app import create_app
+from rowcall_api.routes.metrics import QUEUES_MOST
 from tests.api.conftest import MAKER, Call, let_nobody_in, told
 from tests.support.rows import run_in
 
 PUBLIC = "ROWCALL_METRICS_PUBLIC"
+
+# The one with the highest number has waited longest.
+INVENTED = """
+INSERT INTO rowcall.job_runs (job_type, queue, run_at, max_attempts, status)
+SELECT 'noop', 'invented-' || number, now() - number * interval '1 minute', 1, 'queued'
+FROM generate_series(1, %(queues)s) AS number
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +82,7 @@ def test_they_are_those_of_stats(call: Call, rows: PgConnection) -> None:
 
 def test_every_gauge_says_what_it_means_and_is_named_as_prometheus_advises(call: Call, rows: PgConnection) -> None:
     families = list(text_string_to_metric_families(call("GET", "/metrics").text))
-    assert len(families) == 13
+    assert len(families) == 14
     for family in families:
         assert family.type == "gauge"
         assert family.name.startswith("rowcall_")
@@ -100,6 +108,22 @@ def test_without_a_key_nothing_is_told_unless_that_was_switched_on(
     assert app.test_client().get("/metrics").status_code == 401
     monkeypatch.setenv(PUBLIC, "on")
     assert read(app.test_client().get("/metrics"))["rowcall_database_up", ""] == 1
+
+
+def test_of_very_many_queues_those_that_were_made_or_wait_longest_are_listed_and_the_others_counted(
+    call: Call, rows: PgConnection
+) -> None:
+    before = read(call("GET", "/metrics"))
+    assert before["rowcall_queues_unlisted", ""] == 0
+    database.fetch_all(rows, INVENTED, {"queues": 300})
+    figures = read(call("GET", "/metrics"))
+    database.fetch_all(rows, "DELETE FROM rowcall.job_runs WHERE queue LIKE 'invented-%%'")
+    queues = {label for name, label in figures if name == "rowcall_runs_due"}
+    assert len(queues) == QUEUES_MOST
+    assert {"mail", "maintenance", "invented-300"} <= queues
+    assert "invented-1" not in queues
+    shown = {label for name, label in before if name == "rowcall_runs_due"}
+    assert figures["rowcall_queues_unlisted", ""] == 300 + len(shown) - QUEUES_MOST
 
 
 @pytest.mark.parametrize("public", ["off", "on"])

@@ -146,3 +146,11 @@ def test_what_the_command_cannot_do_is_refused(
     refused = rowcall(environment, "runs", *arguments)
     assert (refused.returncode, complaint in refused.stderr) == (code, True), refused.stderr
     assert statuses(module_url) == {status: status for status in runs}
+
+
+@pytest.mark.parametrize("time", ["2000-01-01T00:00:00+16:00", "9998-12-31T23:59:59-23:59"])
+def test_a_time_is_refused_for_many_where_it_is_refused_for_a_list(call: Call, time: str) -> None:
+    listed = call("GET", "/v1/runs", query_string={"created_after": time})
+    cancelled = call("POST", "/v1/runs/cancel", json={"filter": {"created_after": time}, "dry_run": True})
+    assert (listed.status_code, cancelled.status_code) == (422, 422)
+    assert "in the years 2000 to 9998" in told(listed)["errors"]["created_after"][0]

@@ -11,6 +11,7 @@ from psycopg2.extensions import parse_dsn
 from rowcall.base import settings
 from rowcall.base.errors import SettingsError
 from rowcall.base.parsing import connection_keywords
+from rowcall.base.redaction import redacted
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -110,6 +111,38 @@ def test_the_secrets_of_gateways_are_shown_nowhere() -> None:
         "(set, not shown)",
     ]
     assert told["ROWCALL_WEBHOOK_ALLOW_LOOPBACK"] == "off"
+
+
+def test_a_secret_may_stand_in_a_file_and_is_hidden_all_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "payment_key"
+    file.write_text("sk_in_a_file\n")
+    environment = {"ROWCALL_PAYMENT_URL": "https://api.example.com", "ROWCALL_PAYMENT_KEY_FILE": str(file)}
+    assert settings.read(environment).payment_key == "sk_in_a_file"
+    assert settings.source("payment_key", environment) == "file"
+    assert redacted("it was sk_in_a_file", environment) == "it was ***"
+
+
+def test_a_secret_in_a_file_and_in_the_environment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("postgresql://me@db/app")
+    environment = {"DATABASE_URL": "postgresql://me@db/other", "DATABASE_URL_FILE": str(tmp_path / "url")}
+    with pytest.raises(SettingsError, match="DATABASE_URL and DATABASE_URL_FILE are both set: unset one of them"):
+        settings.read(environment)
+    assert redacted("plain", environment) == "plain"
+
+
+@pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff"])
+def test_a_file_that_holds_no_secret_is_named(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SettingsError, match=f"ROWCALL_WEBHOOK_SECRET_FILE names {file}, which ") as error:
+        settings.read({"ROWCALL_WEBHOOK_SECRET_FILE": str(file)})
+    assert "Traceback" not in str(error.value)
+
+
+def test_only_a_secret_is_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "port").write_text("9000")
+    assert settings.read({"ROWCALL_API_PORT_FILE": str(tmp_path / "port")}).api_port == 8000
 
 
 @pytest.mark.parametrize("url", ["mysql://me:hush@db/app", "hush", "hush=", "host='hush", "mode=hush"])

@@ -51,7 +51,31 @@ def test_any_name_is_read_back_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1", '=HYPERLINK("x","y")']
+    "name",
+    [
+        *("=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1", '=HYPERLINK("x","y")', "\tAda", "\rAda", " \nAda"),
+        *("  =1", "\xa0=1", "\u3000@x", "\u2003+1", "\u200b=1", "\ufeff=1", "\v=1", "\f=1", " \xa0 =1"),
+    ],
 )
 def test_a_name_that_a_spreadsheet_would_carry_out_is_marked_as_text(name: str) -> None:
     assert read(write_sales_csv(day_sales(customer(1, name))))[2]["customer"] == f"'{name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "marked"),
+    [
+        ("Ada;=1+1", "Ada;'=1+1"),
+        ("Ada; \xa0@x;y;-1", "Ada;' \xa0@x;y;'-1"),
+        ("Ada\t=1", "Ada\t'=1"),
+        ("Ada\r\n=1", "Ada\r\n'=1"),
+        ("\t=1", "'\t'=1"),
+        (";=1", ";'=1"),
+    ],
+)
+def test_what_a_spreadsheet_that_splits_at_other_signs_would_carry_out_is_marked_too(name: str, marked: str) -> None:
+    assert read(write_sales_csv(day_sales(customer(1, name))))[2]["customer"] == marked
+
+
+@pytest.mark.parametrize("name", ["Ada - Grace", "a=b", "ada@example.com", "1; 2", "a;b-c"])
+def test_a_sign_within_a_cell_is_left_as_it_is(name: str) -> None:
+    assert read(write_sales_csv(day_sales(customer(1, name))))[2]["customer"] == name

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 
 import pytest
 
+from rowcall.base.endpoints import endpoint_secret
 from rowcall.base.errors import Blocked, OutcomeUnknown, Unavailable, Unusable
 from rowcall_worker.gateways.sockets import Address, Deadline
 from rowcall_worker.gateways.webhook import Webhook
@@ -32,8 +33,17 @@ def test_a_receiver_gets_the_event_and_can_check_who_signed_it(sink: WebServer) 
     sent_at = request.headers["webhook-timestamp"]
     assert before <= int(sent_at) <= int(datetime.now(UTC).timestamp())
     signed = f"evt_1.{sent_at}.".encode() + request.body
-    for secret, signature in zip((SECRET, OLD_SECRET), request.headers["webhook-signature"].split(" "), strict=True):
+    secrets = [endpoint_secret(secret, f"{sink.url}/hooks?to=ada") for secret in (SECRET, OLD_SECRET)]
+    for secret, signature in zip(secrets, request.headers["webhook-signature"].split(" "), strict=True):
         assert signature == "v1," + base64.b64encode(hmac.digest(secret, signed, "sha256")).decode()
+
+
+def test_each_endpoint_has_a_secret_of_its_own_which_does_not_tell_any_other() -> None:
+    urls = ["https://a.example/hooks", "https://a.example/hooks/2", "https://b.example/hooks", "http://a.example/hooks"]
+    secrets = {endpoint_secret(SECRET, url) for url in urls} | {endpoint_secret(OLD_SECRET, urls[0]), SECRET}
+    assert len(secrets) == 6
+    assert {len(secret) for secret in secrets - {SECRET}} == {32}
+    assert endpoint_secret(SECRET, "HTTPS://A.example.:443/hooks") == endpoint_secret(SECRET, urls[0])
 
 
 def test_another_attempt_is_the_same_event_in_the_same_bytes(sink: WebServer) -> None:

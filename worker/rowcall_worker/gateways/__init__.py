@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rowcall.base.endpoints import Mailbox
+from rowcall.base.endpoints import Mailbox, endpoint_secret
 from rowcall.base.errors import NotConfigured
 from rowcall.base.files import Files, Written
 from rowcall.base.settings import Settings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rowcall_worker.gateways.mail import Mail
     from rowcall_worker.gateways.webhook import Webhook
 
-__all__ = ["Attachment", "Charge", "Gateways", "Written"]
+__all__ = ["Attachment", "Charge", "Gateways", "Written", "endpoint_secret"]
 
 # Who writes the mails that only become files.
 NOBODY = Mailbox("rowcall@localhost", "Rowcall")

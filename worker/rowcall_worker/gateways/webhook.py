@@ -1,7 +1,8 @@
 """Webhooks: signed POSTs of JSON, by the specification of Standard Webhooks.
 
 A receiver takes the header `webhook-id` as the event's name, because an event may arrive more than once, and checks
-`webhook-signature`: `v1,` and the base64 of the HMAC-SHA256 over id, timestamp and body with dots between.
+`webhook-signature`: `v1,` and the base64 of the HMAC-SHA256 over id, timestamp and body with dots between.  Each URL
+has a secret of its own, which `rowcall webhook-secret` prints for its receiver.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Webhook:
         body = _json(payload)
         deadline = Deadline(self._timeout, STEP_SECONDS)
         target, reachable = self._find(url, deadline)
-        with post(target, reachable, self._headers(event_id, body), body, deadline, self._context) as answer:
+        with post(target, reachable, self._headers(target, event_id, body), body, deadline, self._context) as answer:
             if not 200 <= answer.status < 300:
                 _refuse(target, answer)
             return f"HTTP {answer.status}"
@@ -84,10 +85,11 @@ class Webhook:
         addresses.check(target, found, self._allow_loopback)
         return target, found
 
-    def _headers(self, event_id: str, body: bytes) -> dict[str, str]:
+    def _headers(self, target: HttpUrl, event_id: str, body: bytes) -> dict[str, str]:
         sent_at = str(int(time()))
         signed = f"{event_id}.{sent_at}.".encode() + body
-        digests = (hmac.digest(secret, signed, "sha256") for secret in self._secrets)
+        secrets = (endpoints.endpoint_secret(secret, target) for secret in self._secrets)
+        digests = (hmac.digest(secret, signed, "sha256") for secret in secrets)
         return {
             "Content-Type": "application/json",
             "User-Agent": "Rowcall",

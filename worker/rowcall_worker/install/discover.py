@@ -87,6 +87,9 @@ def _places(chosen: Settings) -> dict[str, str]:
     """Folders, which must not depend on where a worker starts, and where modules and programs are looked for."""
     values = {setting.variable: getattr(chosen, name) for name, setting in settings.all_settings().items()}
     found = {name: str(value.absolute()) for name, value in values.items() if isinstance(value, Path)}
+    for name, setting in settings.all_settings().items():
+        if settings.source(name) == "file":
+            found[setting.file_variable] = str(Path(os.environ[setting.file_variable].strip()).absolute())
     modules = os.environ.get("PYTHONPATH")
     if modules:
         found["PYTHONPATH"] = os.pathsep.join(str(Path(entry).absolute()) for entry in modules.split(os.pathsep))
@@ -115,4 +118,4 @@ def _secrets() -> list[str]:
     ours = [spec.variable for name, spec in known.items() if spec.secret and settings.source(name) == "environment"]
     # PGPASSWORD, PGSSLROOTCERT and others belong to the URL; PGDATA is the server's, and libpq does not read it.
     libpq = [name for name in sorted(os.environ) if name.startswith("PG") and name != "PGDATA" and os.environ[name]]
-    return ours + (libpq if "DATABASE_URL" in ours else [])
+    return ours + (libpq if settings.source("database_url") != "default" else [])

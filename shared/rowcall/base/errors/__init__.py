@@ -42,6 +42,7 @@ from rowcall.base.errors.process import (
 )
 from rowcall.base.errors.requests import (
     DefinitionBroken,
+    DefinitionChanged,
     DefinitionFileInvalid,
     DefinitionInvalid,
     DefinitionNotFound,
@@ -72,6 +73,7 @@ __all__ = [
     "DeclarationError",
     "Declined",
     "DefinitionBroken",
+    "DefinitionChanged",
     "DefinitionFileInvalid",
     "DefinitionInvalid",
     "DefinitionNotFound",

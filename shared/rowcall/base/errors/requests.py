@@ -84,6 +84,20 @@ class DefinitionNotFound(RowcallError):
         super().__init__(f"there is no definition {name[:100]!r}; `rowcall definitions list` shows those that are")
 
 
+class DefinitionChanged(RowcallError):
+    """A definition is not as the caller's condition asks; `version` is what it is now, None if it does not exist."""
+
+    def __init__(self, name: str, version: str | None) -> None:
+        self.name = name
+        self.version = version
+        super().__init__(
+            f"there is no definition {name!r} to change: leave out If-Match to create it"
+            if version is None
+            else f"definition {name!r} is at version {version} now, which the condition of this request excludes:"
+            " look at it again, decide anew, and send If-Match with its ETag to change it"
+        )
+
+
 class DefinitionBroken(RowcallError):
     """A definition cannot be decided, because its content or the code of its type fails."""
 

@@ -20,7 +20,8 @@ from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 def up_command(port: int | None, with_parent: bool) -> None:
     """Start PostgreSQL, the API and a worker here, and show a run succeed.  Ctrl-C ends all of it.
 
-    Without DATABASE_URL the database is Rowcall's own, kept in ROWCALL_HOME and found again next time.  Without
+    With DATABASE_URL the worker takes only what this command and its key enqueue, and the key expires after a day.
+    Without it the database is Rowcall's own, kept in ROWCALL_HOME and found again next time.  Without
     ROWCALL_APP the app is Rowcall's example, a small SaaS whose jobs are then seen at work.
     """
     if with_parent:
@@ -41,16 +42,22 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
     """What a newcomer needs to see, and to try next."""
     run = running.first_run
     seconds = (run["finished_at"] - run["created_at"]).total_seconds()
-    request = json.dumps({"job_type": "noop", "payload": FIRST_PAYLOAD})
+    queued = {"queue": running.queue} if running.queue else {}
+    request = json.dumps({"job_type": "noop", "payload": FIRST_PAYLOAD, **queued})
     bearer = f"-H 'Authorization: Bearer {running.key}'"
-    place = "DATABASE_URL" if chosen.database_url else f"data in {chosen.home}"
+    # A password of our own server opens nothing else; one of DATABASE_URL may.
+    place = (
+        ["DATABASE_URL", f"  worker      takes only runs of the queue {running.queue}, and so none of yours"]
+        if running.queue
+        else [f"data in {chosen.home}", f"              psql {running.postgres}"]
+    )
     return [
         "",
         "Rowcall is up.",
         "",
         f"  API         {running.api}   (described in {running.api}/openapi.json)",
-        f"  PostgreSQL  {running.version}, {place}",
-        f"              psql {running.postgres}",
+        f"  PostgreSQL  {running.version}, {place[0]}",
+        place[1],
         f"  demo run    {run['id']} ({run['job_type']}) {run['status']}, {seconds:.2f} seconds after it was asked",
         "",
         "Ask for a run yourself, and look at it:",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 
@@ -26,7 +27,7 @@ from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.settings import Settings
 from rowcall.cli.up.demo import Demo, asked, prepared
 from rowcall.cli.up.secret_files import read_private, write_private
-from rowcall.definitions import apply_code
+from rowcall.definitions import apply_code, clock
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
 from rowcall.schema.revision import REVISION, schema_of
@@ -43,7 +44,15 @@ POLL_SECONDS = 0.05
 
 FIRST_PAYLOAD = {"hello": "world"}
 
+OPERATOR = Operator("rowcall up")
+
 LOOPBACK = "127.0.0.1"
+
+# In a database that is somebody's own: where the demo's runs are, and the only ones that its worker takes; and what
+# its key may do, and for how long.
+QUEUE = "rowcall_up"
+OWN_SCOPES = ("enqueue", "read")
+OWN_KEY_LIFETIME = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class Running:
     postgres: str
     version: str
     key: str
+    queue: str | None
     first_run: Row
     shown: list[str]
 
@@ -78,14 +88,18 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
         environment = demo.environment if demo else {}
         if demo:
             children.append(_start(demo.command, signal.SIGTERM, environment))
-        children.append(_start(["worker", "run", "--grace", str(WORKER_GRACE_SECONDS)], signal.SIGTERM, environment))
+        own = QUEUE if settings.database_url else None
+        serving = ["--queues", own] if own else []
+        worker = ["worker", "run", "--grace", str(WORKER_GRACE_SECONDS), *serving]
+        children.append(_start(worker, signal.SIGTERM, environment))
         _wait_for_port("the API", settings.api_host, api_port, children)
         with database.internal_transaction(url) as connection:
-            key = _key(connection, settings.home / "api_key")
+            key = _key(connection, settings.home / "api_key", own)
             version = database.fetch_value(connection, "SELECT current_setting('server_version')")
-        first_run = _first_run(url, children)
+        first_run = _first_run(url, children, own)
         shown = _show(settings, url, demo, children) if demo else []
-        yield Running(f"http://{settings.api_host}:{api_port}", url, str(version), key, first_run, shown), children
+        api = f"http://{settings.api_host}:{api_port}"
+        yield Running(api, url, str(version), key, own, first_run, shown), children
 
 
 def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -112,7 +126,7 @@ def _migrate(url: str) -> None:
     with database.internal_transaction(url) as connection:
         found = schema_of(connection)
         if found is not None and found.revision == REVISION:
-            apply_code(connection, catalogue(), Operator("rowcall up"))
+            apply_code(connection, catalogue(), OPERATOR)
             return
     done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, check=False)
     if done.returncode:
@@ -198,20 +212,26 @@ def _show(settings: Settings, url: str, demo: Demo, children: Sequence[subproces
     return asked(settings, url, demo)
 
 
-def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
-    """The key of last time where it still opens the API, else a new one; readable by its owner alone."""
+def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None) -> str:
+    """The key of last time where it still opens the API, else a new one; readable by its owner alone.
+
+    For a database that is somebody's own, it can enqueue into our queue, read, and do so for a day.
+    """
+    if own and not queue.has_queue(connection, own):
+        queue.resume_queue(connection, own, OPERATOR)
     known = read_private(file)
     if known and api_keys.find_caller(connection, known):
         return known
-    key = api_keys.create_key(connection, "rowcall up", api_keys.SCOPES, Operator("rowcall up"))
+    scopes, expires_at = (OWN_SCOPES, clock(connection) + OWN_KEY_LIFETIME) if own else (api_keys.SCOPES, None)
+    key = api_keys.create_key(connection, "rowcall up", scopes, OPERATOR, expires_at)
     write_private(file, key)
     return key
 
 
-def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]]) -> Row:
+def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]], own: str | None) -> Row:
     """Enqueue one run, and watch the worker make it succeed."""
     with database.internal_transaction(url) as connection:
-        run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, created_by="rowcall up").run_id
+        run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, queue=own, created_by="rowcall up").run_id
     until = time.monotonic() + FIRST_RUN_SECONDS
     while time.monotonic() < until:
         _all_alive(children)

@@ -21,7 +21,7 @@ SCANNED_MOST = 2 * COUNTED_MOST
 LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
 
 # Three scans of each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
-# A queue without live runs has a row too if it has settings or a job type.
+# A queue without live runs has a row too if it has settings or a job type: such a queue was made, and not only named.
 QUEUES = f"""
 WITH RECURSIVE {LANES}, found AS (
     SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
@@ -43,7 +43,7 @@ WITH RECURSIVE {LANES}, found AS (
 ), named AS (
     SELECT queue AS name FROM live UNION SELECT name FROM rowcall.queues UNION SELECT unnest(%(known)s::text[])
 )
-SELECT named.name, queues.paused_at,
+SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(%(known)s::text[]) AS made, queues.paused_at,
     least(queues.max_running, (%(declared)s::jsonb ->> named.name)::integer) AS max_running,
     least(coalesce(live.due, 0), {COUNTED_MOST})::integer AS due,
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,

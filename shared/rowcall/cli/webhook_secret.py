@@ -1,0 +1,30 @@
+"""`rowcall webhook-secret`."""
+
+from __future__ import annotations
+
+import base64
+
+import click
+
+from rowcall.base import settings
+from rowcall.base.endpoints import HttpUrl, endpoint_secret
+from rowcall.base.errors import NotConfigured
+
+
+@click.command("webhook-secret")
+@click.argument("url")
+def webhook_secret_command(url: str) -> None:
+    """Print what the receiver at URL checks the signatures of webhooks with.
+
+    Each URL has a secret of its own, derived from ROWCALL_WEBHOOK_SECRET.  While that is changed there are two: the
+    new one is printed first.
+    """
+    secrets = settings.read().webhook_secrets
+    if not secrets:
+        raise NotConfigured("webhooks cannot be signed: set ROWCALL_WEBHOOK_SECRET")
+    try:
+        target = HttpUrl.parse(url)
+    except ValueError as error:
+        raise click.BadParameter(f"{url!r} must be {error}", param_hint="URL") from None
+    for secret in secrets:
+        click.echo(f"whsec_{base64.b64encode(endpoint_secret(secret, target)).decode()}")

@@ -1,0 +1,46 @@
+"""Run now: a definition's run beside its schedule, which an operator asks for."""
+
+from __future__ import annotations
+
+from rowcall.access.audit import Operator, record
+from rowcall.base.database import Connection, fetch_all
+from rowcall.base.errors import NaturalKeyConflict
+from rowcall.definitions.content import Content
+from rowcall.definitions.store import locked_definition
+from rowcall.definitions.tick import clock
+from rowcall.job_types import Catalogue
+from rowcall.queue.enqueue import Enqueued, checked_key, enqueue_prepared, fingerprint_of
+
+SET_DEFINITION = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"
+
+
+def run_now(
+    connection: Connection, name: str, catalogue: Catalogue, operator: Operator, key: str | None = None
+) -> Enqueued:
+    """Enqueue one run beside the schedule, as if now were a nominal time.
+
+    A payload that names the time has its natural key, so that nothing is done twice for one day.  With a key from the
+    caller, the request may be repeated, also at another time.
+    """
+    row = locked_definition(connection, name)
+    content = Content.of(row)
+    job_type = catalogue[content.job_type]
+    options = {
+        **content.options(job_type),
+        "run_at": None,
+        "created_by": operator.who,
+        "key_owner": operator.key_owner,
+    }
+    run = content.prepared(job_type, clock(connection))
+    if key is not None:
+        same = fingerprint_of(f"run now of definition {row['id']}", {}, {})
+        run = run._replace(keys=run.keys._replace(key=checked_key(key), request_fingerprint=same))
+    try:
+        outcome = enqueue_prepared(connection, [run], options)[0]
+    except NaturalKeyConflict as conflict:
+        # The other run may differ in its priority, say; its natural key names the same fact.
+        outcome = Enqueued(conflict.run_id, replayed=True)
+    if not outcome.replayed:
+        fetch_all(connection, SET_DEFINITION, {"definition_id": row["id"], "run_id": outcome.run_id})
+    record(connection, operator.who, "run now", "definition", row["id"], None, vars(outcome), operator.request_id)
+    return outcome

@@ -1,0 +1,25 @@
+"""Tests make databases and roles, and lock others out, which the local server's role may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rowcall.base import database
+from rowcall.local_postgres import cluster
+from rowcall.local_postgres.home import Home
+
+
+def superuser_url(home: Path, url: str) -> str:
+    """The superuser's URL of the database of this URL, on the server of this home."""
+    place = Home(home)
+    ours, theirs = place.read_password(), place.superuser_password.read_text().strip()
+    return url.replace(f"{cluster.USER}:{ours}@", f"{cluster.SUPERUSER}:{theirs}@")
+
+
+def let_do_all(home: Path, url: str) -> str:
+    """Make the role of this URL a superuser, and return the URL."""
+    with database.transaction(superuser_url(home, url)) as connection:
+        # Several processes of one session do so at the same time.
+        database.fetch_all(connection, "SELECT pg_advisory_xact_lock(2)")
+        database.fetch_all(connection, f"ALTER ROLE {cluster.USER} SUPERUSER")
+    return url
