@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPResponse
@@ -62,12 +62,14 @@ class Server:
 
 
 @contextmanager
-def served(environment: Mapping[str, str], folder: Path, **settings: str) -> Iterator[Server]:
+def served(
+    environment: Mapping[str, str], folder: Path, rowcall: Sequence[str] = own_command(), **settings: str
+) -> Iterator[Server]:
     """A server for the block; what it logs goes to a file, which does not run full while nobody reads."""
     log = folder / "api.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            own_command("api", "--port", "0"),
+            [*rowcall, "api", "--port", "0"],
             env={**environment, "ROWCALL_RATE_LIMIT": "0", "ROWCALL_LOG_FORMAT": "json", **settings},
             stdout=output,
             stderr=output,

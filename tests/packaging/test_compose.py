@@ -77,7 +77,7 @@ def test_the_file_is_valid_by_the_compose_specification() -> None:
 
 
 def test_all_that_makes_rowcall_whole_is_there() -> None:
-    assert set(SERVICES) == {"postgres", "migrate", "api", "worker", "worker-cron"}
+    assert set(SERVICES) == {"postgres", "migrate", "api", "proxy", "worker", "worker-cron"}
 
 
 def test_the_image_is_built_by_one_service_and_fetched_by_none() -> None:
@@ -172,9 +172,10 @@ def test_no_service_of_ours_gains_rights_or_writes_anywhere_but_workers_into_the
     assert service.get("volumes", []) == (["home:/var/lib/rowcall"] if name.startswith("worker") else [])
 
 
-def test_only_the_api_is_published_and_by_default_on_loopback_alone() -> None:
+def test_only_the_proxy_before_the_api_is_published_and_by_default_on_loopback_alone() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"api": ["${API_ADDRESS:-127.0.0.1:8000}:8000"]}
+    assert published == {"proxy": ["${API_ADDRESS:-127.0.0.1:8000}:80"]}
+    assert SERVICES["proxy"]["depends_on"] == {"api": {"condition": "service_healthy"}}
 
 
 @pytest.mark.parametrize("name", ["worker", "worker-cron"])

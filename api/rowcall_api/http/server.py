@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import resource
 import socket
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from gunicorn import util
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.http import errors as refusals
-from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from rowcall.base.errors import PortInUse
 from rowcall.base.settings import Settings
+from rowcall_api.http import receiving
 from rowcall_api.http.errors import problem_text
 from rowcall_api.http.guard import UNSTORED
 
@@ -31,12 +31,18 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file o
 # elsewhere, instead of waiting for an answer that comes after they have given up.
 BACKLOG = 256
 
-# A client that neither sends nor reads anything for so long is gone, and must not keep a thread.
-CLIENT_SECONDS = 10
+# In one process, silent ones included; at most half of the files that it may open, because a connection is one.
+CONNECTIONS = 1000
 
 # What gunicorn refuses before the application sees it; anything else that it cannot read is a bad request.
 REFUSALS = {
     refusals.ExpectationFailed: (417, "Expectation Failed", "this server supports no expectation but 100-continue"),
+    receiving.RequestTimeout: (
+        408,
+        "Request Timeout",
+        f"send the whole request within {receiving.REQUEST_SECONDS:g} seconds",
+    ),
+    receiving.NoRoom: (503, "Service Unavailable", "this server can receive no more requests now; try again"),
     refusals.LimitRequestHeaders: (431, "Request Header Fields Too Large", "send fewer headers, or shorter ones"),
     refusals.LimitRequestLine: (414, "URI Too Long", "send a shorter URL"),
     refusals.UnsupportedTransferCoding: (501, "Not Implemented", "send the body chunked, or with its length"),
@@ -81,12 +87,12 @@ class Master(Arbiter):
         super().stop(graceful)
 
 
-class Worker(ThreadWorker):
-    """gunicorn's process of threads, with answers as the rest of the API gives them, and an end to silent clients."""
+class Worker(receiving.ReceivingWorker):
+    """gunicorn's process of threads, with answers as the rest of the API gives them."""
 
     def init_process(self) -> None:
         """gunicorn's hook: begin, in the new process."""
-        self.log.error_log.addFilter(is_no_silence)
+        self.log.error_log.addFilter(is_no_timeout)
         super().init_process()
 
     def accept(self, listener: Any) -> None:
@@ -96,11 +102,6 @@ class Worker(ThreadWorker):
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-
-    def enqueue_req(self, conn: TConn) -> None:
-        """gunicorn's hook: hand a connection with a request to a thread."""
-        end_silence(conn.sock, CLIENT_SECONDS)
-        super().enqueue_req(conn)
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """gunicorn's hook: answer requests that never reached the application."""
@@ -121,16 +122,9 @@ class Worker(ThreadWorker):
             util.write_nonblock(client, head.encode() + body)
 
 
-def end_silence(connection: socket.socket, seconds: float) -> None:
-    """Let a blocking read or write fail when nothing has moved for so long."""
-    length = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
-    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-        connection.setsockopt(socket.SOL_SOCKET, option, length)
-
-
-def is_no_silence(line: logging.LogRecord) -> bool:
-    """Whether a line of gunicorn's log is about anything but a silent client, which is not an error of ours."""
-    return not (line.exc_info and isinstance(line.exc_info[1], BlockingIOError))
+def is_no_timeout(line: logging.LogRecord) -> bool:
+    """Whether a line of gunicorn's log is about anything but a client that takes no answer, which is no error."""
+    return not (line.exc_info and isinstance(line.exc_info[1], TimeoutError))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -156,8 +150,8 @@ def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
         "worker_class": Worker,
         "workers": settings.api_workers,
         "threads": settings.api_threads,
-        # In one process, with idle ones.  More connections wait to be accepted (BACKLOG).
-        "worker_connections": 256,
+        # While all of them have requests to answer, more connections wait to be accepted (BACKLOG).
+        "worker_connections": min(CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2),
         # A process whose main thread shows no sign of life is replaced.  The threads that answer the requests are not
         # watched: their waits have limits of their own.
         "timeout": 30,

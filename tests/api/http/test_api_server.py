@@ -13,8 +13,8 @@ from gunicorn.config import Config
 from rowcall.base.settings import Settings
 from rowcall.queue.views import lists
 from rowcall_api.app import BODY_BYTES
-from rowcall_api.http import database, rate_limit
-from rowcall_api.http.server import CLIENT_SECONDS, Worker, listen, options
+from rowcall_api.http import database, incoming, rate_limit, receiving
+from rowcall_api.http.server import CONNECTIONS, Worker, listen, options
 from rowcall_api.http.token_bucket import Policy
 
 PAGE = (Path(__file__).parents[3] / "docs" / "api-server.md").read_text()
@@ -54,7 +54,11 @@ def test_a_process_that_finds_nobody_listening_any_more_ends_its_requests_all_th
 
 def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:
     for ends, seconds in {
-        "a client that sends nothing and takes nothing": CLIENT_SECONDS,
+        "a new connection that sends nothing": receiving.REQUEST_SECONDS,
+        "a request that has begun and does not arrive, head and body together": receiving.REQUEST_SECONDS,
+        "an answer that its client does not take": receiving.ANSWER_SECONDS,
+        "a connection whose client does not close it after the last answer": receiving.LEAVE_SECONDS,
+        "connections without a whole request when the server is told to stop": receiving.STOP_SECONDS,
         "a connection kept open between requests": chosen["keepalive"],
         "a request that waits for what another transaction holds": database.PATIENCE_SECONDS,
         "a list that has to look through too much": lists.SECONDS,
@@ -63,6 +67,9 @@ def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:
     }.items():
         assert f"| {ends} | {seconds:g} s" in PAGE
     assert f"more than {chosen['limit_request_fields']} headers" in PAGE
+    assert f"a head over {incoming.HEAD_BYTES // 1024} KiB" in PAGE
+    assert f"keeps {CONNECTIONS} connections" in PAGE
+    assert f"keeps {receiving.HELD_BYTES // 1024**2} MiB of requests" in PAGE
     assert f"a body over {BODY_BYTES // 1024} KiB" in PAGE
     assert f"has {rate_limit.WRONG_KEYS.burst:g} tries" in PAGE
 

@@ -1,0 +1,174 @@
+"""A connection's requests as they arrive: gunicorn's parser, on bytes that were received before it is asked.
+
+This file only finds where a request ends.  gunicorn reads the same bytes again and decides what they mean; should the
+two disagree, gunicorn meets the end of the bytes, and the connection is closed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gunicorn.config import Config
+from gunicorn.http import RequestParser
+from gunicorn.http.body import LengthReader
+from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, LimitRequestLine, NoMoreData, ParseException
+from gunicorn.http.message import Request
+from gunicorn.http.unreader import Unreader
+from werkzeug.exceptions import RequestEntityTooLarge
+
+# The end of a head, or what no head contains: a line that ends as on Unix, or a control character, as TLS begins with.
+HEAD_ENDS = re.compile(rb"\r\n\r\n|(?<!\r)\n|[^\t\r\n -~\x80-\xff]")
+LINE_END = b"\r\n"
+SECTION_END = b"\r\n\r\n"
+
+# A hundred headers of ordinary length.
+HEAD_BYTES = 64 * 1024
+# A chunk's size and what may stand behind it, or a trailer; gunicorn's own limit.
+CHUNK_LINE_BYTES = 8190
+
+# A body in chunks of one byte each is six times as long as what it says.
+CHUNKED_TIMES = 8
+
+# The body is larger than it may be, so that its end does not matter.
+TOO_LARGE = -1
+
+
+class Received(Unreader):
+    """The bytes of one request.  A thread that reads them never waits for more."""
+
+    why_no_more: Exception | None = None
+
+    def chunk(self, size_hint: int | None = None) -> bytes:
+        """gunicorn's hook: read from the network."""
+        raise self.why_no_more or NoMoreData()
+
+
+class IncomingRequests(RequestParser):
+    """gunicorn's parser of a connection, and the bytes that it has not been given yet."""
+
+    def __init__(self, config: Config, client: Any, body_bytes: int) -> None:
+        super().__init__(config, (), client)
+        self.unreader: Received = Received()
+        self._body_bytes = body_bytes
+        self._data = bytearray()
+        self._in_body = False
+        self._searched = 0  # where the search for the head's end, or the next chunk, begins
+        self._chunk_bytes = 0
+        self._refused: Exception | None = None
+
+    def __next__(self) -> Request:
+        """gunicorn's hook: the request that has arrived, or what is wrong with it."""
+        self._in_body, self._searched, self._chunk_bytes = False, 0, 0
+        if self._refused:
+            raise self._refused
+        assert self.mesg is not None
+        return self.mesg
+
+    def finish_body(self, deadline: float | None = None, max_bytes: int | None = None) -> bool:  # type: ignore[override]
+        """gunicorn's hook: whether the next request may follow."""
+        try:
+            return self.unreader.why_no_more is None and bool(super().finish_body(deadline, max_bytes))
+        except (OSError, ParseException):
+            return False
+
+    @property
+    def held(self) -> int:
+        """How many bytes are kept."""
+        return len(self._data) + self.unreader.buf.getbuffer().nbytes
+
+    @property
+    def begun(self) -> bool:
+        """Whether a part of the next request is here."""
+        return self._in_body or bool(self._data)
+
+    def receive(self, data: bytes) -> None:
+        """Keep what arrived."""
+        self._data += data
+
+    def arrived(self) -> bool:
+        """Whether the next request is here as a whole, or so much of it that it can be refused."""
+        try:
+            return (self._in_body or self._head_arrived()) and self._body_arrived()
+        except Exception as refused:  # raised again in the thread that answers it
+            self._refused = refused
+            return True
+
+    def expects_continue(self) -> bool:
+        """Whether the client waits to be asked for the body; true once."""
+        request: Any = self.mesg
+        expected: bool = self._in_body and request._expected_100_continue
+        if expected:
+            request._expected_100_continue = False
+        return expected
+
+    def _head_arrived(self) -> bool:
+        """Whether the head is here; gunicorn has then read it."""
+        found = HEAD_ENDS.search(self._data, self._searched)
+        length = found.end() if found else len(self._data)
+        limit = self.cfg.limit_request_line
+        if length > limit + len(LINE_END) and self._data.find(LINE_END, 0, limit + len(LINE_END)) < 0:
+            raise LimitRequestLine(length, limit)
+        if length > HEAD_BYTES:
+            raise LimitRequestHeaders("the head is too long")
+        if found is None:
+            self._searched = max(0, length - len(SECTION_END) + 1)
+            return False
+        if found.group() != SECTION_END:
+            raise InvalidRequestLine("a character that no head contains")
+        self._give(length)
+        super().__next__()
+        self._in_body, self._searched = True, 0
+        return True
+
+    def _body_arrived(self) -> bool:
+        """Whether the body is here, or is too large."""
+        request: Any = self.mesg
+        reader = request.body.reader
+        end = self._length_end(reader.length) if isinstance(reader, LengthReader) else self._chunks_end()
+        if end is None:
+            return False
+        if end == TOO_LARGE:
+            self.unreader.why_no_more = RequestEntityTooLarge()
+        else:
+            self._give(end)
+        self.expects_continue()
+        return True
+
+    def _length_end(self, length: int) -> int | None:
+        if length > self._body_bytes:
+            return TOO_LARGE
+        return length if len(self._data) >= length else None
+
+    def _chunks_end(self) -> int | None:
+        """Step over the chunks that are here as a whole.  gunicorn says what is wrong with malformed ones."""
+        data, malformed = self._data, len(self._data)
+        while (line := data.find(LINE_END, self._searched)) >= 0:
+            size = _chunk_size(data[self._searched : line])
+            if size is None:
+                return malformed
+            if size == 0:
+                end = data.find(SECTION_END, line)
+                return end + len(SECTION_END) if end >= 0 else malformed if len(data) - line > HEAD_BYTES else None
+            end = line + len(LINE_END) + size + len(LINE_END)
+            if self._chunk_bytes + size > self._body_bytes or end > CHUNKED_TIMES * self._body_bytes:
+                return TOO_LARGE
+            if len(data) < end:
+                return None
+            if not data.endswith(LINE_END, 0, end):
+                return malformed
+            self._searched, self._chunk_bytes = end, self._chunk_bytes + size
+        return malformed if len(data) - self._searched > CHUNK_LINE_BYTES else None
+
+    def _give(self, end: int) -> None:
+        """Let gunicorn read so many bytes."""
+        self.unreader.unread(bytes(self._data[:end]))
+        del self._data[:end]
+
+
+def _chunk_size(line: bytearray) -> int | None:
+    digits = line.partition(b";")[0]
+    try:
+        return int(digits, 16) if digits.strip(b" \t").isalnum() else None
+    except ValueError:
+        return None
