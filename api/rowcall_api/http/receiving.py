@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import math
+import select
 import selectors
 import socket
 import time
@@ -66,6 +67,7 @@ class Connection(TConn):
         self.requests = self.parser = IncomingRequests(config, address, body_bytes)
         self.data_ready = True  # a thread has nothing to wait for
         self.receiving = False  # a part of a request is here
+        self.clogged = False  # its client does not take the answers before its next request
         self.leaving = False  # its last answer is sent
         self.ends_at = 0.0
         self.held = 0
@@ -130,12 +132,19 @@ class ReceivingWorker(ThreadWorker):
             for connection in [one for one in self._waiting if min(one.ends_at, self._stops_at) <= now]:
                 self._refuse(connection, RequestTimeout() if self.alive else NoRoom())
 
-    def _receive(self, connection: Connection, client: socket.socket) -> None:
-        """Take what has arrived on a connection that waits."""
+    def _ready(self, connection: Connection, _: socket.socket) -> None:
+        """The event that a connection waits for has come."""
         if connection not in self._waiting:
             return  # it gave way to another one in this turn of the loop
+        if connection.clogged:
+            self._answer(connection)
+        else:
+            self._receive(connection)
+
+    def _receive(self, connection: Connection) -> None:
+        """Take what has arrived."""
         try:
-            data = client.recv(RECEIVE_BYTES)
+            data = connection.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -152,8 +161,7 @@ class ReceivingWorker(ThreadWorker):
         arrived = requests.arrived()
         self._hold(connection, requests.held)
         if arrived:
-            self._stop_waiting(connection)
-            self.enqueue_req(connection)
+            self._answer(connection)
         elif not requests.begun:
             self._wait(connection, self.cfg.keepalive)
         elif self._held > HELD_BYTES:
@@ -166,6 +174,15 @@ class ReceivingWorker(ThreadWorker):
                 with suppress(OSError):
                     connection.sock.send(CONTINUE)
 
+    def _answer(self, connection: Connection) -> None:
+        """Give a request that has arrived to a thread, once its client has taken most of the answers before it."""
+        self._stop_waiting(connection)
+        connection.clogged = not has_room(connection.sock)
+        if connection.clogged:
+            self._wait(connection, ANSWER_SECONDS, selectors.EVENT_WRITE)
+        else:
+            self.enqueue_req(connection)
+
     def _leave(self, connection: Connection) -> None:
         """Say that no answer follows, and wait for the client to close."""
         connection.leaving = True
@@ -173,10 +190,10 @@ class ReceivingWorker(ThreadWorker):
         connection.sock.shutdown(socket.SHUT_WR)
         self._wait(connection, LEAVE_SECONDS)
 
-    def _wait(self, connection: Connection, seconds: float) -> None:
+    def _wait(self, connection: Connection, seconds: float, event: int = selectors.EVENT_READ) -> None:
         connection.ends_at = time.monotonic() + seconds
         if connection not in self._waiting:
-            self.poller.register(connection.sock, selectors.EVENT_READ, partial(self._receive, connection))
+            self.poller.register(connection.sock, event, partial(self._ready, connection))
             self._waiting[connection] = None
 
     def _stop_waiting(self, connection: Connection) -> None:
@@ -196,8 +213,8 @@ class ReceivingWorker(ThreadWorker):
             self._refuse(oldest, NoRoom())
 
     def _refuse(self, connection: Connection, why: ParseException) -> None:
-        """Close a connection; a client that has begun a request is told why."""
-        if connection.requests.begun and not connection.leaving:
+        """Close a connection; a client that has begun a request, and takes answers, is told why."""
+        if connection.requests.begun and not connection.leaving and not connection.clogged:
             self.handle_error(None, connection.sock, connection.client, why)
         self._close(connection)
 
@@ -206,3 +223,10 @@ class ReceivingWorker(ThreadWorker):
         self._hold(connection, 0)
         self.nr_conns -= 1
         connection.close()
+
+
+def has_room(client: socket.socket) -> bool:
+    """Whether the kernel would take a usual answer at once."""
+    poll = select.poll()
+    poll.register(client, select.POLLOUT)
+    return bool(poll.poll(0))

@@ -7,7 +7,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -25,11 +25,15 @@ LAST_HEALTH = HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 # More of each than a process has threads.
 MANY = 20
 
+# More answers than the buffers of a connection hold.
+PIPELINED = 100
+
 # A server that waits half a second for a request, so that nobody waits ten for a test.
 IMPATIENT = """
 from rowcall_api.http import receiving
 from rowcall.cli.main import main
 receiving.REQUEST_SECONDS = 0.5
+receiving.ANSWER_SECONDS = 0.5
 receiving.HELD_BYTES = 300_000
 main()
 """
@@ -121,11 +125,33 @@ def test_clients_that_do_not_close_after_their_last_answer_keep_nobody_waiting(
 
 def test_clients_that_do_not_read_their_answers_keep_nobody_waiting(server: Server, clients: ExitStack) -> None:
     for _ in range(MANY):
-        client = clients.enter_context(socket.socket())
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        client.connect(("127.0.0.1", server.port))
-        send(client, b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n")
-    assert server.ask(HEALTH).status == 200
+        ask_and_read_nothing(server, clients)
+    # So many that the others' answers fill all buffers meanwhile.
+    assert {server.ask(HEALTH).status for _ in range(300)} == {200}
+
+
+def test_a_client_that_does_not_read_its_answers_is_let_go(impatient: Server, clients: ExitStack) -> None:
+    deaf = ask_and_read_nothing(impatient, clients)
+    for _ in range(3):  # each as long as a client may take for an answer, or longer
+        assert clients.enter_context(impatient.connect()).recv(1) == b""
+    assert 0 < everything_from(deaf).count(b"HTTP/1.1 200 OK") < PIPELINED
+
+
+def ask_and_read_nothing(server: Server, clients: ExitStack) -> socket.socket:
+    client = clients.enter_context(socket.socket())
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    client.connect(("127.0.0.1", server.port))
+    send(client, b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n" * PIPELINED)
+    return client
+
+
+def everything_from(client: socket.socket) -> bytes:
+    """What is still there to read."""
+    answers = bytearray()
+    with suppress(ConnectionError):
+        while more := client.recv(65_536):
+            answers += more
+    return bytes(answers)
 
 
 def test_of_more_clients_than_a_server_has_room_for_the_one_that_waited_longest_is_let_go(
@@ -258,7 +284,7 @@ def test_requests_that_arrive_are_refused_when_they_are_more_than_a_server_has_m
 
 
 def test_a_server_that_stops_waits_for_no_silent_client(module_url: str, tmp_path: Path, clients: ExitStack) -> None:
-    with served({"DATABASE_URL": module_url, "PATH": ""}, tmp_path) as server:
+    with served({"DATABASE_URL": module_url, "PATH": ""}, tmp_path, ROWCALL_API_WORKERS="1") as server:
         silent = [clients.enter_context(server.connect()) for _ in range(MANY)]
         send(silent[0], BEGINNINGS["a part of a body"])
         assert server.ask(HEALTH).status == 200
