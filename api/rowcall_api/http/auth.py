@@ -15,10 +15,10 @@ import sqlalchemy
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-from rowcall.access.api_keys import Caller, find_caller, note_use
+from rowcall.access.api_keys import KEY, Caller, find_caller, note_use
 from rowcall.access.audit import Operator
 from rowcall.base.errors import DatabaseUnreachable
-from rowcall_api.http import rate_limit
+from rowcall_api.http import rate_limit, request_log
 from rowcall_api.http.database import transaction
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -54,6 +54,8 @@ def authenticate() -> Caller:
         raise Unauthorized(
             "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` makes one", www_authenticate=CHALLENGE
         )
+    if form := KEY.fullmatch(authorization.token):
+        request_log.note(key=form[1])
     rate_limit.before_lookup(authorization.token)
     with transaction() as connection:
         caller = find_caller(connection, authorization.token)

@@ -29,6 +29,7 @@ from rowcall.base.errors.gateways import (
 )
 from rowcall.base.errors.process import (
     CommitUnconfirmed,
+    DatabaseUnavailable,
     DatabaseUnreachable,
     DeclarationError,
     LocalPostgresError,
@@ -65,6 +66,7 @@ __all__ = [
     "CancelRequested",
     "ChildDied",
     "CommitUnconfirmed",
+    "DatabaseUnavailable",
     "DatabaseUnreachable",
     "DeclarationError",
     "Declined",
