@@ -54,16 +54,25 @@ def authenticate() -> Caller:
         raise Unauthorized(
             "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` makes one", www_authenticate=CHALLENGE
         )
-    if form := KEY.fullmatch(authorization.token):
-        request_log.note(key=form[1])
-    rate_limit.before_lookup(authorization.token)
-    with transaction() as connection:
-        caller = find_caller(connection, authorization.token)
-    rate_limit.after_lookup(authorization.token, known=caller is not None)
+    caller = _look_up(authorization.token)
     if caller is None:
         raise Unauthorized("this key is unknown, expired or revoked", www_authenticate=CHALLENGE)
     if caller.unnoted:
         _note_use(caller)
+    return caller
+
+
+def _look_up(key: str) -> Caller | None:
+    """The owner of this key.  A key of the right form is always looked up, whatever wrong ones came before it."""
+    form = KEY.fullmatch(key)
+    if form is None:
+        rate_limit.count_wrong_key()
+        return None
+    request_log.note(key=form[1])
+    rate_limit.before_lookup(key)
+    with transaction() as connection:
+        caller = find_caller(connection, key)
+    rate_limit.after_lookup(key, known=caller is not None)
     return caller
 
 
