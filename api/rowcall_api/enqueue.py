@@ -50,7 +50,7 @@ def enqueue_and_answer(
     answered without that check: an accepted request stays accepted.
     """
     with app_transaction() if must_exist else transaction() as connection:
-        outcome = enqueue(connection, job_type, payload, key=key, created_by=flask.g.caller.name, **options)
+        outcome = enqueue(connection, job_type, payload, key=key, created_by=flask.g.caller.who, **options)
         if must_exist and not outcome.replayed:
             must_exist(connection)
         run = get_run(connection, outcome.run_id)

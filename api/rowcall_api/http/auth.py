@@ -78,7 +78,7 @@ def _look_up(key: str) -> Caller | None:
 
 def operator() -> Operator:
     """The operator who makes this request, for the audit log."""
-    return Operator(f"api:{flask.g.caller.name}", flask.g.get("request_id"))
+    return Operator(flask.g.caller.who, flask.g.get("request_id"))
 
 
 def authorize(caller: Caller, view: object) -> None:

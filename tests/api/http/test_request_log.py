@@ -31,9 +31,7 @@ def test_a_request_leaves_one_line_that_tells_who_asked_what_and_how_it_ended(
     assert 0 <= line["duration_ms"] < 600_000
 
 
-def test_a_request_without_a_key_has_a_line_without_one(
-    app: flask.Flask, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_request_without_a_key_has_a_line_without_one(app: flask.Flask, capsys: pytest.CaptureFixture[str]) -> None:
     app.test_client().get("/healthz")
     [line] = lines(capsys)
     assert set(line) == {*FIELDS, "route"}

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 
@@ -44,6 +45,8 @@ POLL_SECONDS = 0.05
 FIRST_PAYLOAD = {"hello": "world"}
 
 LOOPBACK = "127.0.0.1"
+
+KEY_GRACE = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,8 @@ def _key(connection: psycopg2.extensions.connection, file: Path) -> str:
     known = read_private(file)
     if known and api_keys.find_caller(connection, known):
         return known
-    key = api_keys.create_key(connection, "rowcall up", api_keys.SCOPES, Operator("rowcall up"))
+    # Another home may use the key that has the name now.
+    key = api_keys.create_key(connection, "rowcall up", api_keys.SCOPES, Operator("rowcall up"), grace=KEY_GRACE)
     write_private(file, key)
     return key
 
