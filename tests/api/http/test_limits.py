@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -177,6 +178,22 @@ def test_the_right_most_address_that_is_no_trusted_proxy_is_the_clients(forwarde
     assert client_of("::ffff:10.0.0.1", forwarded, proxies) == address
     assert client_of("198.51.100.1", forwarded, proxies) == "198.51.100.1"
     assert client_of("198.51.100.1", forwarded, None) == "198.51.100.1"
+
+
+def test_a_caller_who_is_told_to_wait_has_an_access_line_too(
+    module_url: str, keys: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with limited(module_url) as client:
+        assert statuses(client, keys["read"], BURST + 1)[-1] == 429
+        assert statuses(client, "nonsense", TRIES + 1)[-1] == 429
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["status"], line.get("key")) for line in lines] == [
+        *[(200, keys["read"].split("_")[1])] * BURST,
+        (429, keys["read"].split("_")[1]),
+        *[(401, None)] * TRIES,
+        (429, None),
+    ]
+    assert lines[-1]["problem"] == "too-many-requests"
 
 
 def test_a_key_that_was_right_and_is_no_more_counts_as_a_guess(module_url: str) -> None:
