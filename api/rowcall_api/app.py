@@ -10,7 +10,7 @@ from rowcall.base import logs, settings
 from rowcall.base.database import engine
 from rowcall.job_types import catalogue
 from rowcall.schema import check_revision
-from rowcall_api.http import database, guard, openapi, rate_limit, request_log
+from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
 from rowcall_api.mount import mount
 from rowcall_api.routes import bulk, definitions, docs, effects, explain, metrics, ops, runs, stats, steering
@@ -35,6 +35,7 @@ def create_app(database_url: str) -> flask.Flask:
     pool.dispose()
     database.attach(app, pool)
     request_log.register(app)
+    client_address.register(app, chosen)
     rate_limit.register(app, chosen)
     guard.register(app)
     app.url_map.converters["int"] = RowId

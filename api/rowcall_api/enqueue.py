@@ -74,7 +74,7 @@ def enqueue_and_answer(
     answered without that check: an accepted request stays accepted.
     """
     with app_transaction() if must_exist else transaction() as connection:
-        whose = {"key_owner": key_owner(), "created_by": flask.g.caller.name}
+        whose = {"key_owner": key_owner(), "created_by": flask.g.caller.who}
         outcome = enqueue(connection, job_type, payload, key=key, **whose, **options)
         if must_exist and not outcome.replayed:
             must_exist(connection)

@@ -9,7 +9,6 @@ import flask
 from werkzeug.routing import Map, Rule
 
 from rowcall.base.errors import DeclarationError
-from rowcall.base.logs import LogEvent, log
 from rowcall.job_types.catalogue import optional_app_module
 from rowcall_api.app_routes import Blueprint, Problem
 from rowcall_api.http import guard, openapi
@@ -76,6 +75,5 @@ def _leads_to(rule: Rule, path: str, paths: Map) -> bool:
 
 def _answered(error: Problem) -> flask.Response:
     """An app's refusal, as a problem document."""
-    log().info(LogEvent.API_REFUSED, problem=error.type, status=error.status)
     more = {"errors": dict(error.errors)} if error.errors else {}
     return problem(error.type, error.type.replace("-", " "), error.status, str(error), **more)

@@ -59,6 +59,12 @@ def keys(module_url: str) -> dict[str, str]:
         return {scope: api_keys.create_key(connection, f"test {scope}", [scope], MAKER) for scope in api_keys.SCOPES}
 
 
+@pytest.fixture(scope="module")
+def actors(keys: dict[str, str]) -> dict[str, str]:
+    """What `created_by` and the audit log call the owner of each scope's key."""
+    return {scope: f"api:test {scope} ({key.split('_')[1]})" for scope, key in keys.items()}
+
+
 @pytest.fixture
 def call(app: flask.Flask, keys: dict[str, str]) -> Call:
     """Make a request with the admin's key, or with another scope's."""

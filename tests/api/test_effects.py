@@ -176,7 +176,13 @@ def resolve(call: Call, effect: dict[str, Any], scope: str = "operate", **option
     ],
 )
 def test_an_operators_word_settles_what_nobody_knew_and_is_audited_with_the_request(
-    call: Call, rows: PgConnection, unknown: dict[str, Any], word: dict[str, Any], state: str, reference: str | None
+    call: Call,
+    actors: dict[str, str],
+    rows: PgConnection,
+    unknown: dict[str, Any],
+    word: dict[str, Any],
+    state: str,
+    reference: str | None,
 ) -> None:
     settled = resolve(call, unknown, json=word, headers={"X-Request-Id": f"word-{unknown['id']}"})
     assert settled.status_code == 200
@@ -185,7 +191,7 @@ def test_an_operators_word_settles_what_nobody_knew_and_is_audited_with_the_requ
         rows, "SELECT * FROM rowcall.audit_log WHERE request_id = %(id)s", {"id": f"word-{unknown['id']}"}
     )
     assert audited is not None
-    assert (audited["who"], audited["action"], audited["subject_id"]) == ("api:test operate", "resolve", unknown["id"])
+    assert (audited["who"], audited["action"], audited["subject_id"]) == (actors["operate"], "resolve", unknown["id"])
     assert (audited["before"]["state"], audited["after"]["state"]) == ("unknown", state)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg2
 import pytest
 
 from rowcall.access import api_keys
@@ -14,6 +16,7 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import RowcallError
+from tests.support.locks import wait_for_a_waiting_session
 from tests.support.processes import rowcall
 
 OPERATOR = Operator("cli:ada")
@@ -46,11 +49,73 @@ def audited(connection: PgConnection) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("name", ["", " ", "a ", "n" * 101, "two\nlines", "nul\0", "half \ud800", "\x7f"])
-def test_a_name_is_one_to_a_hundred_printable_characters(connection: PgConnection, name: str) -> None:
-    with pytest.raises(RowcallError, match="a key's name is 1 to 100 printable characters"):
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "a ", "-a", "n" * 101, "two\nlines", "nul\0", "half \ud800", "\x7f", "ümläut", "cli:ada", "a (0123abcd)"],
+)
+def test_a_name_is_a_word_or_some_and_cannot_look_like_another_actor(connection: PgConnection, name: str) -> None:
+    with pytest.raises(RowcallError, match="a key's name is 1 to 100 letters, digits, blanks and . _ @ -,"):
         api_keys.create_key(connection, name, ["read"], OPERATOR)
     assert api_keys.create_key(connection, "n" * 100, ["read"], OPERATOR)
+    assert api_keys.create_key(connection, "2nd billing.v2_x@shop-1", ["read"], OPERATOR)
+
+
+INSERT = """
+INSERT INTO rowcall.api_keys (name, prefix, secret_sha256, scopes)
+VALUES (%(name)s, 'ffffffff', '', ARRAY['read'])
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["cli:ada", "two\nlines", "line\n", "billing (00000000)", " ", "", "n" * 101, "billing"]
+)
+def test_the_database_too_keeps_names_plain_and_unique(connection: PgConnection, name: str) -> None:
+    made(connection, "billing")
+    with pytest.raises(psycopg2.IntegrityError, match="api_keys_name_(plain|current)"):
+        database.fetch_all(connection, INSERT, {"name": name})
+
+
+def test_a_name_belongs_to_one_key(connection: PgConnection) -> None:
+    key_id = made(connection)
+    with pytest.raises(
+        RowcallError, match=f"key {key_id} has the name 'billing': .*keys rotate {key_id}.*revoke {key_id}"
+    ):
+        made(connection)
+
+
+@pytest.mark.parametrize("ended", ["revoked_at = now()", "expires_at = now()"])
+def test_the_name_of_a_key_that_has_ended_is_free(connection: PgConnection, ended: str) -> None:
+    column, _, value = ended.partition(" = ")
+    old = made(connection, **{column: value})
+    new = made(connection)
+    assert listed(connection, new)["state"] == "active"
+    assert listed(connection, old)["state"] in {"revoked", "expired"}
+
+
+def test_of_two_who_make_a_key_of_one_name_at_once_one_is_refused(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as one, database.transaction(fresh_url) as other:
+        key_id = made(one)
+        with ThreadPoolExecutor(1) as second:
+            waiting = second.submit(made, other)
+            wait_for_a_waiting_session(fresh_url)
+            one.commit()
+        with pytest.raises(RowcallError, match=f"key {key_id} has the name 'billing'"):
+            waiting.result()
+
+
+def test_a_key_that_was_replaced_is_not_replaced_again(connection: PgConnection) -> None:
+    old = made(connection)
+    api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
+    with pytest.raises(RowcallError, match=f"key {old} was replaced already"):
+        api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
+
+
+def test_a_key_made_with_a_grace_takes_the_place_of_the_one_with_its_name(connection: PgConnection) -> None:
+    old = made(connection, "rowcall up")
+    for _ in range(2):
+        assert api_keys.create_key(connection, "rowcall up", ["admin"], OPERATOR, grace=timedelta(hours=24))
+    now = database.fetch_value(connection, "SELECT now()")
+    assert listed(connection, old)["expires_at"] == now + timedelta(hours=24)
 
 
 @pytest.mark.parametrize(
@@ -150,13 +215,17 @@ def test_the_secret_is_compared_whether_or_not_a_key_has_the_prefix(connection: 
 
 
 @pytest.mark.parametrize(
-    ("expires", "lives"),
-    [("90d", timedelta(days=90)), ("2 hours", timedelta(hours=2)), ("2099-01-31T00:00+01:00", None)],
+    ("name", "expires", "lives"),
+    [
+        ("quarterly", "90d", timedelta(days=90)),
+        ("hourly", "2 hours", timedelta(hours=2)),
+        ("until", "2099-01-31T00:00+01:00", None),
+    ],
 )
 def test_a_key_expires_after_a_length_of_time_or_at_a_moment(
-    environment: dict[str, str], module_url: str, expires: str, lives: timedelta | None
+    environment: dict[str, str], module_url: str, name: str, expires: str, lives: timedelta | None
 ) -> None:
-    done = rowcall(environment, "keys", "create", "ci", "--scope", "read", "--expires", expires)
+    done = rowcall(environment, "keys", "create", name, "--scope", "read", "--expires", expires)
     assert (done.returncode, bool(KEY.fullmatch(done.stdout))) == (0, True)
     with database.transaction(module_url) as connection:
         row = api_keys.list_keys(connection)[-1]
@@ -182,7 +251,8 @@ def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_u
     shown = rowcall(environment, "keys", "rotate", str(key_id))
     assert (shown.returncode, bool(KEY.fullmatch(shown.stdout))) == (0, True)
     assert shown.stderr.startswith(f"key {key_id} ends at ")
-    told = json.loads(rowcall(environment, "keys", "rotate", str(key_id), "--grace", "1h", "--json").stdout)
+    new_id = str(key_id + 1)
+    told = json.loads(rowcall(environment, "keys", "rotate", new_id, "--grace", "1h", "--json").stdout)
     assert KEY.fullmatch(told["key"] + "\n")
     assert told["old_ends_at"]
     refused = rowcall(environment, "keys", "rotate", str(key_id), "--grace", "24")

@@ -11,9 +11,9 @@ from rowcall import JobType
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one, fetch_value
 from rowcall_example import job_types
-from tests.api.conftest import Call, app, call, keys, told
+from tests.api.conftest import Call, actors, app, call, keys, told
 
-__all__ = ["app", "call", "keys"]  # fixtures
+__all__ = ["actors", "app", "call", "keys"]  # fixtures
 
 WEEK = {"from": "2026-03-23", "to": "2026-03-29"}
 OTHER_WEEK = {"from": "2026-03-30", "to": "2026-04-05"}
@@ -56,14 +56,21 @@ def stored(rows: PgConnection) -> int:
 
 @pytest.mark.parametrize(("path", "body", "job_type", "payload", "key"), ASKED)
 def test_it_becomes_one_run_under_the_key_of_the_business_fact(
-    call: Call, rows: PgConnection, path: str, body: dict[str, Any] | None, job_type: str, payload: object, key: str
+    call: Call,
+    actors: dict[str, str],
+    rows: PgConnection,
+    path: str,
+    body: dict[str, Any] | None,
+    job_type: str,
+    payload: object,
+    key: str,
 ) -> None:
     accepted = call("POST", path, scope="enqueue", json=body)
     assert accepted.status_code == 202
     run = told(call("GET", accepted.headers["Location"]))
     assert run == accepted.json
     assert (run["job_type"], run["payload"], run["natural_key"]) == (job_type, payload, key)
-    assert run["created_by"] == "test enqueue"
+    assert run["created_by"] == actors["enqueue"]
     again = call("POST", path, json=body)
     assert (again.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
     assert (again.headers["Location"], again.json) == (accepted.headers["Location"], accepted.json)

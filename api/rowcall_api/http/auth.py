@@ -15,10 +15,10 @@ import sqlalchemy
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-from rowcall.access.api_keys import Caller, find_caller, note_use
+from rowcall.access.api_keys import KEY, Caller, find_caller, note_use
 from rowcall.access.audit import Operator
 from rowcall.base.errors import DatabaseUnreachable
-from rowcall_api.http import rate_limit
+from rowcall_api.http import rate_limit, request_log
 from rowcall_api.http.database import transaction
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -83,10 +83,7 @@ def authenticate() -> Caller:
         raise Unauthorized(
             "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` makes one", www_authenticate=MISSING
         )
-    rate_limit.before_lookup(authorization.token)
-    with transaction() as connection:
-        caller = find_caller(connection, authorization.token)
-    rate_limit.after_lookup(authorization.token, known=caller is not None)
+    caller = _look_up(authorization.token)
     if caller is None:
         raise Unauthorized("this key is unknown, expired or revoked", www_authenticate=INVALID)
     if caller.unnoted:
@@ -94,9 +91,23 @@ def authenticate() -> Caller:
     return caller
 
 
+def _look_up(key: str) -> Caller | None:
+    """The owner of this key.  A key of the right form is always looked up, whatever wrong ones came before it."""
+    form = KEY.fullmatch(key)
+    if form is None:
+        rate_limit.count_wrong_key()
+        return None
+    request_log.note(key=form[1])
+    rate_limit.before_lookup(key)
+    with transaction() as connection:
+        caller = find_caller(connection, key)
+    rate_limit.after_lookup(key, known=caller is not None)
+    return caller
+
+
 def operator() -> Operator:
     """The operator who makes this request, for the audit log."""
-    return Operator(f"api:{flask.g.caller.name}", flask.g.get("request_id"), key_owner())
+    return Operator(flask.g.caller.who, flask.g.get("request_id"), key_owner())
 
 
 def key_owner() -> str:

@@ -11,7 +11,7 @@ import sqlalchemy
 from psycopg2.errors import LockNotAvailable, ReadOnlySqlTransaction
 
 from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
-from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable
 from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 
@@ -58,15 +58,15 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalc
                 # What the statements have said is not about the commit.
                 del driver.notices[:]
     except sqlalchemy.exc.TimeoutError:
-        raise DatabaseUnreachable("all connections to the database are busy: try again in a moment") from None
+        raise DatabaseUnavailable("all connections to the database are busy: try again in a moment") from None
     except sqlalchemy.exc.DBAPIError as error:
         cause = drivers_error(error)
         if isinstance(cause, LockNotAvailable):
-            raise DatabaseUnreachable(
+            raise DatabaseUnavailable(
                 f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
             ) from None
         if isinstance(cause, ReadOnlySqlTransaction):
-            raise DatabaseUnreachable(READ_ONLY) from error
+            raise DatabaseUnavailable(READ_ONLY) from error
         if not (error.connection_invalidated or isinstance(cause, psycopg2.OperationalError) or is_outage(cause)):
             raise
         reason = redacted(" ".join(str(cause).split()))

@@ -13,8 +13,12 @@ from werkzeug.exceptions import BadRequest, HTTPException
 
 from rowcall.base import errors
 from rowcall.base.logs import LogEvent, log
+from rowcall_api.http import request_log
 
 RETRY_AFTER_SECONDS = 2
+
+# The reason is for the operator: it names the host, the port and the user.
+UNREACHABLE = "the database cannot be reached: try again in a moment"
 
 # A sentence may repeat what was sent, which may be long.
 DETAIL_CHARACTERS = 1000
@@ -41,6 +45,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunChanged: ("run-changed", 412),
     errors.DefinitionChanged: ("definition-changed", 412),
     errors.DatabaseUnreachable: ("database-unreachable", 503),
+    errors.DatabaseUnavailable: ("database-unreachable", 503),
     errors.CommitUnconfirmed: ("commit-unconfirmed", 503),
     errors.SchemaMismatch: ("schema-mismatch", 503),
 }
@@ -65,6 +70,7 @@ class ProblemSchema(marshmallow.Schema):
 
 def problem(slug: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
     """One problem document."""
+    request_log.note(problem=slug)
     return flask.Response(_document(slug, title, status, detail, **more), status, mimetype="application/problem+json")
 
 
@@ -119,12 +125,15 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
     if type(error) not in PROBLEMS:
         return broken(error)
     slug, status = PROBLEMS[type(error)]
-    response = problem(slug, slug.replace("-", " "), status, str(error), **_more(error))
+    detail = str(error)
+    if type(error) is errors.DatabaseUnreachable:
+        request_log.note(error=detail)
+        detail = UNREACHABLE
+    response = problem(slug, slug.replace("-", " "), status, detail, **_more(error))
     if status in {429, 503}:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if isinstance(error, CHANGED) and error.version is not None:
         response.set_etag(error.version)
-    log().info(LogEvent.API_REFUSED, problem=slug, status=status)
     return response
 
 

@@ -10,6 +10,7 @@ from werkzeug.exceptions import TooManyRequests
 
 from rowcall.base import clock
 from rowcall.base.settings import Settings
+from rowcall_api.http.client_address import client_address
 from rowcall_api.http.token_bucket import Answer, Buckets, Policy
 
 # A person with a wrong key needs a few tries; guessing a key needs far more than this allows.
@@ -36,19 +37,10 @@ def register(app: flask.Flask, settings: Settings) -> None:
 
 
 def before_lookup(key: str) -> None:
-    """TooManyRequests if the key is over its limit, or the address has sent too many wrong ones.
-
-    A key that was accepted before is not blocked by others' wrong ones: behind a proxy all callers share an address.
-    """
+    """TooManyRequests if this key, which was valid before, is over its limit; that asks no database."""
     limits = _limits()
-    if limits is None:
-        return
-    if limits.keys.knows(_digest(key)):
-        _pass(limits.keys.take(_digest(key), clock.elapsed()), "this key")
-        return
-    tries = limits.addresses.peek(flask.request.remote_addr, clock.elapsed())
-    if not tries.granted:
-        raise TooManyRequests("too many wrong keys came from this address", retry_after=tries.seconds)
+    if limits and limits.keys.knows(_digest(key)):
+        _pass(limits.keys.take(_digest(key), clock.elapsed()))
 
 
 def after_lookup(key: str, known: bool) -> None:
@@ -58,16 +50,29 @@ def after_lookup(key: str, known: bool) -> None:
         return
     if not known:
         limits.keys.forget(_digest(key))
-        limits.addresses.take(flask.request.remote_addr, clock.elapsed())
+        count_wrong_key()
     elif not limits.keys.knows(_digest(key)):
-        _pass(limits.keys.take(_digest(key), clock.elapsed()), "this key")
+        _pass(limits.keys.take(_digest(key), clock.elapsed()))
 
 
-def _pass(answer: Answer, who: str) -> None:
+def count_wrong_key() -> None:
+    """TooManyRequests if this address has sent too many keys that are wrong or malformed.
+
+    Only such a key is refused for the others: behind a proxy all callers may share an address.
+    """
+    limits = _limits()
+    if limits is None:
+        return
+    tries = limits.addresses.take(client_address(), clock.elapsed())
+    if not tries.granted:
+        raise TooManyRequests("too many wrong keys came from this address", retry_after=tries.seconds)
+
+
+def _pass(answer: Answer) -> None:
     flask.g.rate = answer
     if not answer.granted:
         raise TooManyRequests(
-            f"{who} is over its rate limit, which ROWCALL_RATE_LIMIT and ROWCALL_RATE_BURST set",
+            "this key is over its rate limit, which ROWCALL_RATE_LIMIT and ROWCALL_RATE_BURST set",
             retry_after=answer.seconds,
         )
 

@@ -1,4 +1,4 @@
-"""A request id on every log line of a request, and on its answer."""
+"""A request id on every log line of a request and on its answer, and one access line for each request."""
 
 from __future__ import annotations
 
@@ -7,28 +7,53 @@ import uuid
 
 import flask
 
-from rowcall.base import logs
+from rowcall.base import clock, logs
+from rowcall.base.logs import LogEvent, log
 
 # A caller's own id is used if it is short and plain enough for a log and a header.
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def register(app: flask.Flask) -> None:
-    """Bind the id before each request, send it back, and forget it afterwards."""
+    """Bind the id before each request; afterwards send it back, write the access line and forget the id.
+
+    Registered before everything else, so that it sees the answer as it is sent.
+    """
     app.before_request(_begin)
     app.after_request(_answer)
     app.teardown_request(_forget)
 
 
+def note(**fields: object) -> None:
+    """Add fields to this request's access line."""
+    flask.g.setdefault("noted", {}).update(fields)
+
+
 def _begin() -> None:
     sent = flask.request.headers.get("X-Request-Id", "")
+    flask.g.began = clock.elapsed()
     flask.g.request_id = sent if REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
     logs.REQUEST_ID.set(flask.g.request_id)
 
 
 def _answer(response: flask.Response) -> flask.Response:
     response.headers["X-Request-Id"] = flask.g.get("request_id", "")
+    _write_line(response.status_code)
     return response
+
+
+def _write_line(status: int) -> None:
+    """The route stands for the path: a path and a query may hold what belongs to the caller alone."""
+    rule = flask.request.url_rule
+    fields = {
+        **({"route": rule.rule} if rule else {}),
+        "method": flask.request.method,
+        "status": status,
+        "duration_ms": round((clock.elapsed() - flask.g.began) * 1000, 1),
+        **flask.g.get("noted", {}),
+    }
+    write = log().warning if status >= 500 else log().info
+    write(LogEvent.API_ANSWERED, **fields)
 
 
 def _forget(_: BaseException | None) -> None:

@@ -74,12 +74,6 @@ class Buckets:
                 self._buckets.popitem(last=False)
         return self._answer(granted, bucket.level)
 
-    def peek(self, caller: Hashable, now: float) -> Answer:
-        """Whether `take` would grant a request; nothing is taken."""
-        with self._lock:
-            level = self._filled(caller, now).level
-        return self._answer(level >= 1, level)
-
     def knows(self, caller: Hashable) -> bool:
         """Whether this caller has a bucket."""
         with self._lock:

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from rowcall.base import settings
 from rowcall.base.database import Row
 from rowcall.base.errors import DatabaseUnreachable
-from rowcall_api.http import auth
+from rowcall_api.http import auth, request_log
 from rowcall_api.stats import figures_now
 
 blueprint = flask.Blueprint("metrics", __name__)
@@ -148,7 +148,8 @@ def show_metrics() -> flask.Response:
     """
     try:
         figures = _figures()
-    except DatabaseUnreachable:
+    except DatabaseUnreachable as error:
+        request_log.note(error=str(error))
         figures = None
     written, content_type = choose_encoder(flask.request.headers.get("Accept", ""))
     return flask.Response(written(Figures(figures)), content_type=content_type)

@@ -7,7 +7,7 @@ from typing import Any
 import flask
 
 from rowcall.base.database import fetch_value
-from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.errors import DatabaseUnavailable
 from rowcall.definitions import last_tick
 from rowcall.schema import check_revision
 from rowcall_api.http.database import READ_ONLY, transaction
@@ -29,7 +29,7 @@ def ready() -> dict[str, Any]:
     """
     with transaction() as connection:
         if fetch_value(connection, "SELECT current_setting('transaction_read_only')") == "on":
-            raise DatabaseUnreachable(READ_ONLY)
+            raise DatabaseUnavailable(READ_ONLY)
         check_revision(connection)
         last = last_tick(connection)
     if not last["silent"]:

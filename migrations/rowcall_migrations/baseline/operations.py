@@ -93,11 +93,14 @@ CREATE TABLE rowcall.api_keys (
     expires_at timestamptz,
     last_used_at timestamptz,
     revoked_at timestamptz,
+    replaced_at timestamptz,
     CONSTRAINT api_keys_pkey PRIMARY KEY (id),
+    CONSTRAINT api_keys_name_plain CHECK (name ~ '^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?$'),
     CONSTRAINT api_keys_scopes_known
         CHECK (scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'),
     CONSTRAINT api_keys_prefix_key UNIQUE (prefix)
 );
+CREATE UNIQUE INDEX api_keys_name_current ON rowcall.api_keys (name) WHERE revoked_at IS NULL AND replaced_at IS NULL;
 
 CREATE TABLE rowcall.audit_log (
     id bigint GENERATED ALWAYS AS IDENTITY,

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rowcall.access.audit import Operator, record
-from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
+from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import RowcallError
 
 SCOPES = ("enqueue", "read", "operate", "admin")
 
-NAME_CHARACTERS = 100
+# No such name can look like another actor's in `created_by` and in the audit log.  The table has the same CHECK.
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?")
 
 # Only this form is looked up: PostgreSQL might not accept other text.
 KEY = re.compile(r"rc_([0-9a-f]{8})_([0-9a-f]{64})")
@@ -30,6 +31,7 @@ LAST_YEAR = 9998
 CREATE = """
 INSERT INTO rowcall.api_keys (name, prefix, secret_sha256, scopes, expires_at)
 VALUES (%(name)s, %(prefix)s, %(secret_sha256)s, %(scopes)s, %(expires_at)s)
+ON CONFLICT (name) WHERE revoked_at IS NULL AND replaced_at IS NULL DO NOTHING
 RETURNING id, name, prefix, scopes, expires_at, coalesce(expires_at <= now(), false) AS ended
 """
 
@@ -52,6 +54,24 @@ WHERE id = (
 )
 """
 
+# A key that has expired gives its name up to a new one, any other only with a grace.  least() ignores NULL, so a key
+# that expires sooner keeps its expiry.
+REPLACE = """
+WITH old AS (
+    SELECT id, expires_at FROM rowcall.api_keys
+    WHERE name = %(name)s AND revoked_at IS NULL AND replaced_at IS NULL
+        AND (%(grace)s::interval IS NOT NULL OR expires_at <= now())
+    FOR UPDATE
+)
+UPDATE rowcall.api_keys AS key SET replaced_at = now(), expires_at = least(key.expires_at, now() + %(grace)s::interval)
+FROM old WHERE key.id = old.id
+RETURNING key.id, old.expires_at AS expired_at, key.expires_at
+"""
+
+HOLDER = """
+SELECT id FROM rowcall.api_keys WHERE name = %(name)s AND revoked_at IS NULL AND replaced_at IS NULL
+"""
+
 _STATE = """
 CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
     WHEN expires_at <= now() THEN 'expired'
@@ -60,22 +80,17 @@ CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
 """
 
 LIST = f"""
-SELECT id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at, {_STATE}
+SELECT id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at, replaced_at, {_STATE}
 FROM rowcall.api_keys ORDER BY id
 """
 
 # A rotated key is valid for as long as the one that it replaces was.
 LOCK = f"""
-SELECT name, scopes, expires_at, revoked_at, now() + (expires_at - created_at) AS next_expires_at, {_STATE}
+SELECT name, scopes, expires_at, revoked_at, replaced_at, now() + (expires_at - created_at) AS next_expires_at, {_STATE}
 FROM rowcall.api_keys WHERE id = %(key_id)s FOR UPDATE
 """
 
 REVOKE = "UPDATE rowcall.api_keys SET revoked_at = now() WHERE id = %(key_id)s RETURNING revoked_at"
-
-# A key that expires sooner keeps its expiry; least() ignores NULL.
-END = """
-UPDATE rowcall.api_keys SET expires_at = least(expires_at, now() + %(grace)s) WHERE id = %(key_id)s RETURNING expires_at
-"""
 
 
 @dataclass(frozen=True)
@@ -84,8 +99,14 @@ class Caller:
 
     key_id: int
     name: str
+    prefix: str
     scopes: frozenset[str]
     unnoted: bool
+
+    @property
+    def who(self) -> str:
+        """As `created_by` and the audit log have it; the command line's begin with `cli:`."""
+        return f"api:{self.name} ({self.prefix})"
 
 
 @dataclass(frozen=True)
@@ -98,27 +119,66 @@ class Rotated:
 
 
 def create_key(
-    connection: Connection, name: str, scopes: Sequence[str], operator: Operator, expires_at: datetime | None = None
+    connection: Connection,
+    name: str,
+    scopes: Sequence[str],
+    operator: Operator,
+    expires_at: datetime | None = None,
+    grace: timedelta | None = None,
 ) -> str:
-    """Create a key and return it; it cannot be read again."""
-    unknown = sorted(set(scopes) - set(SCOPES))
-    if unknown or not scopes:
-        raise RowcallError(f"scopes are {', '.join(SCOPES)}, one or more; not {', '.join(unknown) or 'none'}")
-    if not 0 < len(name) <= NAME_CHARACTERS or not name.isprintable() or name != name.strip():
-        raise RowcallError(
-            f"a key's name is 1 to {NAME_CHARACTERS} printable characters, such as billing; {name[:40]!r} is not"
-        )
-    if expires_at is not None and expires_at.year > LAST_YEAR:
-        raise RowcallError(f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}")
+    """Create a key and return it; it cannot be read again.
+
+    With a grace it takes the place of the key that has the name, which stays valid for so long.
+    """
+    return _create(connection, name, scopes, operator, expires_at, grace)[0]
+
+
+def _create(
+    connection: Connection,
+    name: str,
+    scopes: Sequence[str],
+    operator: Operator,
+    expires_at: datetime | None,
+    grace: timedelta | None,
+) -> tuple[str, Row | None]:
+    """The new key, and the row of the one that it replaces."""
+    _check(name, scopes, expires_at)
     # 256 random bits: a fast hash is as good as a slow one, because there is nothing to guess.
     prefix, secret = secrets.token_hex(4), secrets.token_hex(32)
     values = {"name": name, "prefix": prefix, "scopes": list(scopes), "expires_at": expires_at}
+    replaced = fetch_one(connection, REPLACE, {"name": name, "grace": grace})
     created = fetch_one(connection, CREATE, {**values, "secret_sha256": _hashed(secret)})
-    assert created is not None, "an INSERT without a condition returns its row"
+    if created is None:
+        raise _name_taken(connection, name)
     if created["ended"]:
         raise RowcallError(f"a key must expire later than now; {created['expires_at'].isoformat()} is past")
     record(connection, operator.who, "create", "key", created["id"], None, values, operator.request_id)
-    return f"rc_{prefix}_{secret}"
+    if replaced is not None:
+        before, after = {"expires_at": replaced["expired_at"]}, {"expires_at": replaced["expires_at"]}
+        after["replaced_by"] = prefix
+        record(connection, operator.who, "rotate", "key", replaced["id"], before, after, operator.request_id)
+    return f"rc_{prefix}_{secret}", replaced
+
+
+def _check(name: str, scopes: Sequence[str], expires_at: datetime | None) -> None:
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        raise RowcallError(f"scopes are {', '.join(SCOPES)}, one or more; not {', '.join(unknown) or 'none'}")
+    if not NAME.fullmatch(name):
+        raise RowcallError(
+            "a key's name is 1 to 100 letters, digits, blanks and . _ @ -, with a letter or digit at both ends, such"
+            f" as billing; {name[:40]!r} is not"
+        )
+    if expires_at is not None and expires_at.year > LAST_YEAR:
+        raise RowcallError(f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}")
+
+
+def _name_taken(connection: Connection, name: str) -> RowcallError:
+    holder = fetch_value(connection, HOLDER, {"name": name})
+    return RowcallError(
+        f"key {holder} has the name {name!r}: choose another, or replace that key with `rowcall keys rotate {holder}`,"
+        f" or end it with `rowcall keys revoke {holder}`"
+    )
 
 
 def find_caller(connection: Connection, key: str) -> Caller | None:
@@ -132,7 +192,9 @@ def find_caller(connection: Connection, key: str) -> Caller | None:
     prefix, secret = match.groups()
     row = fetch_one(connection, FIND, {"prefix": prefix})
     same = hmac.compare_digest(_hashed(secret), bytes(row["secret_sha256"]) if row else NO_HASH)
-    return Caller(row["id"], row["name"], frozenset(row["scopes"]), row["unnoted"]) if row and same else None
+    if row is None or not same:
+        return None
+    return Caller(row["id"], row["name"], prefix, frozenset(row["scopes"]), row["unnoted"])
 
 
 def note_use(connection: Connection, key_id: int) -> None:
@@ -164,13 +226,11 @@ def revoke_key(connection: Connection, key_id: int, operator: Operator) -> None:
 def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: Operator) -> Rotated:
     """Replace a key by a new one with the same lifetime; the old one stays valid for the grace."""
     old = _locked(connection, key_id, ended=("revoked", "expired"))
-    key = create_key(connection, old["name"], old["scopes"], operator, old["next_expires_at"])
-    after = fetch_one(connection, END, {"key_id": key_id, "grace": grace})
-    assert after is not None, "its row is locked"
-    before = {"expires_at": old["expires_at"]}
-    replaced = {**after, "replaced_by": key.split("_")[1]}
-    record(connection, operator.who, "rotate", "key", key_id, before, replaced, operator.request_id)
-    return Rotated(key, old["next_expires_at"], after["expires_at"])
+    if old["replaced_at"]:
+        raise RowcallError(f"key {key_id} was replaced already; `rowcall keys list` shows the key with its name now")
+    key, replaced = _create(connection, old["name"], old["scopes"], operator, old["next_expires_at"], grace)
+    assert replaced is not None, "its row is locked, and has the name"
+    return Rotated(key, old["next_expires_at"], replaced["expires_at"])
 
 
 def _locked(connection: Connection, key_id: int, ended: Sequence[str]) -> Row:

@@ -1,4 +1,4 @@
-"""Where the outside is, what opens it and what it goes by: mail addresses and servers, URLs, secrets, ids of events.
+"""Where the outside is, what opens it and what it goes by: mail addresses, servers, URLs, networks, secrets, event ids.
 
 Every parser raises ValueError with what the text must be.
 """
@@ -11,6 +11,7 @@ import ipaddress
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from typing import TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 # RFC 5321, 4.5.3.1: what every mail server takes.
@@ -35,6 +36,9 @@ URL_FORM = (
 EVENT_ID = re.compile(r"[A-Za-z0-9_:@/+=-]+")
 EVENT_ID_CHARACTERS = 255
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True)
@@ -205,3 +209,33 @@ def _signing_secret(word: str) -> bytes:
     if not word.startswith("whsec_") or not 24 <= len(key) <= 64:
         raise ValueError("whsec_ and the base64 of 24 to 64 random bytes, or several such words with a space between")
     return key
+
+
+def plain_address(text: str) -> Address:
+    """An address without its zone; an IPv4 address that is written as an IPv6 one is that IPv4 address."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Addresses and networks."""
+
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+
+    def __contains__(self, address: Address) -> bool:
+        return any(address in network for network in self.networks)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.networks))
+
+    @classmethod
+    def parse(cls, text: str) -> Networks:
+        """Addresses and networks with commas or blanks between them."""
+        try:
+            return cls(tuple(map(ipaddress.ip_network, text.replace(",", " ").split())))
+        except ValueError:
+            raise ValueError(
+                "addresses or networks such as 192.0.2.7 or 10.0.0.0/8, with commas between them; a network has no bit"
+                " set behind its prefix"
+            ) from None

@@ -27,7 +27,7 @@ class LogEvent(StrEnum):
     """The names of all log lines."""
 
     API_STARTED = "api started"
-    API_REFUSED = "api refused a request"
+    API_ANSWERED = "api answered"
     API_BROKE = "api broke on a request"
     DATABASE_LOST = "database lost"
     DATABASE_BACK = "database back"

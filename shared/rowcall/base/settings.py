@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rowcall.base.endpoints import HttpUrl, Mailbox, SmtpServer, provider_url, signing_secrets, token
+from rowcall.base.endpoints import HttpUrl, Mailbox, Networks, SmtpServer, provider_url, signing_secrets, token
 from rowcall.base.errors import SettingsError
 from rowcall.base.parsing import Parser, Setting, database_url, folder, module_name, number, one_of, switch
 
@@ -74,6 +74,13 @@ class Settings:
         number(int, 1, 100_000),
         100,
         "Requests that one API key may make at once, after a pause; shared out alike.",
+    )
+    trusted_proxies: Networks | None = _setting(
+        "ROWCALL_TRUSTED_PROXIES",
+        Networks.parse,
+        None,
+        "Addresses or networks of your own proxies, with commas between: from these alone X-Forwarded-For tells whose"
+        " wrong keys are counted.",
     )
     metrics_public: bool = _setting(
         "ROWCALL_METRICS_PUBLIC",

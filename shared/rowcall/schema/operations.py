@@ -57,7 +57,18 @@ api_keys = Table(
     moment("expires_at"),
     moment("last_used_at"),
     moment("revoked_at"),
+    # Another key has its name since then; it is valid for the rest of its grace.
+    moment("replaced_at"),
+    check("name_plain", "name ~ '^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?$'"),
     check("scopes_known", "scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'"),
+)
+
+# Who created a run is told by the name.
+Index(
+    "api_keys_name_current",
+    api_keys.c.name,
+    unique=True,
+    postgresql_where=text("revoked_at IS NULL AND replaced_at IS NULL"),
 )
 
 # Append-only: a trigger of the migration refuses every UPDATE, DELETE and TRUNCATE.

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("example_app")
 
 
 def test_a_pause_keeps_the_next_time_and_resume_ends_it(
-    nightly: dict[str, Any], call: Call, path: str, module_url: str, name: str
+    nightly: dict[str, Any], call: Call, actors: dict[str, str], path: str, module_url: str, name: str
 ) -> None:
     paused = told(call("POST", f"{path}/pause", scope="operate"))
     assert paused["paused_at"] is not None
@@ -31,12 +31,12 @@ def test_a_pause_keeps_the_next_time_and_resume_ends_it(
             "SELECT * FROM rowcall.audit_log WHERE subject = 'definition' AND subject_id = %(id)s ORDER BY id",
             row_of(connection, name),
         )
-    assert (first["who"], first["action"], second["action"]) == ("api:test operate", "pause", "resume")
+    assert (first["who"], first["action"], second["action"]) == (actors["operate"], "pause", "resume")
     assert first["request_id"] is not None
 
 
 def test_a_run_by_hand_is_found_where_the_answer_says_and_a_replay_is_200(
-    nightly: dict[str, Any], call: Call, path: str, module_url: str, name: str
+    nightly: dict[str, Any], call: Call, actors: dict[str, str], path: str, module_url: str, name: str
 ) -> None:
     assert nightly["revision"] == 1
     first = call("POST", f"{path}/run-now", scope="operate")
@@ -46,7 +46,7 @@ def test_a_run_by_hand_is_found_where_the_answer_says_and_a_replay_is_200(
     run = told(call("GET", first.headers["Location"]))
     assert first.headers["Location"] == again.headers["Location"]
     assert (run["id"], run["job_type"], run["created_by"]) == (
-        *(told(first)["run_id"], "cleanup_nightly", "api:test operate"),
+        *(told(first)["run_id"], "cleanup_nightly", actors["operate"]),
     )
     with database.transaction(module_url) as connection:
         assert run["definition_id"] == row_of(connection, name)["id"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -118,6 +119,24 @@ def test_what_is_no_proper_request_is_refused_as_a_problem(
     assert refused.told["status"] == status
     assert digest() == before
     assert ask(server, get(), keys).status == 200
+
+
+# What gunicorn itself refuses is no request yet: it has neither an id nor a line.
+REACHES_THE_APPLICATION = (
+    *("a body too large", "chunks without an end", "a chunk whose size is none", "a chunk longer than it says"),
+    *("a compressed body", "an authorization twice", "a null in a path", "a tunnel", "an unknown method"),
+)
+
+
+@pytest.mark.parametrize("what", REACHES_THE_APPLICATION)
+def test_what_reaches_the_application_has_one_access_line(server: Server, keys: dict[str, str], what: str) -> None:
+    status, raw = REFUSED[what]
+    before = len(server.log.read_bytes())
+    request_id = ask(server, raw, keys).headers["X-Request-Id"]
+    written = server.log.read_bytes()[before:].decode()
+    [line] = [line for line in map(json.loads, written.splitlines()) if line["event"] == "api answered"]
+    assert (line["status"], line["request_id"]) == (status, request_id)
+    assert keys["admin"].split("_")[2] not in written
 
 
 def test_a_body_of_just_256_kib_is_read_whether_its_length_is_told_or_not(server: Server, keys: dict[str, str]) -> None:

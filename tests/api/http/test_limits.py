@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import flask
 import flask.testing
 import pytest
+import sqlalchemy
 
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from rowcall.base.endpoints import Networks
 from rowcall_api.app import create_app
+from rowcall_api.http.client_address import client_of
 from rowcall_api.http.rate_limit import WRONG_KEYS
-from tests.api.conftest import told
+from tests.api.conftest import let_nobody_in, told
 
 # So slow that no bucket fills while a test runs.
 SLOW = {"ROWCALL_RATE_LIMIT": "0.01", "ROWCALL_RATE_BURST": "3", "ROWCALL_API_WORKERS": "1"}
 
 BURST = 3
+
+TRIES = int(WRONG_KEYS.burst)
+
+WRONG = "rc_00000000_" + "0" * 64
+
+# What each of two clients says of itself, and the address that the proxy saw.
+CLIENTS = (("192.0.2.7", "192.0.2.1"), ("192.0.2.1", "192.0.2.2"))
 
 
 @contextmanager
@@ -39,6 +50,11 @@ def bearer(key: str) -> dict[str, str]:
 
 def statuses(client: flask.testing.FlaskClient, key: str, times: int) -> list[int]:
     return [client.get("/v1/definitions", headers=bearer(key)).status_code for _ in range(times)]
+
+
+def offered(client: flask.testing.FlaskClient, headers: dict[str, str], times: int) -> list[int]:
+    """The answers to wrong keys with these headers."""
+    return [client.get("/v1/runs/1", headers={**bearer(WRONG), **headers}).status_code for _ in range(times)]
 
 
 def test_a_key_that_calls_too_often_is_told_when_to_come_again(module_url: str, keys: dict[str, str]) -> None:
@@ -83,7 +99,7 @@ def test_a_limit_of_nothing_lets_everything_through(module_url: str, keys: dict[
     with limited(module_url, ROWCALL_RATE_LIMIT="0") as client:
         assert set(statuses(client, keys["read"], 10)) == {200}
         assert "RateLimit" not in client.get("/v1/definitions", headers=bearer(keys["read"])).headers
-        assert statuses(client, "wrong", int(WRONG_KEYS.burst) + 1)[-1] == 401
+        assert statuses(client, "wrong", TRIES + 1)[-1] == 401
 
 
 def test_machines_ask_whether_it_is_alive_as_often_as_they_like(module_url: str) -> None:
@@ -92,18 +108,92 @@ def test_machines_ask_whether_it_is_alive_as_often_as_they_like(module_url: str)
             assert {client.get(path).status_code for _ in range(BURST + 2)} == {200}
 
 
-def test_an_address_that_guesses_keys_is_soon_not_listened_to(module_url: str, keys: dict[str, str]) -> None:
+def test_an_address_that_guesses_keys_is_told_to_wait(module_url: str, keys: dict[str, str]) -> None:
     with limited(module_url) as client:
-        assert statuses(client, keys["read"], 1) == [200]
-        assert set(statuses(client, "rc_00000000_" + "0" * 64, int(WRONG_KEYS.burst))) == {401}
+        assert set(statuses(client, WRONG, TRIES)) == {401}
         # Another header does not make it another address.
-        headers = {**bearer(keys["admin"]), "X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.1"}
+        headers = {**bearer(WRONG), "X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.1"}
         guessed = client.get("/v1/definitions", headers=headers)
         assert guessed.status_code == 429
         assert 0 < int(guessed.headers["Retry-After"]) <= 10
-        # Behind a proxy all have one address: whoever had a right key before is let in.
-        assert statuses(client, keys["read"], 1) == [200]
+        assert statuses(client, "nonsense", 1) == [429]
         assert client.get("/v1/definitions").status_code == 401
+
+
+def test_wrong_keys_lock_no_valid_one_out_that_comes_from_their_address(module_url: str, keys: dict[str, str]) -> None:
+    with limited(module_url) as client:
+        assert statuses(client, WRONG, TRIES + 1)[-1] == 429
+        assert statuses(client, "nonsense", TRIES + 1)[-1] == 429
+        # It was never seen before, so only the database knows it.
+        assert statuses(client, keys["admin"], 1) == [200]
+
+
+def test_a_malformed_key_never_asks_the_database(fresh_url: str) -> None:
+    with limited(fresh_url) as client:
+        let_nobody_in(fresh_url)
+        assert statuses(client, WRONG, 1) == [503]
+        assert statuses(client, "nonsense", TRIES) == [401] * TRIES
+        assert statuses(client, "nonsense", 1) == [429]
+
+
+def test_a_wrong_key_costs_the_database_one_look_up(module_url: str) -> None:
+    with limited(module_url) as client:
+        asked: list[str] = []
+        pool = client.application.extensions["database"]
+        sqlalchemy.event.listen(pool, "before_cursor_execute", lambda *told: asked.append(told[2]))
+        assert statuses(client, WRONG, TRIES + 1)[-1] == 429
+        assert [sql for sql in asked if "FROM" in sql] == [api_keys.FIND] * (TRIES + 1)
+
+
+def test_behind_a_trusted_proxy_each_client_has_tries_of_its_own(module_url: str) -> None:
+    with limited(module_url, ROWCALL_TRUSTED_PROXIES="127.0.0.1, 10.0.0.0/8") as client:
+        guesser, neighbour = ({"X-Forwarded-For": f"{spoofed}, {address}, 10.1.2.3"} for spoofed, address in CLIENTS)
+        assert offered(client, guesser, TRIES + 1)[-1] == 429
+        assert offered(client, neighbour, 1) == [401]
+        # What the guesser itself put in front of its address makes it nobody else.
+        assert offered(client, {"X-Forwarded-For": "203.0.113.9, 192.0.2.1, 10.1.2.3"}, 1) == [429]
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        (None, "10.0.0.1"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("203.0.113.5, 192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1, 10.9.9.9 ,2001:db8::7", "192.0.2.1"),
+        ("10.0.0.3, 10.0.0.2", "10.0.0.3"),
+        ("192.0.2.1:4711", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("[2001:db8:1:2:3::4]:443", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        # What is no address is no client: the proxy that passed it on counts.
+        ("192.0.2.1, unknown", "10.0.0.1"),
+        ("192.0.2.1,", "10.0.0.1"),
+        ("", "10.0.0.1"),
+    ],
+)
+def test_the_right_most_address_that_is_no_trusted_proxy_is_the_clients(forwarded: str | None, address: str) -> None:
+    proxies = Networks.parse("10.0.0.0/8 2001:db8::7")
+    assert client_of("10.0.0.1", forwarded, proxies) == address
+    assert client_of("::ffff:10.0.0.1", forwarded, proxies) == address
+    assert client_of("198.51.100.1", forwarded, proxies) == "198.51.100.1"
+    assert client_of("198.51.100.1", forwarded, None) == "198.51.100.1"
+
+
+def test_a_caller_who_is_told_to_wait_has_an_access_line_too(
+    module_url: str, keys: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with limited(module_url) as client:
+        assert statuses(client, keys["read"], BURST + 1)[-1] == 429
+        assert statuses(client, "nonsense", TRIES + 1)[-1] == 429
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["status"], line.get("key")) for line in lines] == [
+        *[(200, keys["read"].split("_")[1])] * BURST,
+        (429, keys["read"].split("_")[1]),
+        *[(401, None)] * TRIES,
+        (429, None),
+    ]
+    assert lines[-1]["problem"] == "too-many-requests"
 
 
 def test_a_key_that_was_right_and_is_no_more_counts_as_a_guess(module_url: str) -> None:
@@ -113,4 +203,4 @@ def test_a_key_that_was_right_and_is_no_more_counts_as_a_guess(module_url: str) 
         assert statuses(client, key, 1) == [200]
         with database.transaction(module_url) as connection:
             database.fetch_all(connection, "UPDATE rowcall.api_keys SET revoked_at = now() WHERE name = 'ended'")
-        assert statuses(client, key, int(WRONG_KEYS.burst) + 1) == [401] * int(WRONG_KEYS.burst) + [429]
+        assert statuses(client, key, TRIES + 1) == [401] * TRIES + [429]

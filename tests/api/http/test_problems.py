@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import flask
@@ -119,4 +120,25 @@ def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_u
     assert (gone.status_code, gone.mimetype) == (503, PROBLEM)
     assert gone.headers["Retry-After"]
     assert client.get("/healthz").status_code == 200
+    app.extensions["database"].dispose()
+
+
+def test_what_is_wrong_with_the_database_is_in_the_log_and_not_in_an_answer(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROWCALL_METRICS_PUBLIC", "on")
+    migrate(empty_url, 3)
+    app = create_app(empty_url)
+    let_nobody_in(empty_url)
+    name = empty_url.rsplit("/", 1)[1]
+    wrong = {"Authorization": "Bearer rc_00000000_" + "0" * 64}
+    for path, headers in (("/readyz", {}), ("/v1/runs/1", wrong), ("/v1/nowhere", wrong), ("/metrics", {})):
+        answer = app.test_client().get(path, headers=headers)
+        # It says which database, and as whom: nothing that a caller without a key shall learn.
+        assert not re.search(rf"{name}|port|user|host|FATAL|127\.0\.0\.1", answer.get_data(as_text=True)), path
+        line = json.loads(capsys.readouterr().err.splitlines()[-1])
+        assert line["status"] == answer.status_code
+        assert (name in line["error"], line["request_id"]) == (True, answer.headers["X-Request-Id"]), path
+        if answer.status_code == 503:
+            assert "the database cannot be reached" in told(answer)["detail"]
     app.extensions["database"].dispose()

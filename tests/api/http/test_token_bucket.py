@@ -49,14 +49,6 @@ def test_an_answer_tells_what_is_left_and_in_how_many_whole_seconds_there_is_one
     ]
 
 
-def test_looking_takes_nothing() -> None:
-    buckets = Buckets(Policy(1, 1))
-    assert [buckets.peek("ada", 0).granted for _ in range(3)] == [True] * 3
-    assert not buckets.knows("ada")
-    assert passed(buckets, "ada", 0) == [True]
-    assert not buckets.peek("ada", 0.5).granted
-
-
 def test_each_caller_has_a_bucket_of_its_own() -> None:
     buckets = Buckets(Policy(1, 1))
     assert (passed(buckets, "ada", 0, 0), passed(buckets, "bob", 0, 0)) == ([True, False], [True, False])

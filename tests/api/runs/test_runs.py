@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+import flask
 import pytest
 
+from rowcall.access import api_keys
 from rowcall.base import database
-from tests.api.conftest import Call, told
+from tests.api.conftest import MAKER, Call, told
 
 NOOP = {"job_type": "noop", "payload": {"hello": "world"}}
 
@@ -19,7 +21,7 @@ def count(url: str) -> int:
     return found
 
 
-def test_a_run_is_accepted_committed_and_found_where_the_answer_says(call: Call) -> None:
+def test_a_run_is_accepted_committed_and_found_where_the_answer_says(call: Call, actors: dict[str, str]) -> None:
     accepted = call("POST", "/v1/runs", scope="enqueue", json=NOOP)
     assert accepted.status_code == 202
     found = call("GET", accepted.headers["Location"], scope="read")
@@ -28,8 +30,26 @@ def test_a_run_is_accepted_committed_and_found_where_the_answer_says(call: Call)
     assert tuple(told(found)[name] for name in ("status", "payload", "created_by")) == (
         "queued",
         {"hello": "world"},
-        "test enqueue",
+        actors["enqueue"],
     )
+
+
+def test_who_created_a_run_is_found_by_the_keys_name_also_when_the_key_was_replaced_or_by_the_key_alone(
+    call: Call, app: flask.Flask, module_url: str
+) -> None:
+    with database.transaction(module_url) as connection:
+        old = api_keys.create_key(connection, "billing", ["enqueue"], MAKER)
+        new = api_keys.create_key(connection, "billing", ["enqueue"], MAKER, grace=timedelta(hours=1))
+        api_keys.create_key(connection, "billing two", ["enqueue"], MAKER)
+    for key in (old, new):
+        headers = {"Authorization": f"Bearer {key}"}
+        assert app.test_client().post("/v1/runs", json=NOOP, headers=headers).status_code == 202
+    found = [
+        [run["created_by"] for run in told(call("GET", "/v1/runs", query_string={"created_by": who}))["items"]]
+        for who in ("api:billing", f"api:billing ({old.split('_')[1]})", "billing", "api:billing two")
+    ]
+    first, second = (f"api:billing ({key.split('_')[1]})" for key in (old, new))
+    assert found == [[second, first], [first], [], []]
 
 
 def test_times_are_iso_8601_with_offset_in_and_out(call: Call) -> None:

@@ -31,7 +31,7 @@ def statuses(url: str) -> dict[str, str]:
 
 
 def test_what_matches_is_retried_and_each_one_audited_under_the_request(
-    call: Call, module_url: str, runs: dict[str, int]
+    call: Call, actors: dict[str, str], module_url: str, runs: dict[str, int]
 ) -> None:
     asked = {"filter": {"status": ["dead"]}}
     done = call("POST", "/v1/runs/retry", scope="operate", json=asked, headers={"X-Request-Id": "many-7"})
@@ -49,7 +49,7 @@ def test_what_matches_is_retried_and_each_one_audited_under_the_request(
     with database.transaction(module_url) as connection:
         sql = "SELECT who, action, subject_id FROM rowcall.audit_log WHERE request_id = 'many-7'"
         assert [tuple(row.values()) for row in fetch_all(connection, sql)] == [
-            ("api:test operate", "retry", runs["dead"])
+            (actors["operate"], "retry", runs["dead"])
         ]
 
 

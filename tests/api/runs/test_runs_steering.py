@@ -46,7 +46,7 @@ def audited(url: str, run_id: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("status", Status)
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_status_either_allows_an_action_or_tells_what_it_allows(
-    call: Call, module_url: str, action: str, status: Status
+    call: Call, actors: dict[str, str], module_url: str, action: str, status: Status
 ) -> None:
     run_id = made(module_url, status)
     before = state(module_url)
@@ -57,7 +57,7 @@ def test_a_status_either_allows_an_action_or_tells_what_it_allows(
         assert told(answer) == told(call("GET", f"/v1/runs/{run_id}"))
         assert told(answer)["status"] in BY_EVENT[happened[0]].targets
         [row] = audited(module_url, run_id)
-        assert (row["who"], row["action"], row["request_id"]) == ("api:test operate", happened[0], "request-7")
+        assert (row["who"], row["action"], row["request_id"]) == (actors["operate"], happened[0], "request-7")
         assert (row["before"]["status"], row["after"]["status"]) == (status, told(answer)["status"])
     else:
         assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")

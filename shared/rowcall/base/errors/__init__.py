@@ -29,6 +29,7 @@ from rowcall.base.errors.gateways import (
 )
 from rowcall.base.errors.process import (
     CommitUnconfirmed,
+    DatabaseUnavailable,
     DatabaseUnreachable,
     DeclarationError,
     LocalPostgresError,
@@ -69,6 +70,7 @@ __all__ = [
     "CancelRequested",
     "ChildDied",
     "CommitUnconfirmed",
+    "DatabaseUnavailable",
     "DatabaseUnreachable",
     "DeclarationError",
     "Declined",

@@ -32,9 +32,16 @@ class SettingsError(RowcallError):
 
 
 class DatabaseUnreachable(RowcallError):
-    """No connection could be made, or the connection that was there is gone."""
+    """No connection could be made, or the connection that was there is gone.
+
+    The message may name host, port and user, so the API logs it and does not send it.
+    """
 
     exit_code = 3
+
+
+class DatabaseUnavailable(DatabaseUnreachable):
+    """The server answers and cannot do this now; the message is fit for callers of the API."""
 
 
 class CommitUnconfirmed(DatabaseUnreachable):

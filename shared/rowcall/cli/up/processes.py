@@ -53,6 +53,7 @@ LOOPBACK = "127.0.0.1"
 QUEUE = "rowcall_up"
 OWN_SCOPES = ("enqueue", "read")
 OWN_KEY_LIFETIME = timedelta(days=1)
+KEY_GRACE = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,8 @@ def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None
     if known and api_keys.find_caller(connection, known):
         return known
     scopes, expires_at = (OWN_SCOPES, clock(connection) + OWN_KEY_LIFETIME) if own else (api_keys.SCOPES, None)
-    key = api_keys.create_key(connection, "rowcall up", scopes, OPERATOR, expires_at)
+    # Another home may use the key that has the name now.
+    key = api_keys.create_key(connection, "rowcall up", scopes, OPERATOR, expires_at, KEY_GRACE)
     write_private(file, key)
     return key
 

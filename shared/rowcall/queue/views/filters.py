@@ -63,7 +63,9 @@ class Filter:
     )
     error_type: str | None = declared(Form.TEXT, "error_type = %(error_type)s", "Whose latest error is of this type.")
     created_by: str | None = declared(
-        Form.TEXT, "created_by = %(created_by)s", "Requested by this API key's name, or by cli:<user>."
+        Form.TEXT,
+        "%(created_by)s IN (created_by, split_part(created_by, ' (', 1))",
+        "Requested by api:<name> (a key, or one that it replaced), by api:<name> (<prefix>), or by cli:<user>.",
     )
     created_after: datetime | None = declared(
         Form.TIME, "created_at >= %(created_after)s", "Created at this time or later."

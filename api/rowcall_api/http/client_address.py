@@ -1,0 +1,56 @@
+"""Which address a request comes from, where proxies of the operator's own stand in front."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+import flask
+
+from rowcall.base.endpoints import Address, Networks, plain_address
+from rowcall.base.settings import Settings
+
+# Some proxies add the port.
+HOP = re.compile(r"\[(?P<v6>[^\[\]]+)\](?::\d+)?|(?P<v4>[\d.]+):\d+|(?P<bare>.+)")
+
+# One subscriber has all addresses of such a network.
+SUBSCRIBER_BITS = 64
+
+
+def register(app: flask.Flask, settings: Settings) -> None:
+    """Take X-Forwarded-For from the proxies of these settings only."""
+    app.extensions["trusted_proxies"] = settings.trusted_proxies
+
+
+def client_address() -> str:
+    """The client of this request, as a limit counts it."""
+    request = flask.request
+    proxies = flask.current_app.extensions["trusted_proxies"]
+    return client_of(request.remote_addr or "", request.headers.get("X-Forwarded-For"), proxies)
+
+
+def client_of(sender: str, forwarded: str | None, proxies: Networks | None) -> str:
+    """The right-most address that is no trusted proxy's: each proxy appends whom it spoke to.
+
+    What stands left of it is the client's own claim.  An IPv6 address stands for its network.
+    """
+    address = _address(sender)
+    if address is None:
+        return sender
+    for hop in reversed((forwarded or "").split(",")):
+        before = _address(hop) if proxies and address in proxies else None
+        if before is None:
+            break
+        address = before
+    if address.version == 4:
+        return str(address)
+    return str(ipaddress.ip_network((int(address), SUBSCRIBER_BITS), strict=False))
+
+
+def _address(hop: str) -> Address | None:
+    """The address of one hop; None for what is none."""
+    parts = HOP.fullmatch(hop.strip())
+    try:
+        return plain_address(next(filter(None, parts.groups()))) if parts else None
+    except ValueError:
+        return None
