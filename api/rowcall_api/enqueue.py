@@ -8,14 +8,15 @@ from typing import Any, TypeVar
 import flask
 import sqlalchemy
 
+from rowcall.access.audit import record
 from rowcall.base.database import Row
-from rowcall.base.errors import RunInvalid
 from rowcall.base.logs import LogEvent, log
 from rowcall.job_types import catalogue
-from rowcall.queue import enqueue, get_run, has_queue
-from rowcall_api.http.auth import ScopeMissing, key_owner
+from rowcall.queue import enqueue, get_run
+from rowcall_api.http.auth import key_owner, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import app_transaction, transaction
+from rowcall_api.rights import must_be_allowed_to_enqueue
 from rowcall_api.schemas.runs import RunSchema
 
 Answer = tuple[Row, int, dict[str, str]]
@@ -40,27 +41,6 @@ def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
     return decorate
 
 
-def check_rights(queue: str | None, priority: int) -> None:
-    """Refuse what only a key with the scope `operate` may ask for: a new queue, and to go before ordinary runs.
-
-    Every queue costs a claim and /metrics something, so callers alone must not make any number of them.
-    """
-    if flask.g.caller.scopes & {"operate", "admin"}:
-        return
-    if priority < 0:
-        raise ScopeMissing("operate", "which a priority below zero needs")
-    if queue is None or queue in {job_type.queue for job_type in catalogue().values()}:
-        return
-    with transaction() as connection:
-        if not has_queue(connection, queue):
-            raise RunInvalid(
-                {
-                    "queue": f"there is no queue {queue!r}: name one that a job type has, or that an operator made;"
-                    f" `rowcall queues resume {queue}` makes it"
-                }
-            )
-
-
 def enqueue_and_answer(
     job_type: str,
     payload: Mapping[str, Any],
@@ -74,11 +54,15 @@ def enqueue_and_answer(
     answered without that check: an accepted request stays accepted.
     """
     with app_transaction() if must_exist else transaction() as connection:
+        must_be_allowed_to_enqueue(connection, job_type, options.get("queue"), options.get("priority"))
         whose = {"key_owner": key_owner(), "created_by": flask.g.caller.who}
         outcome = enqueue(connection, job_type, payload, key=key, **whose, **options)
         if must_exist and not outcome.replayed:
             must_exist(connection)
         run = get_run(connection, outcome.run_id)
+        if catalogue()[job_type].scope == "admin" and not outcome.replayed:
+            asked = {"job_type": job_type, "payload": run["payload"]}
+            record(connection, operator().who, "enqueue", "run", run["id"], None, asked, operator().request_id)
     return answer(run, outcome.replayed)
 
 

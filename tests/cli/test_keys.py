@@ -195,7 +195,8 @@ def test_each_change_of_a_key_is_audited_and_no_secret_is(connection: PgConnecti
     api_keys.revoke_key(connection, old.key_id, OPERATOR)
     created, created_too, rotation, revocation = audited(connection)
     assert (created["action"], created["subject_id"]) == ("create", old.key_id)
-    assert created["after"] == {"name": "billing", "prefix": prefix, "scopes": ["read"], "expires_at": None}
+    unlimited = {"job_types": None, "queues": None, "expires_at": None}
+    assert created["after"] == {"name": "billing", "prefix": prefix, "scopes": ["read"], **unlimited}
     assert rotation["action"] == "rotate"
     assert rotation["before"] == {"expires_at": None}
     assert rotation["after"]["replaced_by"] == created_too["after"]["prefix"] == rotated.key.split("_")[1]
@@ -257,3 +258,17 @@ def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_u
     assert told["old_ends_at"]
     refused = rowcall(environment, "keys", "rotate", str(key_id), "--grace", "24")
     assert (refused.returncode, "is not a duration: write 24h" in refused.stderr) == (2, True)
+
+
+def test_a_key_is_limited_to_job_types_and_queues_and_so_is_the_one_that_replaces_it(
+    environment: dict[str, str], connection: PgConnection
+) -> None:
+    limits = ("--types", "charge_invoice, noop", "--queues", "payments")
+    made = rowcall(environment, "keys", "create", "limited", "--scope", "enqueue", *limits)
+    assert made.returncode == 0, made.stderr
+    [listed] = [row for row in api_keys.list_keys(connection) if row["name"] == "limited"]
+    rowcall(environment, "keys", "rotate", str(listed["id"]))
+    rows = [row for row in api_keys.list_keys(connection) if row["name"] == "limited"]
+    assert [(row["job_types"], row["queues"]) for row in rows] == [(["charge_invoice", "noop"], ["payments"])] * 2
+    refused = rowcall(environment, "keys", "create", "wrong", "--scope", "enqueue", "--types", "No Such")
+    assert (refused.returncode, "not to 'No Such'" in refused.stderr) == (1, True)

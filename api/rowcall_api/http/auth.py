@@ -7,7 +7,7 @@ a key, or without that scope, learns nothing from what else is wrong with a requ
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import flask
@@ -54,6 +54,18 @@ class ScopeMissing(Forbidden):
     def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
         """Werkzeug's hook: the headers of the answer."""
         challenge = Challenge(error="insufficient_scope", scope=self._scope)
+        return [*super().get_headers(*args, **kwargs), ("WWW-Authenticate", challenge.to_header())]
+
+
+class KeyLimited(Forbidden):
+    """Refuses what a key is not made for: other job types, or other queues."""
+
+    def __init__(self, what: str, allowed: Sequence[str]) -> None:
+        super().__init__(f"this key is limited to the {what} {', '.join(allowed)}")
+
+    def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
+        """Werkzeug's hook: the headers of the answer."""
+        challenge = Challenge(error="insufficient_scope")
         return [*super().get_headers(*args, **kwargs), ("WWW-Authenticate", challenge.to_header())]
 
 

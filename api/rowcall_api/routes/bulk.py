@@ -11,6 +11,7 @@ from rowcall.queue import Action, Filter
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
+from rowcall_api.rights import must_be_allowed_to_change_many
 from rowcall_api.schemas.bulk import BulkDoneSchema, BulkSchema
 
 blueprint = BodyBlueprint("bulk", __name__, url_prefix="/v1/runs", description="Changes to many runs by an operator.")
@@ -35,7 +36,9 @@ def cancel_runs(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _change(action: Action, arguments: dict[str, Any]) -> dict[str, Any]:
-    criteria = Filter(**arguments.pop("filter"))
+    sent = arguments.pop("filter")
+    must_be_allowed_to_change_many(sent)
+    criteria = Filter(**sent)
     everything = arguments.pop("all")
     with transaction() as connection:
         queue.limit_searches(connection, criteria, flask.g.caller.key_id)

@@ -17,6 +17,7 @@ from rowcall.schedule import moment
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
+from rowcall_api.rights import must_be_allowed_to_enqueue
 from rowcall_api.schemas.definitions import (
     ChangeHeaders,
     DefinitionListSchema,
@@ -87,6 +88,7 @@ def put_definition(sent: dict[str, Any], headers: dict[str, Any], name: str) -> 
         raise DefinitionInvalid(name, {"name": "differs from the name in the URL"})
     content = definitions.checked(name, sent, catalogue())
     with transaction() as connection:
+        must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)
         done = definitions.put(connection, name, content, catalogue(), "api", operator(), condition_of(headers))
     shown, status, tag = _shown(done.row)
     if done.change is Change.CREATED:
@@ -137,6 +139,8 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
 def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, int, dict[str, str]]:
     """Enqueue one run beside the schedule."""
     with transaction() as connection:
+        content = Content.of(definitions.get_definition(connection, name))
+        must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)
         outcome = definitions.run_now(connection, name, catalogue(), operator(), headers["idempotency_key"])
     location = {"Location": f"/v1/runs/{outcome.run_id}"}
     if outcome.replayed:

@@ -89,6 +89,8 @@ CREATE TABLE rowcall.api_keys (
     prefix text NOT NULL,
     secret_sha256 bytea NOT NULL,
     scopes text[] NOT NULL,
+    job_types text[],
+    queues text[],
     created_at timestamptz DEFAULT now() NOT NULL,
     expires_at timestamptz,
     last_used_at timestamptz,

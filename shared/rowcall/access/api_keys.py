@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
@@ -18,6 +19,9 @@ SCOPES = ("enqueue", "read", "operate", "admin")
 
 # No such name can look like another actor's in `created_by` and in the audit log.  The table has the same CHECK.
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?")
+
+# A job type or a queue.
+LIMIT = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 # Only this form is looked up: PostgreSQL might not accept other text.
 KEY = re.compile(r"rc_([0-9a-f]{8})_([0-9a-f]{64})")
@@ -29,14 +33,15 @@ NO_HASH = bytes(32)
 LAST_YEAR = 9998
 
 CREATE = """
-INSERT INTO rowcall.api_keys (name, prefix, secret_sha256, scopes, expires_at)
-VALUES (%(name)s, %(prefix)s, %(secret_sha256)s, %(scopes)s, %(expires_at)s)
+INSERT INTO rowcall.api_keys (name, prefix, secret_sha256, scopes, job_types, queues, expires_at)
+VALUES (%(name)s, %(prefix)s, %(secret_sha256)s, %(scopes)s, %(job_types)s::text[], %(queues)s::text[], %(expires_at)s)
 ON CONFLICT (name) WHERE revoked_at IS NULL AND replaced_at IS NULL DO NOTHING
 RETURNING id, name, prefix, scopes, expires_at, coalesce(expires_at <= now(), false) AS ended
 """
 
 FIND = """
-SELECT id, name, secret_sha256, scopes, coalesce(last_used_at < now() - interval '1 minute', true) AS unnoted
+SELECT id, name, secret_sha256, scopes, job_types, queues,
+    coalesce(last_used_at < now() - interval '1 minute', true) AS unnoted
 FROM rowcall.api_keys
 WHERE prefix = %(prefix)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 """
@@ -80,17 +85,29 @@ CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
 """
 
 LIST = f"""
-SELECT id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at, replaced_at, {_STATE}
+SELECT id, name, prefix, scopes, job_types, queues, created_at, expires_at, last_used_at, revoked_at, replaced_at,
+    {_STATE}
 FROM rowcall.api_keys ORDER BY id
 """
 
 # A rotated key is valid for as long as the one that it replaces was.
 LOCK = f"""
-SELECT name, scopes, expires_at, revoked_at, replaced_at, now() + (expires_at - created_at) AS next_expires_at, {_STATE}
+SELECT name, scopes, job_types, queues, expires_at, revoked_at, replaced_at,
+    now() + (expires_at - created_at) AS next_expires_at, {_STATE}
 FROM rowcall.api_keys WHERE id = %(key_id)s FOR UPDATE
 """
 
 REVOKE = "UPDATE rowcall.api_keys SET revoked_at = now() WHERE id = %(key_id)s RETURNING revoked_at"
+
+
+class Limits(NamedTuple):
+    """The job types and queues of which a key may enqueue and steer runs; None: of all."""
+
+    job_types: Sequence[str] | None = None
+    queues: Sequence[str] | None = None
+
+
+UNLIMITED = Limits()
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,7 @@ class Caller:
     name: str
     prefix: str
     scopes: frozenset[str]
+    limits: Limits
     unnoted: bool
 
     @property
@@ -125,12 +143,13 @@ def create_key(
     operator: Operator,
     expires_at: datetime | None = None,
     grace: timedelta | None = None,
+    limits: Limits = UNLIMITED,
 ) -> str:
     """Create a key and return it; it cannot be read again.
 
     With a grace it takes the place of the key that has the name, which stays valid for so long.
     """
-    return _create(connection, name, scopes, operator, expires_at, grace)[0]
+    return _create(connection, name, scopes, operator, expires_at, grace, limits)[0]
 
 
 def _create(
@@ -140,12 +159,14 @@ def _create(
     operator: Operator,
     expires_at: datetime | None,
     grace: timedelta | None,
+    limits: Limits,
 ) -> tuple[str, Row | None]:
     """The new key, and the row of the one that it replaces."""
-    _check(name, scopes, expires_at)
+    _check(name, scopes, expires_at, limits)
     # 256 random bits: a fast hash is as good as a slow one, because there is nothing to guess.
     prefix, secret = secrets.token_hex(4), secrets.token_hex(32)
-    values = {"name": name, "prefix": prefix, "scopes": list(scopes), "expires_at": expires_at}
+    limited = {what: None if names is None else list(names) for what, names in limits._asdict().items()}
+    values = {"name": name, "prefix": prefix, "scopes": list(scopes), **limited, "expires_at": expires_at}
     replaced = fetch_one(connection, REPLACE, {"name": name, "grace": grace})
     created = fetch_one(connection, CREATE, {**values, "secret_sha256": _hashed(secret)})
     if created is None:
@@ -160,7 +181,7 @@ def _create(
     return f"rc_{prefix}_{secret}", replaced
 
 
-def _check(name: str, scopes: Sequence[str], expires_at: datetime | None) -> None:
+def _check(name: str, scopes: Sequence[str], expires_at: datetime | None, limits: Limits) -> None:
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise RowcallError(f"scopes are {', '.join(SCOPES)}, one or more; not {', '.join(unknown) or 'none'}")
@@ -169,6 +190,9 @@ def _check(name: str, scopes: Sequence[str], expires_at: datetime | None) -> Non
             "a key's name is 1 to 100 letters, digits, blanks and . _ @ -, with a letter or digit at both ends, such"
             f" as billing; {name[:40]!r} is not"
         )
+    for named in (*(limits.job_types or ()), *(limits.queues or ())):
+        if not LIMIT.fullmatch(named):
+            raise RowcallError(f"a key is limited to lower-case words such as send_mail, not to {named[:40]!r}")
     if expires_at is not None and expires_at.year > LAST_YEAR:
         raise RowcallError(f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}")
 
@@ -194,7 +218,8 @@ def find_caller(connection: Connection, key: str) -> Caller | None:
     same = hmac.compare_digest(_hashed(secret), bytes(row["secret_sha256"]) if row else NO_HASH)
     if row is None or not same:
         return None
-    return Caller(row["id"], row["name"], prefix, frozenset(row["scopes"]), row["unnoted"])
+    limits = Limits(row["job_types"], row["queues"])
+    return Caller(row["id"], row["name"], prefix, frozenset(row["scopes"]), limits, row["unnoted"])
 
 
 def note_use(connection: Connection, key_id: int) -> None:
@@ -224,11 +249,12 @@ def revoke_key(connection: Connection, key_id: int, operator: Operator) -> None:
 
 
 def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: Operator) -> Rotated:
-    """Replace a key by a new one with the same lifetime; the old one stays valid for the grace."""
+    """Replace a key by a new one with the same rights and lifetime; the old one stays valid for the grace."""
     old = _locked(connection, key_id, ended=("revoked", "expired"))
     if old["replaced_at"]:
         raise RowcallError(f"key {key_id} was replaced already; `rowcall keys list` shows the key with its name now")
-    key, replaced = _create(connection, old["name"], old["scopes"], operator, old["next_expires_at"], grace)
+    limits = Limits(old["job_types"], old["queues"])
+    key, replaced = _create(connection, old["name"], old["scopes"], operator, old["next_expires_at"], grace, limits)
     assert replaced is not None, "its row is locked, and has the name"
     return Rotated(key, old["next_expires_at"], replaced["expires_at"])
 

@@ -14,7 +14,10 @@ from rowcall.cli.session import command_transaction, operator
 from rowcall.definitions import clock
 from rowcall.schedule import duration, moment
 
-COLUMNS = ("id", "name", "prefix", "scopes", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+COLUMNS = (
+    *("id", "name", "prefix", "scopes", "job_types", "queues"),
+    *("state", "created_at", "last_used_at", "expires_at", "revoked_at"),
+)
 
 
 @click.group("keys")
@@ -26,12 +29,17 @@ def keys_command() -> None:
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(api_keys.SCOPES))
 @click.option("--expires", help="When it ends: 90d, or a time such as 2027-01-31T00:00Z.  [default: never]")
+@click.option("--types", help="Enqueue and steer only these job types: names with commas between.  [default: all]")
+@click.option("--queues", help="Enqueue and steer only in these queues: names with commas between.  [default: all]")
 @json_option
-def create_command(name: str, scopes: tuple[str, ...], expires: str | None, as_json: bool) -> None:
+def create_command(
+    name: str, scopes: tuple[str, ...], expires: str | None, types: str | None, queues: str | None, as_json: bool
+) -> None:
     """Make a key for NAME.  It is shown once and stored only as a hash."""
+    limits = api_keys.Limits(_names(types), _names(queues))
     with command_transaction() as connection:
         expires_at = _expiry(expires, clock(connection)) if expires is not None else None
-        key = api_keys.create_key(connection, name, scopes, operator(), expires_at)
+        key = api_keys.create_key(connection, name, scopes, operator(), expires_at, limits=limits)
     if as_json:
         show_json({"key": key})
         return
@@ -81,6 +89,10 @@ def revoke_command(key_id: int) -> None:
     with command_transaction() as connection:
         api_keys.revoke_key(connection, key_id, operator())
     click.echo(f"key {key_id} is revoked")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _expiry(text: str, now: datetime) -> datetime:

@@ -19,6 +19,9 @@ LEAST_MEMORY_CAP = 64
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
+# What an API key must be allowed to do to enqueue a run of a type.
+ENQUEUE_SCOPES = ("enqueue", "operate", "admin")
+
 # How long a key may be, the natural one as well as one that came with the request.
 KEY_CHARACTERS = 255
 
@@ -28,7 +31,7 @@ class JobType:
     """A declaration.  A wrong one fails where it stands, with the type and the field named.
 
     `key` gives the natural key of a payload: two runs with the same one are the same fact, and `unique` says for how
-    long there can be only one of them.
+    long there can be only one of them.  `scope` is what an API key needs to enqueue a run of the type.
 
     `isolated` has each run in a child process of its own: then the time limit kills, a crash costs one attempt, and
     `memory_cap`, in MiB, bounds what the process may hold, the interpreter and the loaded modules included.
@@ -38,6 +41,7 @@ class JobType:
     schema: type[Schema]
     key: Callable[[Mapping[str, Any]], str] | None = None
     unique: str = "ever"
+    scope: str = "enqueue"
     queue: str = "default"
     max_attempts: int = 10
     lease: float | None = None
@@ -59,6 +63,7 @@ class JobType:
             "a marshmallow Schema class",
         )
         self._must(self.key is None or callable(self.key), "key", "a function from the payload to a text")
+        self._must(self.scope in ENQUEUE_SCOPES, "scope", f"one of {', '.join(ENQUEUE_SCOPES)}")
         self._must(self.unique in UNIQUE_MODES, "unique", f"one of {', '.join(UNIQUE_MODES)}")
         self._must(
             isinstance(self.queue, str) and NAME.fullmatch(self.queue),

@@ -14,9 +14,7 @@ LARGEST_BATCH = 10_000
 
 
 def _days(default: float | None = None) -> fields.Float:
-    within = validate.Range(
-        0, LONGEST_DAYS, min_inclusive=False, error=f"Must be days: more than 0, and {LONGEST_DAYS} at most."
-    )
+    within = validate.Range(1, LONGEST_DAYS, error=f"Must be days: from 1 to {LONGEST_DAYS}.")
     return fields.Float(validate=within) if default is None else fields.Float(load_default=default, validate=within)
 
 
@@ -59,10 +57,11 @@ class ExpireKeys(Schema):
     batch = _batch()
 
 
+# They delete history, and what recognises a repeated request: only an admin's key may enqueue or schedule them.
 # Without a key: whoever asks twice wants it looked after twice, and two at once do not disturb each other.
-PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, queue="maintenance", backoff=fixed(60))
+PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, scope="admin", queue="maintenance", backoff=fixed(60))
 
-EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, queue="maintenance", backoff=fixed(60))
+EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, scope="admin", queue="maintenance", backoff=fixed(60))
 
 # On from the start.  At an hour of little traffic, spread by their names, so that many databases on one server do not
 # all begin at once.  Whoever wants it otherwise names them in a file of definitions, which then has the say.

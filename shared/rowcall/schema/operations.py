@@ -53,6 +53,9 @@ api_keys = Table(
     Column("prefix", Text, nullable=False, unique=True),
     Column("secret_sha256", LargeBinary, nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
+    # What it may enqueue and steer; NULL is all.
+    Column("job_types", ARRAY(Text)),
+    Column("queues", ARRAY(Text)),
     moment("created_at", default=True),
     moment("expires_at"),
     moment("last_used_at"),

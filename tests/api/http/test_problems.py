@@ -98,7 +98,7 @@ def test_what_another_transaction_holds_is_waited_for_only_so_long_and_can_be_as
     monkeypatch.setattr("rowcall_api.http.database.PATIENCE_SECONDS", 0.1)
     asked = {"json": {"job_type": "noop"}, "headers": {"Idempotency-Key": "held"}}
     with database.transaction(module_url) as holder:
-        queue.enqueue(holder, "noop", {}, key="held")
+        queue.enqueue(holder, "noop", {}, key="held", key_owner="api:test admin")
         waited = call("POST", "/v1/runs", **asked)
     assert (waited.status_code, told(waited)["type"]) == (503, "urn:rowcall:problem:database-unreachable")
     assert "another transaction has held a needed lock for 0.1 seconds" in told(waited)["detail"]

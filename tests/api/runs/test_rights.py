@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from rowcall import queue
-from rowcall.access.api_keys import create_key
+from rowcall.access.api_keys import Limits, create_key
 from rowcall.base import database
-from tests.api.conftest import MAKER, Call, told
+from tests.api.conftest import MAKER, Call, There, told
+
+pytestmark = pytest.mark.usefixtures("example_app")
 
 INVALID = "urn:rowcall:problem:run-invalid"
 
@@ -52,5 +54,123 @@ def test_an_operators_key_may_ask_for_both(
     call: Call, keys: dict[str, str], module_url: str, scopes: list[str]
 ) -> None:
     with database.transaction(module_url) as connection:
-        keys["operators"] = create_key(connection, "operators", scopes, MAKER)
+        keys["operators"] = create_key(connection, f"operators {len(scopes)}", scopes, MAKER)
     assert call("POST", "/v1/runs", scope="operators", **asked(queue="invented", priority=-5)).status_code == 202
+
+
+HOUSEKEEPING = ["prune_runs", "expire_keys"]
+
+
+@pytest.fixture(scope="module")
+def steering(module_url: str, keys: dict[str, str]) -> None:
+    """A key that may enqueue and operate, and one that only operates."""
+    with database.transaction(module_url) as connection:
+        keys["steering"] = create_key(connection, "steering", ["enqueue", "operate"], MAKER)
+
+
+@pytest.mark.parametrize("job_type", HOUSEKEEPING)
+@pytest.mark.parametrize("scope", ["enqueue", "steering"])
+def test_housekeeping_is_an_admins_however_it_is_asked_for(
+    call: Call, refused: Call, steering: None, job_type: str, scope: str
+) -> None:
+    run = told(call("POST", "/v1/runs", json={"job_type": job_type}))
+    ways = [("POST", "/v1/runs", {"job_type": job_type})]
+    if scope == "steering":
+        ways += [
+            ("POST", f"/v1/runs/{run['id']}/clone", {}),
+            ("PUT", "/v1/definitions/mine", {"job_type": job_type}),
+            ("PUT", f"/v1/definitions/{job_type}", {"job_type": job_type, "schedule": "* * * * *"}),
+        ]
+    for method, path, body in ways:
+        answer = refused(method, path, 403, scope=scope, json=body)
+        assert answer.headers["WWW-Authenticate"] == 'Bearer error="insufficient_scope", scope="admin"'
+
+
+@pytest.mark.parametrize(
+    ("job_type", "payload", "field"),
+    [
+        ("prune_runs", {"keep_days": {"succeeded": 1e-9}}, "succeeded"),
+        ("prune_runs", {"types": {"noop": {"dead": 0.5}}}, "types"),
+        ("prune_runs", {"keep_occurrences_days": 0.99}, "keep_occurrences_days"),
+        ("expire_keys", {"keep_days": 0}, "keep_days"),
+        ("expire_keys", {"types": {"noop": 0.9}}, "types"),
+    ],
+)
+def test_nothing_goes_on_the_day_on_which_it_ended(
+    refused: Call, job_type: str, payload: dict[str, Any], field: str
+) -> None:
+    answer = refused("POST", "/v1/runs", 422, "payload", json={"job_type": job_type, "payload": payload})
+    assert field in str(told(answer)["errors"]["payload"])
+    assert "from 1 to 3650" in str(told(answer)["errors"])
+
+
+def test_housekeeping_that_is_asked_for_is_audited(call: Call, module_url: str) -> None:
+    run = told(call("POST", "/v1/runs", json={"job_type": "prune_runs", "payload": {"archive": True}}))
+    with database.transaction(module_url) as connection:
+        sql = "SELECT who, action, after FROM rowcall.audit_log WHERE subject = 'run' AND subject_id = %(id)s"
+        [row] = database.fetch_all(connection, sql, {"id": run["id"]})
+    assert row["action"] == "enqueue"
+    assert row["who"].startswith("api:test admin")
+    assert row["after"] == {"job_type": "prune_runs", "payload": run["payload"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/v1/definitions/mine", {"job_type": "noop"}),
+        ("POST", "/v1/definitions/nightly/run-now", None),
+        ("POST", "/v1/runs/{run_id}/clone", {}),
+    ],
+)
+def test_what_makes_runs_needs_the_scope_that_enqueues(
+    refused: Call, there: There, method: str, path: str, body: object
+) -> None:
+    answer = refused(method, there.path(path), 403, scope="operate", json=body)
+    assert answer.headers["WWW-Authenticate"] == 'Bearer error="insufficient_scope", scope="enqueue"'
+
+
+@pytest.fixture(scope="module")
+def limited(module_url: str, keys: dict[str, str]) -> None:
+    """A key for two job types in one queue, with all scopes but admin."""
+    with database.transaction(module_url) as connection:
+        keys["limited"] = create_key(
+            connection,
+            "limited",
+            ["enqueue", "read", "operate"],
+            MAKER,
+            limits=Limits(["noop", "cleanup_nightly"], ["default"]),
+        )
+
+
+def test_a_key_may_be_limited_to_job_types_and_queues(call: Call, limited: None, there: There) -> None:
+    assert call("POST", "/v1/runs", scope="limited", **asked()).status_code == 202
+    assert call("POST", there.path("/v1/runs/{run_id}/clone"), scope="limited", json={}).status_code == 202
+    assert call("PUT", "/v1/definitions/limited", scope="limited", json={"job_type": "noop"}).status_code == 201
+    criteria = {"job_type": "noop", "queue": "default"}
+    assert call("POST", "/v1/runs/cancel", scope="limited", json={"filter": criteria}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/runs", {"job_type": "charge_invoice", "payload": {"invoice_id": 1}}),
+        ("POST", "/v1/runs", {"job_type": "noop", "queue": "mail"}),
+        ("POST", "/v1/cleanups", {"day": "2026-11-20"}),
+        ("PUT", "/v1/definitions/mine", {"job_type": "noop", "queue": "mail"}),
+        ("PUT", "/v1/definitions/mine", {"job_type": "refresh_cache", "payload": {"name": "a"}}),
+        ("POST", "/v1/runs/{run_id}/clone", {"queue": "mail"}),
+        ("POST", "/v1/runs/retry", {"filter": {"job_type": "charge_invoice", "queue": "default"}}),
+        ("POST", "/v1/runs/cancel", {"filter": {"job_type": "noop"}}),
+        ("POST", "/v1/runs/cancel", {"filter": {}, "all": True}),
+        ("POST", "/v1/runs/{other_id}/cancel", None),
+        ("POST", "/v1/runs/{other_id}/run-now", None),
+        ("POST", "/v1/runs/{other_id}/clone", {"queue": "default"}),
+    ],
+)
+def test_a_limited_key_reaches_nothing_beyond(
+    refused: Call, limited: None, there: There, module_url: str, method: str, path: str, body: object
+) -> None:
+    with database.transaction(module_url) as connection:
+        other = queue.enqueue(connection, "cleanup_nightly", {"day": "2026-11-20"}).run_id
+    answer = refused(method, path.format(**there.parts, other_id=other), 403, scope="limited", json=body)
+    assert "this key is limited to the" in told(answer)["detail"]

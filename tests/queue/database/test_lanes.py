@@ -153,3 +153,9 @@ def test_the_lanes_with_something_due_are_found_without_a_lap(connection: PgConn
         waiting(connection, queue=f"'{name}'", run_at=run_at)
     waiting(connection, queue="'mail'", priority="-3")
     assert find_lanes(connection, ["mail", "reports"]) == [Lane("mail", -3), Lane("mail", 0)]
+
+
+def test_of_the_lanes_it_is_told_a_claim_takes_only_from_the_queues_it_is_to_serve(connection: PgConnection) -> None:
+    run_in(connection, Status.QUEUED, queue="'mail'")
+    request = ClaimRequest({"noop": 60.0}, 10, ["default"], lanes=[Lane("mail", 0), Lane("default", 0)])
+    assert queue.claim(connection, "worker-1", request).claimed == []

@@ -1,0 +1,62 @@
+"""Rights: what a caller may do beside the scope of its route.  They depend on the run, and not on the route to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flask
+
+from rowcall.base.database import Connection, Row
+from rowcall.base.errors import RunInvalid
+from rowcall.job_types import catalogue
+from rowcall.queue import has_queue
+from rowcall_api.http.auth import KeyLimited, ScopeMissing
+
+
+def must_be_allowed_to_enqueue(
+    connection: Connection, job_type: str, queue: str | None = None, priority: int | None = None
+) -> None:
+    """Refuse a run that this key may not make, also by a clone, a definition or a route of the app.
+
+    Every queue costs a claim and /metrics something, so callers alone must not make any number of them.
+    """
+    declared = catalogue()[job_type]
+    _must_have(declared.scope, f"which a run of {job_type} needs")
+    _must_be_within(job_type, queue or declared.queue)
+    if (priority or 0) < 0:
+        _must_have("operate", "which a priority below zero needs")
+    if queue is None or _has("operate") or queue in {one.queue for one in catalogue().values()}:
+        return
+    if not has_queue(connection, queue):
+        raise RunInvalid(
+            {
+                "queue": f"there is no queue {queue!r}: name one that a job type has, or that an operator made;"
+                f" `rowcall queues resume {queue}` makes it"
+            }
+        )
+
+
+def must_be_allowed_to_steer(run: Row) -> None:
+    """Refuse a run of another type or queue than this key is limited to."""
+    _must_be_within(run["job_type"], run["queue"])
+
+
+def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
+    """Refuse a filter that goes beyond what this key is limited to."""
+    _must_be_within(criteria.get("job_type"), criteria.get("queue"))
+
+
+def _has(scope: str) -> bool:
+    return bool(flask.g.caller.scopes & {scope, "admin"})
+
+
+def _must_have(scope: str, why: str) -> None:
+    if not _has(scope):
+        raise ScopeMissing(scope, why)
+
+
+def _must_be_within(job_type: str | None, queue: str | None) -> None:
+    allowed = flask.g.caller.limits
+    for what, names, asked in (("job types", allowed.job_types, job_type), ("queues", allowed.queues, queue)):
+        if names is not None and asked not in names:
+            raise KeyLimited(what, names)
