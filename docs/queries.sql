@@ -2154,7 +2154,8 @@ WITH RECURSIVE lanes AS MATERIALIZED (
     WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
     FOR UPDATE OF queues SKIP LOCKED
 ), holders AS MATERIALIZED (
-    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
+    SELECT open_queues.name, run.id, run.locked_by
+    FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
     JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = 'running'
 ), over AS MATERIALIZED (
     SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
@@ -2232,7 +2233,7 @@ FROM answer
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::boolean;
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::integer;
 ROLLBACK;
 
 -- rowcall.queue.claims.lanes: FIND_LANES
@@ -2281,7 +2282,8 @@ ROLLBACK;
 
 -- rowcall.queue.claims.suspects: CLAIM_SUSPECT
 -- One suspect, the one that has waited longest, whatever its queue.  Suspects are few: job_runs_suspect holds no others.
--- The last row tells how many leases the claimed one has cost, and whether one waits for a worker that has nothing else.
+-- The last row tells how many leases the claimed one has lost.  If none was claimed, it tells the most that one has lost
+-- which is due, and waits for a worker that has nothing else, or for the place under a limit that this worker's run has.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set limit '50'
@@ -2312,7 +2314,8 @@ lanes AS (
     WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
     FOR UPDATE OF queues SKIP LOCKED
 ), holders AS MATERIALIZED (
-    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
+    SELECT open_queues.name, run.id, run.locked_by
+    FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
     JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = 'running'
 ), over AS MATERIALIZED (
     SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs
@@ -2390,12 +2393,14 @@ FROM answer
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), (SELECT suspect FROM claimed), EXISTS (
-        SELECT FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
-        WHERE lanes_with_room.room > 0 AND run.finished_at IS NULL AND run.suspect > 0 AND run.suspect >= 2
-            AND run.run_at <= now() AND 
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), (SELECT suspect FROM claimed), (SELECT max(suspect) FROM (
+        SELECT run.suspect FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
+        WHERE NOT EXISTS (SELECT FROM claimed) AND (lanes_with_room.room > 0
+                OR EXISTS (SELECT FROM holders WHERE holders.name = run.queue AND holders.locked_by = :'worker'))
+            AND run.finished_at IS NULL AND run.suspect > 0 AND run.run_at <= now() AND 
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
-        FOR UPDATE OF run SKIP LOCKED);
+        ORDER BY run.suspect DESC LIMIT 1 FOR UPDATE OF run SKIP LOCKED
+    ) AS waiting);
 ROLLBACK;
 
 -- rowcall.queue.claims.sweep: SWEEP

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -124,6 +125,25 @@ def test_a_claim_whose_answer_was_lost_goes_back_and_costs_no_attempt(shop: Shop
         barred.open()
         row = shop.wait(run_id, "succeeded")
         assert (row["attempts"], row["lease_no"]) == (1, 2)
+
+
+def test_a_worker_that_ends_soon_after_an_answer_was_lost_leaves_no_lease_behind(shop: Shop, wires: Network) -> None:
+    with gate(shop.url) as barred, impatient(shop, wires) as worker:
+        shop.wait(shop.ask("noop"), "succeeded")
+        barred.hold_change("NEW.status = 'running' AND OLD.status = 'queued'")
+        run_id = shop.ask("noop")
+        barred.wait()
+        worker.send_signal(signal.SIGSTOP)
+        wires.fall_silent()
+        barred.open()
+        shop.wait(run_id, "running")
+        worker.send_signal(signal.SIGCONT)
+        assert worker.stderr is not None
+        assert any('"database lost"' in line for line in worker.stderr), "it gives its connection up"
+        worker.terminate()
+        assert worker.wait() == 0
+        row = shop.row(run_id)
+        assert (row["status"], row["attempts"]) == ("queued", 0)
 
 
 def test_a_worker_that_waits_for_a_silent_database_ends_when_it_is_told_to(shop: Shop, wires: Network) -> None:

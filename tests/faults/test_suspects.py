@@ -135,6 +135,34 @@ def test_while_others_wait_one_alone_is_followed_by_twenty_times_as_long_of_thes
         assert following["started_at"] - one["finished_at"] >= 20 * took
 
 
+def test_a_worker_that_has_little_to_do_rests_too_as_soon_as_another_run_has_come(shop: Shop) -> None:
+    alone = shop.ask_many("shop_narrow", [{}] * 6, suspect=2)
+    with running(shop.environment, "worker", "run"):
+        for _ in range(20):
+            shop.wait(shop.ask("noop"), "succeeded")
+    rows = shop.sql(
+        "SELECT id, started_at, finished_at FROM rowcall.job_runs WHERE started_at > '-infinity' ORDER BY 2"
+    )
+    turns = [number for number, row in enumerate(rows) if row["id"] in alone]
+    apart = [(rows[one], rows[two]) for one, two in pairwise(turns) if two > one + 1]
+    assert apart or len(turns) == 1, "another run came between"
+    for one, following in apart:
+        assert following["started_at"] - one["finished_at"] >= 20 * (one["finished_at"] - one["started_at"])
+
+
+@pytest.mark.parametrize("leases", [1, 2])
+def test_one_in_a_queue_that_is_always_full_has_its_turn_before_what_came_later(shop: Shop, leases: int) -> None:
+    shop.environment["ROWCALL_POLL"] = "1"
+    shop.sql("INSERT INTO rowcall.queues (name, max_running) VALUES ('narrow', 1)")
+    with running(shop.environment, "worker", "run"):
+        others = shop.ask_many("shop_narrow", [{}] * 200, queue="narrow")
+        shop.wait_for_more(20)
+        suspect = shop.ask_many("shop_narrow", [{}], queue="narrow", suspect=leases)[0]
+        shop.sql("UPDATE rowcall.job_runs SET run_at = now() - interval '1 hour' WHERE suspect > 0")
+        shop.wait(suspect, "succeeded")
+        assert shop.row(others[-1])["status"] == "queued"
+
+
 def test_one_that_has_lost_a_lease_and_then_fails_by_itself_meets_no_other_suspect(shop: Shop) -> None:
     innocent = shop.ask_many("shop_pack", [{"ends": "badly at first"}], suspect=1)[0]
     poison = shop.ask_many("shop_pack", [{"ends": "with the worker"}], suspect=1)[0]

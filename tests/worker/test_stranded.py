@@ -111,3 +111,15 @@ def test_it_looks_from_where_the_first_of_the_lost_claims_began(connection: PgCo
     stranded.lost([Lane("default", 0, behind)])
     look_twice(stranded, connection)
     assert status(connection, run) == "queued"
+
+
+def test_a_worker_that_ends_waits_for_nothing_and_returns_it_at_once(
+    connection: PgConnection, stranded: Stranded
+) -> None:
+    run, in_hand = claimed(connection), claimed(connection)
+    accept(stranded, in_hand)
+    assert not stranded.looking
+    stranded.lost([LANE])
+    assert stranded.looking
+    stranded.finish(connection, WORKER)
+    assert (status(connection, run), status(connection, in_hand)) == (Status.QUEUED, Status.RUNNING)

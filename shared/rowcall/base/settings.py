@@ -109,7 +109,7 @@ class Settings:
         "ROWCALL_POLL",
         number(float, 0.01, 3600),
         1.0,
-        "How often an idle worker looks for due runs when nothing wakes it.",
+        "How often an idle worker looks for what time has made due: later runs, retries, ended leases, new schedules.",
         unit="seconds",
     )
     grace: float = _setting(

@@ -117,6 +117,21 @@ def test_a_suspect_takes_a_place_under_its_queues_limit(connection: PgConnection
     assert taken(connection) == second
 
 
+def test_one_may_wait_for_the_place_that_a_run_of_this_worker_has_but_not_for_those_of_others(
+    connection: PgConnection,
+) -> None:
+    queue.limit_queue(connection, "mail", 1, OPERATOR)
+    held = run_in(connection, Status.QUEUED, queue="'mail'", attempts="0")["id"]
+    queue.exchange(connection, WORKER, [], REQUEST)
+    assert row_of(connection, held)["locked_by"] == WORKER
+    suspect(connection, leases=1, queue="'mail'")
+    assert claim_suspect(connection) == Suspect(None, waits=False, behind=True)
+    assert queue.claim_suspect(connection, "another", REQUEST, alone=False) == Suspect(None, waits=False)
+    suspect(connection, leases=2, queue="'mail'")
+    assert claim_suspect(connection) == Suspect(None, waits=True)
+    assert queue.claim_suspect(connection, "another", REQUEST, alone=False) == Suspect(None, waits=False)
+
+
 def test_a_locked_suspect_is_passed_over(module_url: str) -> None:
     with database.transaction(module_url) as connection:
         first, second = (suspect(connection, queue="'passed'") for _ in range(2))

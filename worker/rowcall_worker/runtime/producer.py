@@ -210,13 +210,28 @@ class Producer:
         connection = self.link.get()
         # What is heard from now on, the next look is for.
         self._heard = self.leads and self.in_flight.wake_ups.heard()
-        swept, room = self._look(connection, room)
         succeeded = self.completer.write_errors(connection, ended)
+        if succeeded and self.leads and self._suspects.due:
+            # Else the next claim, which is sent with them, would take the place under a limit that they have freed.
+            self._send(connection, ended, succeeded, self.request)
+            succeeded = []
+        swept, room = self._look(connection, room)
         quick_types = self.in_flight.quick_types() if room.ahead else ()
         self._visits = visits = self.lanes.visits()
         request = replace(self.request, limit=room.slots, ahead=room.ahead, quick_types=quick_types, lanes=visits)
-        result = None
-        while result is None:
+        result, asked_at = self._send(connection, ended, succeeded, request)
+        if room.slots:
+            self._suspects.others(bool(result.claimed))
+        if any(room):
+            self.lanes.claimed(visits, result, full=len(result.claimed) == sum(room))
+        self.request = replace(self.request, limited=result.limited)
+        return result | ClaimResult([], swept.expired), asked_at, room
+
+    def _send(
+        self, connection: PgConnection, ended: list[InFlightRun], succeeded: list[InFlightRun], request: ClaimRequest
+    ) -> tuple[ClaimResult, float]:
+        """Write successes, and claim what the request asks for; the moment before which no new lease began."""
+        while True:
             asked_at = elapsed()
             try:
                 result = exchange(connection, self.worker, self.completer.successes(succeeded), request)
@@ -228,10 +243,6 @@ class Producer:
             except REFUSALS:
                 self.completer.write_one_by_one(connection, ended, succeeded)
                 succeeded = []
-        if room.slots:
-            self._suspects.idle = not result.claimed
-        if any(room):
-            self.lanes.claimed(visits, result, full=len(result.claimed) == sum(room))
-        self.completer.written(succeeded, result.finished)
-        self.request = replace(self.request, limited=result.limited)
-        return result | ClaimResult([], swept.expired), asked_at, room
+            else:
+                self.completer.written(succeeded, result.finished)
+                return result, asked_at

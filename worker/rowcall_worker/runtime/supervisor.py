@@ -34,7 +34,9 @@ def supervise_processes(count: int) -> None:
             child.terminate()
     failed = [code for code in [child.wait() for child in children] if code]
     if failed and not asked:
-        raise RowcallError(f"a worker process ended with {failed[0]}; see the error above")
+        code = failed[0]
+        why = f"was killed by signal {-code}" if code < 0 else f"ended with {code}; see the error above"
+        raise RowcallError(f"a worker process {why}")
 
 
 def _pass_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:

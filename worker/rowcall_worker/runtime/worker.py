@@ -113,7 +113,7 @@ class Worker:
         # A lost connection is noticed and replaced before the shortest lease is over.
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
-        lanes, stranded = Lanes(), Stranded(self.in_flight, Steps())
+        lanes, self._stranded = Lanes(), Stranded(self.in_flight, Steps())
         self._notifier = notifier = Notifier(self._link("notifier"), self.in_flight.wake_ups.hear, patience)
         sleep = Sleep(self.id, notified(interval), lambda: notifier.listens)
         self._producers = [
@@ -127,7 +127,7 @@ class Worker:
                 settings.poll,
                 leads,
                 task.once,
-                stranded,
+                self._stranded,
                 sleep if leads and not task.once else None,
             )
             for leads in (True, False)
@@ -224,9 +224,20 @@ class Worker:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
             completer.leave(list(in_flight.runs.values()), "its end could not be written")
             link.close()
+        if self._stranded.looking and in_flight.failure is None:
+            self._return_stranded()
         self._isolation.close()
         self._executor.close()
         in_flight.wake_ups.wake()
+
+    def _return_stranded(self) -> None:
+        """Return what lost claims took; without a database, the leases run out by themselves."""
+        link = self._link("drain")
+        try:
+            self._stranded.finish(link.get(), self.id)
+        except CONNECTION_ERRORS as error:
+            link.lost(error)
+        link.close()
 
     def _report(self, seconds: float) -> Report:
         """Say goodbye in the database and in the log."""

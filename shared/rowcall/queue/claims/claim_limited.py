@@ -18,7 +18,7 @@ def claim_limited_sql(
     claimable: str = CLAIMABLE,
     every_queue: str = "",
     order: str = "turn, priority, run_at, id",
-    told: str = "NULL::integer, NULL::boolean",
+    told: str = "NULL::integer, NULL::integer",
 ) -> str:
     """The claim in queues with a limit, or the claim of suspects.
 
@@ -49,7 +49,8 @@ WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
     WHERE queues.name IN (SELECT queue FROM due_lanes WHERE max_running IS NOT NULL)
     FOR UPDATE OF queues SKIP LOCKED
 ), holders AS MATERIALIZED (
-    SELECT open_queues.name, run.id FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
+    SELECT open_queues.name, run.id, run.locked_by
+    FROM open_queues CROSS JOIN LATERAL unnest(open_queues.holders) AS holder(run_id)
     JOIN rowcall.job_runs AS run ON run.id = holder.run_id AND run.status = '{Status.RUNNING}'
 ), over AS MATERIALIZED (
     SELECT ctid AS place, id, queue, status, locked_by AS worker FROM rowcall.job_runs

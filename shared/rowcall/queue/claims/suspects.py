@@ -14,7 +14,8 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Status
 
 # One suspect, the one that has waited longest, whatever its queue.  Suspects are few: job_runs_suspect holds no others.
-# The last row tells how many leases the claimed one has cost, and whether one waits for a worker that has nothing else.
+# The last row tells how many leases the claimed one has lost.  If none was claimed, it tells the most that one has lost
+# which is due, and waits for a worker that has nothing else, or for the place under a limit that this worker's run has.
 CLAIM_SUSPECT = claim_limited_sql(
     LANES_OF_SUSPECTS,
     lane_start="'-infinity'::timestamptz, 0",
@@ -22,27 +23,33 @@ CLAIM_SUSPECT = claim_limited_sql(
     every_queue="OR due_lanes.max_running IS NULL",
     order="run_at, id",
     # "suspect > 0" is what the index says of its rows.
-    told=f"""(SELECT suspect FROM claimed), EXISTS (
-        SELECT FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
-        WHERE lanes_with_room.room > 0 AND run.finished_at IS NULL AND run.suspect > 0 AND run.suspect >= {ALONE}
-            AND run.run_at <= now() AND {SERVED}
-        FOR UPDATE OF run SKIP LOCKED)""",
+    told=f"""(SELECT suspect FROM claimed), (SELECT max(suspect) FROM (
+        SELECT run.suspect FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
+        WHERE NOT EXISTS (SELECT FROM claimed) AND (lanes_with_room.room > 0
+                OR EXISTS (SELECT FROM holders WHERE holders.name = run.queue AND holders.locked_by = %(worker)s))
+            AND run.finished_at IS NULL AND run.suspect > 0 AND run.run_at <= now() AND {SERVED}
+        ORDER BY run.suspect DESC LIMIT 1 FOR UPDATE OF run SKIP LOCKED
+    ) AS waiting)""",
 )
 
 
 class Suspect(NamedTuple):
     """What a claim of a suspect came upon: the run, or None.
 
-    `waits` says that another one is due, and waits for a worker that has nothing else in flight.
+    `waits` says that another one is due, and waits for a worker that has nothing else in flight; `behind` that one is
+    due in a queue whose limit a run of this worker fills.
     """
 
     claimed: Claimed | None
     waits: bool
+    behind: bool = False
 
 
 def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, alone: bool) -> Suspect:
     """Take one run whose lease ran out; one that is to have no neighbours only for a worker that is `alone`."""
     parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
-    *rows, (*_, suspect, waits) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
+    *rows, (*_, suspect, waiting) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
     claimed = [Claimed._make((*row[:7], suspect)) for row in rows if row[7] == Status.RUNNING]
-    return Suspect(claimed[0] if claimed else None, waits and not claimed)
+    if claimed or waiting is None:
+        return Suspect(claimed[0] if claimed else None, waits=False)
+    return Suspect(None, waits=waiting >= ALONE, behind=waiting < ALONE)

@@ -66,6 +66,11 @@ class Stranded:
             self._lost_at, self._due_at, self._pause = elapsed(), 0.0, FIRST_PAUSE_SECONDS
 
     @property
+    def looking(self) -> bool:
+        """A claim was lost not long ago."""
+        return self._looking
+
+    @property
     def due_in(self) -> float:
         """The seconds until the next look."""
         if not self._looking:
@@ -79,6 +84,10 @@ class Stranded:
             self._found = ()
         if self._looking and not self._found and elapsed() >= self._due_at:
             self._look(connection, worker)
+
+    def finish(self, connection: PgConnection, worker: str) -> None:
+        """The worker ends, and no claim is under way: return at once what lost ones took."""
+        self._return(connection, self._not_in_hand(held(connection, worker, list(self._lanes.values()))))
 
     def _look(self, connection: PgConnection, worker: str) -> None:
         with self._lock:

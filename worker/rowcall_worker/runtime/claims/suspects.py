@@ -30,14 +30,16 @@ class Suspects:
     interval: float
     # When this process asked last and there was none for it.
     none_since: float = float("-inf")
-    # The last claim of ordinary runs found none: nobody is kept waiting.
-    idle: bool = False
+    # Since the last one that ran alone, every claim of other runs has found none: nobody is kept waiting.
+    _idle: bool = False
     _due_at: float = 0.0
     _patience: float = STILL_SECONDS
     # Since when nothing else has been claimed; and whether the one that this was for has begun.
     _still_since: float | None = None
     _begun: bool = False
     _rested_at: float = 0.0
+    # Since the last one that ran alone, another run was claimed.
+    _waited: bool = False
 
     @property
     def due_in(self) -> float:
@@ -45,6 +47,16 @@ class Suspects:
         if self._still_since is None or self._begun:
             return float("inf")
         return max(self._still_since + self._patience - elapsed(), 0.0)
+
+    @property
+    def due(self) -> bool:
+        """It is time to ask for one."""
+        return elapsed() >= self._due_at and not self.in_flight.has_suspect
+
+    def others(self, claimed: bool) -> None:
+        """Whether a claim of other runs has found one."""
+        self._idle = not claimed and (self._idle or not self._waited)
+        self._waited = self._waited or claimed
 
     def hurry(self) -> None:
         """There may be one: ask with the next exchange."""
@@ -76,7 +88,7 @@ class Suspects:
     ) -> tuple[Sequence[Claimed], Room]:
         now = elapsed()
         rested = now >= self._rested_at
-        found = claim_suspect(connection, worker, request, alone and (self.idle or rested))
+        found = claim_suspect(connection, worker, request, alone and (self._idle or rested))
         if alone:
             self._patience = STILL_SECONDS
         if found.claimed is not None:
@@ -85,18 +97,19 @@ class Suspects:
             self._still_since = now
             self.in_flight.wait_until_empty()
             return [], NO_ROOM
-        self._due_at = now + self.interval
+        # Where a limit keeps one waiting for a run of this process, it is asked for again when that has ended.
+        self._due_at = now if found.behind else now + self.interval
         if not found.waits:
             self.none_since = now
         self._go_on(now)
         return [], room
 
     def _take(self, claimed: Claimed, room: Room, now: float) -> tuple[Sequence[Claimed], Room]:
-        self.idle = False
         if not claimed.alone:
             self._rest(now)
             return [claimed], Room(max(room.slots - 1, 0), room.ahead)
         self._still_since, self._begun = self._still_since or now, True
+        self._idle, self._waited = False, False
         return [claimed], NO_ROOM
 
     def lost(self) -> None:
