@@ -3282,6 +3282,16 @@ WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = 
 ORDER BY id;
 ROLLBACK;
 
+-- rowcall.queue.views.explain: RUNNING_ALONE
+-- Of these workers, those that run a suspect alone, and with which run; job_runs_suspect.
+\set workers '{"worker-1"}'
+BEGIN;
+SELECT locked_by, id FROM rowcall.job_runs
+WHERE finished_at IS NULL AND suspect > 0 AND suspect >= 2 AND status = 'running'
+    AND locked_by = ANY(:'workers'::text[])
+ORDER BY id;
+ROLLBACK;
+
 -- rowcall.queue.views.explain: SWEEPING
 -- Live workers that sweep its queue, whatever job types they take.
 \set silence '150'

@@ -124,6 +124,7 @@ SAMPLES = {
     "sha256": HASH,
     "shortest": "30",
     "silence": "150",
+    "workers": "worker-1",
     "size_bytes": "1024",
     "stack": "Traceback (most recent call last): ...",
     "state": "refused",

@@ -72,6 +72,14 @@ def test_a_run_whose_lease_ran_out_waits_apart_from_the_others(
     assert "first in queue line" in explain(connection, other["id"], {}, SILENCE).message
 
 
+def test_a_run_beside_a_suspect_that_runs_alone_waits_for_it_if_every_worker_does(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, queue="'line'")
+    alone = run_in(connection, Status.RUNNING, suspect="2")
+    assert f"runs a suspect alone (run {alone['id']})" in explain(connection, run["id"], {}, SILENCE).message
+    register(connection, Registration("worker-2", "host", 1, "1", None, ["noop"], 10))
+    assert "first in queue line" in explain(connection, run["id"], {}, SILENCE).message
+
+
 def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, run_at="now() + interval '2 hours 5 minutes'")
     failing = only_failing(connection, run["id"])

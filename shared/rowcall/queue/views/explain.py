@@ -55,6 +55,14 @@ WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s 
 ORDER BY id
 """
 
+# Of these workers, those that run a suspect alone, and with which run; job_runs_suspect.
+RUNNING_ALONE = f"""
+SELECT locked_by, id FROM rowcall.job_runs
+WHERE finished_at IS NULL AND suspect > 0 AND suspect >= {ALONE} AND status = '{Status.RUNNING}'
+    AND locked_by = ANY(%(workers)s::text[])
+ORDER BY id
+"""
+
 # Live workers that sweep its queue, whatever job types they take.
 SWEEPING = """
 SELECT EXISTS (
@@ -109,7 +117,7 @@ def explain(
         return Explained(run_id, status, message, commands)
     conditions = tuple(_conditions(connection, row, silence))
     failing = [condition for condition in conditions if not condition.holds]
-    message = "; ".join(condition.message for condition in failing) or _next_in_line(connection, row)
+    message = "; ".join(condition.message for condition in failing) or _next_in_line(connection, row, silence)
     return Explained(
         run_id, status, message, tuple(one.command for one in failing if one.command is not None), conditions
     )
@@ -177,9 +185,14 @@ def _served(connection: Connection, row: Row, silence: float) -> Condition:
     )
 
 
-def _next_in_line(connection: Connection, row: Row) -> str:
+def _next_in_line(connection: Connection, row: Row, silence: float) -> str:
     if row["suspect"]:
         return _suspect(row["suspect"])
+    workers = [one["id"] for one in fetch_all(connection, SERVING, {**row, "silence": silence})]
+    alone = {one["locked_by"]: one["id"] for one in fetch_all(connection, RUNNING_ALONE, {"workers": workers})}
+    if len(alone) == len(workers):
+        runs = ", ".join(map(str, alone.values()))
+        return f"each worker that takes it runs a suspect alone (run {runs}), and claims nothing until that has ended"
     before: int = fetch_value(connection, BY_INDEX + BEFORE_IT, row)
     if not before:
         return f"nothing blocks it: it is first in queue {row['queue']}, and is taken at the queue's next turn"
