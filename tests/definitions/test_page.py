@@ -130,7 +130,7 @@ def app(fresh_url: str) -> Iterator[flask.Flask]:
 
 def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:
     with database.transaction(fresh_url) as connection:
-        key = api_keys.create_key(connection, "page", ["operate", "read"], OPERATOR)
+        key = api_keys.create_key(connection, "page", ["operate", "enqueue", "read"], OPERATOR)
     statuses = []
     for arguments in commands("curl"):
         [url] = [argument for argument in arguments if argument.startswith("http://127.0.0.1:8000/")]

@@ -200,7 +200,7 @@ def locked(name: str) -> set[str]:
 @pytest.mark.timeout(600)
 def test_its_steps_install_a_rowcall_with_the_locked_packages_and_no_others(image: Image) -> None:
     assert image.output("--version") == f"rowcall, version {version('rowcall')}\n"
-    shown = re.findall(r"^  ([a-z]+) ", image.output("--help").partition("Commands:")[2], re.MULTILINE)
+    shown = re.findall(r"^  ([a-z-]+) ", image.output("--help").partition("Commands:")[2], re.MULTILINE)
     assert shown == rowcall.list_commands(click.Context(rowcall))
     python = image.builder.at(f"{only('COPY').words[1]}/bin/python")
     printed = subprocess.check_output([python, "-c", INSTALLED_NAMES], env=image.environment({}), text=True)

@@ -39,14 +39,14 @@ def test_a_run_by_hand_is_found_where_the_answer_says_and_a_replay_is_200(
     nightly: dict[str, Any], call: Call, actors: dict[str, str], path: str, module_url: str, name: str
 ) -> None:
     assert nightly["revision"] == 1
-    first = call("POST", f"{path}/run-now", scope="operate")
-    again = call("POST", f"{path}/run-now", scope="operate")
+    first = call("POST", f"{path}/run-now", scope="steer")
+    again = call("POST", f"{path}/run-now", scope="steer")
     assert (first.status_code, told(first)["replayed"]) == (202, False)
     assert (again.status_code, told(again)) == (200, {"run_id": told(first)["run_id"], "replayed": True})
     run = told(call("GET", first.headers["Location"]))
     assert first.headers["Location"] == again.headers["Location"]
     assert (run["id"], run["job_type"], run["created_by"]) == (
-        *(told(first)["run_id"], "cleanup_nightly", actors["operate"]),
+        *(told(first)["run_id"], "cleanup_nightly", actors["steer"]),
     )
     with database.transaction(module_url) as connection:
         assert run["definition_id"] == row_of(connection, name)["id"]

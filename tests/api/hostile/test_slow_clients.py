@@ -28,6 +28,14 @@ MANY = 20
 # More answers than the buffers of a connection hold.
 PIPELINED = 100
 
+# A server that waits longer for a request than any test takes, also on a busy machine.
+PATIENT = """
+from rowcall_api.http import receiving
+from rowcall.cli.main import main
+receiving.REQUEST_SECONDS = 3600.0
+main()
+"""
+
 # A server that waits half a second for a request, so that nobody waits ten for a test.
 IMPATIENT = """
 from rowcall_api.http import receiving
@@ -43,8 +51,8 @@ main()
 def server(
     module_url: str, keys: dict[str, str], there: There, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    environment = {"DATABASE_URL": module_url, "PATH": ""}
-    with served(environment, tmp_path_factory.mktemp("api"), ROWCALL_API_WORKERS="1") as server:
+    environment = {"DATABASE_URL": module_url, "PATH": "", "ROWCALL_API_WORKERS": "1"}
+    with served(environment, tmp_path_factory.mktemp("api"), [sys.executable, "-P", "-c", PATIENT]) as server:
         yield server
         assert server.ask(HEALTH).status == 200
         assert "Traceback" not in server.log.read_text()

@@ -125,7 +125,7 @@ def test_a_route_that_names_no_scope_is_the_admins(forgetful: flask.Flask, keys:
         scope: forgetful.test_client().get("/v1/forgotten/all", headers={"Authorization": f"Bearer {key}"}).status_code
         for scope, key in keys.items()
     }
-    assert opened == {"enqueue": 403, "read": 403, "operate": 403, "admin": 200}
+    assert opened == {**dict.fromkeys(opened, 403), "admin": 200}
 
 
 def test_a_path_with_control_characters_reaches_no_route(forgetful: flask.Flask, keys: dict[str, str]) -> None:

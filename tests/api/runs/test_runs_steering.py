@@ -133,7 +133,7 @@ def test_only_operators_learn_whether_there_is_a_run_to_steer(call: Call, action
 
 def test_a_clone_is_a_run_of_its_own_with_what_is_to_be_other(call: Call, module_url: str) -> None:
     run_id = made(module_url, Status.SUCCEEDED, payload="""'{"a": 1}'""", priority="3")
-    cloned = call("POST", f"/v1/runs/{run_id}/clone", scope="operate", json={"payload": {"a": 2}, "queue": "slow"})
+    cloned = call("POST", f"/v1/runs/{run_id}/clone", scope="steer", json={"payload": {"a": 2}, "queue": "slow"})
     assert cloned.status_code == 202
     run = told(call("GET", cloned.headers["Location"]))
     assert run == told(cloned)

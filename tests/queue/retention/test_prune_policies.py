@@ -43,14 +43,14 @@ def test_an_empty_policy_is_a_sensible_one() -> None:
 
 
 def test_what_a_policy_does_not_say_is_as_it_was() -> None:
-    kept = TYPES["prune_runs"].checked({"keep_days": {"dead": 0.5}})["keep_days"]
-    assert kept == {"succeeded": 14, "cancelled": 30, "dead": 0.5}
+    kept = TYPES["prune_runs"].checked({"keep_days": {"dead": 1.5}})["keep_days"]
+    assert kept == {"succeeded": 14, "cancelled": 30, "dead": 1.5}
 
 
 @pytest.mark.parametrize(
     ("job_type", "policy", "complaint"),
     [
-        ("prune_runs", {"keep_days": {"dead": 0}}, "keep_days: dead: Must be days: more than 0, and 3650 at most"),
+        ("prune_runs", {"keep_days": {"dead": 0}}, "keep_days: dead: Must be days: from 1 to 3650"),
         ("prune_runs", {"keep_days": {"dead": 3651}}, "keep_days: dead: Must be days"),
         ("prune_runs", {"keep_days": {"failed": 1}}, "keep_days: failed: Unknown field"),
         ("prune_runs", {"keep_days": 7}, "keep_days: .*Invalid"),
