@@ -82,7 +82,6 @@ LEASE = [
         ("the sweep ends other leases", "id = %(run_id)s AND ", ""),
         ("the sweep ends a later lease", "lease_no = %(lease_no)s AND ", ""),
         ("the sweep ends living leases", " AND locked_until < now()", ""),
-        ("the sweep does not wait for a heartbeat", "FOR UPDATE", ""),
     ),
     *at(
         "lease.py",
