@@ -2962,8 +2962,8 @@ SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.lease: EXPIRE
--- The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.  The row is locked first: some
--- versions of PostgreSQL change a row that they waited for at a place without looking at it again.
+-- The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.  The row is locked first: a
+-- PostgreSQL that has waited for a row at a place may change it without looking at it again.
 \set run_id '1'
 \set lease_no '1'
 BEGIN;

@@ -35,6 +35,7 @@ SENTENCES = (
             "snooze",
             "cancel_requests",
             "enqueue",
+            "keys",
             "clone",
             "seen",
             "bulk",
@@ -50,7 +51,7 @@ SENTENCES = (
 MODEL = f"{FOLDER}model/test_model.py"
 
 # Where a file's tests have another name.
-OWN_TESTS = {"claim_limited": "limits", "sleepers": "sleep"}
+OWN_TESTS = {"claim_limited": "limits", "holders": "keys", "sleepers": "sleep"}
 
 # A mutant that lets two wait for each other must not wait for ever.
 OPTIONS = {**UNSAFE_AND_FAST, "lock_timeout": "10s"}

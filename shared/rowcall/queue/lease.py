@@ -107,8 +107,8 @@ END_LEASES = f"""expired AS (
     SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
 ), history AS ({HISTORY})"""
 
-# The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.  The row is locked first: some
-# versions of PostgreSQL change a row that they waited for at a place without looking at it again.
+# The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.  The row is locked first: a
+# PostgreSQL that has waited for a row at a place may change it without looking at it again.
 EXPIRE = f"""
 WITH seen AS (
     SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs

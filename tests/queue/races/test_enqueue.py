@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+from marshmallow import Schema, fields
 
 from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import fetch_all
+from rowcall.job_types import Catalogue, JobType
 from rowcall.queue import Enqueued
 from tests.support.locks import wait_for_a_waiting_session
 
@@ -20,6 +27,27 @@ def test_two_callers_with_the_same_keys_in_another_order_wait_for_each_other_and
         keys = KEYS[:: 1 if turn % 2 else -1]
         with database.transaction(fresh_url) as connection:
             return dict(zip(keys, queue.enqueue_many(connection, "noop", [{}] * len(keys), keys=keys), strict=True))
+
+    one_run_for_each_key(enqueue)
+
+
+def test_nor_do_two_callers_with_the_same_facts(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fact = JobType("fact", schema=Schema.from_dict({"key": fields.String()}), key=lambda payload: str(payload["key"]))
+    module = ModuleType("job_types")
+    vars(module)["FACT"] = fact
+    monkeypatch.setattr(import_module("rowcall.queue.enqueue"), "catalogue", lambda: Catalogue(module))
+
+    def enqueue(turn: int) -> dict[str, Enqueued]:
+        keys = KEYS[:: 1 if turn % 2 else -1]
+        with database.transaction(fresh_url) as connection:
+            outcomes = queue.enqueue_many(connection, "fact", [{"key": key} for key in keys])
+            return dict(zip(keys, outcomes, strict=True))
+
+    one_run_for_each_key(enqueue)
+
+
+def one_run_for_each_key(enqueue: Callable[[int], dict[str, Enqueued]]) -> None:
+    """Many callers at once, each second one from the end to the beginning."""
 
     with ThreadPoolExecutor(4) as callers:
         answers = list(callers.map(enqueue, range(40)))

@@ -9,7 +9,8 @@ import pytest
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import RunInvalid
 from rowcall.queue.retention.prune import policy_of
-from tests.support.housekeeping import OLD_ONES, TYPES, occurrences, occurrences_left, prune
+from rowcall.status import Status
+from tests.support.housekeeping import OLD_ONES, TYPES, ended, occurrences, occurrences_left, prune
 
 # Occurrences.
 
@@ -95,3 +96,12 @@ def test_the_policy_is_the_payload_of_the_definition_of_that_name(
 ) -> None:
     fetch_all(connection, DEFINE, {"name": name, "job_type": job_type, "removed": removed})
     assert policy_of(connection, "prune_runs") == TYPES["prune_runs"].checked({"batch": batch})
+
+
+@pytest.mark.parametrize(("unique", "kept"), [("ever", 1), ("until_failed", 0), ("live", 0)])
+def test_a_natural_key_keeps_its_bare_row_while_the_run_holds_it(
+    connection: PgConnection, unique: str, kept: int
+) -> None:
+    ended(connection, Status.DEAD, "1 year", natural_key="'7'", unique_mode=f"'{unique}'")
+    pruned = prune(connection)
+    assert (pruned["made_bare"], pruned["deleted"]) == (kept, 1 - kept)

@@ -98,7 +98,7 @@ class Filter:
     @property
     def leaves_all_open(self) -> bool:
         """Whether every run matches."""
-        return all(value in (None, (), {}) for value in vars(self).values())
+        return all(value is None or value in ((), [], {}) for value in vars(self).values())
 
     @property
     def text(self) -> str:
