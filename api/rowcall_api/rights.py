@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import flask
 
+from rowcall import definitions
 from rowcall.base.database import Connection, Row
-from rowcall.base.errors import RunInvalid
+from rowcall.base.errors import DefinitionNotFound, RunInvalid
 from rowcall.job_types import catalogue
 from rowcall.queue import has_queue
 from rowcall_api.http.auth import KeyLimited, ScopeMissing
@@ -34,6 +36,19 @@ def must_be_allowed_to_enqueue(
                 f" `rowcall queues resume {queue}` makes it"
             }
         )
+
+
+def must_be_allowed_to_change_definition(connection: Connection, name: str) -> None:
+    """Refuse a definition of a type that this key may not enqueue: to change it is to make runs, or to keep them away.
+
+    A definition that does not exist is left to what would change it.
+    """
+    with suppress(DefinitionNotFound):
+        row = definitions.get_definition(connection, name)
+        declared = catalogue().get(row["job_type"])
+        if declared is not None and declared.scope != "enqueue":
+            _must_have(declared.scope, f"which definitions of {row['job_type']} need")
+        _must_be_within(row["job_type"], row["queue"] or (declared.queue if declared is not None else None))
 
 
 def must_be_allowed_to_steer(run: Row) -> None:

@@ -17,7 +17,7 @@ from rowcall.schedule import moment
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
-from rowcall_api.rights import must_be_allowed_to_enqueue
+from rowcall_api.rights import must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
 from rowcall_api.schemas.definitions import (
     ChangeHeaders,
     DefinitionListSchema,
@@ -88,6 +88,7 @@ def put_definition(sent: dict[str, Any], headers: dict[str, Any], name: str) -> 
         raise DefinitionInvalid(name, {"name": "differs from the name in the URL"})
     content = definitions.checked(name, sent, catalogue())
     with transaction() as connection:
+        must_be_allowed_to_change_definition(connection, name)
         must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)
         done = definitions.put(connection, name, content, catalogue(), "api", operator(), condition_of(headers))
     shown, status, tag = _shown(done.row)
@@ -103,6 +104,7 @@ def put_definition(sent: dict[str, Any], headers: dict[str, Any], name: str) -> 
 def remove_definition(headers: dict[str, Any], name: str) -> None:
     """Remove this definition; its runs stay."""
     with transaction() as connection:
+        must_be_allowed_to_change_definition(connection, name)
         definitions.remove(connection, name, operator(), condition_of(headers))
 
 
@@ -113,6 +115,7 @@ def remove_definition(headers: dict[str, Any], name: str) -> None:
 def pause_definition(headers: dict[str, Any], name: str) -> Shown:
     """Enqueue nothing more for it; its nominal times are recorded as skipped."""
     with transaction() as connection:
+        must_be_allowed_to_change_definition(connection, name)
         return _shown(definitions.pause(connection, name, catalogue(), operator(), condition_of(headers)))
 
 
@@ -123,6 +126,7 @@ def pause_definition(headers: dict[str, Any], name: str) -> Shown:
 def resume_definition(headers: dict[str, Any], name: str) -> Shown:
     """Enqueue for it again, from now."""
     with transaction() as connection:
+        must_be_allowed_to_change_definition(connection, name)
         return _shown(definitions.resume(connection, name, catalogue(), operator(), condition_of(headers)))
 
 

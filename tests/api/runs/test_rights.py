@@ -174,3 +174,31 @@ def test_a_limited_key_reaches_nothing_beyond(
         other = queue.enqueue(connection, "cleanup_nightly", {"day": "2026-11-20"}).run_id
     answer = refused(method, path.format(**there.parts, other_id=other), 403, scope="limited", json=body)
     assert "this key is limited to the" in told(answer)["detail"]
+
+
+CHANGES = [("DELETE", ""), ("POST", "/pause"), ("POST", "/resume")]
+
+
+@pytest.mark.parametrize(("method", "end"), CHANGES)
+def test_a_limited_key_changes_no_definition_beyond(
+    call: Call, refused: Call, limited: None, method: str, end: str
+) -> None:
+    content = {"job_type": "charge_invoice", "payload": {"invoice_id": 16}}
+    call("PUT", "/v1/definitions/charges", json=content)
+    answer = refused(method, f"/v1/definitions/charges{end}", 403, scope="limited")
+    assert "this key is limited to the job types" in told(answer)["detail"]
+    refused("PUT", "/v1/definitions/charges", 403, scope="limited", json={"job_type": "noop"})
+
+
+@pytest.mark.parametrize(("method", "end"), CHANGES)
+def test_only_an_admin_keeps_housekeeping_away(
+    call: Call, refused: Call, steering: None, method: str, end: str
+) -> None:
+    call("PUT", "/v1/definitions/prune_runs", json={"job_type": "prune_runs", "schedule": "@daily"})
+    refused(method, f"/v1/definitions/prune_runs{end}", 403, scope="steering")
+    refused("PUT", "/v1/definitions/prune_runs", 403, scope="steering", json={"job_type": "noop"})
+
+
+def test_an_empty_list_of_statuses_means_every_run_and_must_be_meant(refused: Call) -> None:
+    for action in ("retry", "cancel"):
+        refused("POST", f"/v1/runs/{action}", 422, "filter", json={"filter": {"status": []}, "dry_run": True})
