@@ -176,7 +176,8 @@ def test_a_clone_makes_no_second_run_of_a_fact(connection: PgConnection) -> None
         queue.clone(connection, first, OPERATOR, payload={"invoice_id": 8})
     dead = charge(connection, 9, "live").run_id
     end(connection, dead, Status.DEAD)
-    assert row_of(connection, queue.clone(connection, dead, OPERATOR).run_id)["held_key"] == "9"
+    live = row_of(connection, queue.clone(connection, dead, OPERATOR).run_id)
+    assert (live["held_key"], live["unique_mode"]) == ("9", "live")
 
 
 class Grown(Invoice):
