@@ -119,6 +119,13 @@ def test_many_follow_the_same_rules(connection: PgConnection) -> None:
     assert runs(connection) == 2
 
 
+def test_many_keep_the_mode_of_their_type_and_the_owner_of_their_keys(connection: PgConnection) -> None:
+    payloads = [{"invoice_id": number} for number in (1, 2)]
+    outcomes = enqueue_many(connection, "live", payloads, keys=["a", "b"], key_owner="api:shop")
+    rows = [row_of(connection, outcome.run_id) for outcome in outcomes]
+    assert [(row["unique_mode"], row["key_owner"]) for row in rows] == [("live", "api:shop")] * 2
+
+
 ROOM = {
     "charge": set(),
     "until_failed": {Status.DEAD, Status.CANCELLED},
