@@ -92,6 +92,18 @@ def test_a_callers_key_blocks_no_fact_and_no_other_caller(connection: PgConnecti
     assert runs(connection) == 4
 
 
+def test_a_replay_is_one_of_the_same_type_and_the_same_caller(connection: PgConnection) -> None:
+    by_type = {name: charge(connection, 7, name).run_id for name in ("charge", "refund")}
+    assert {name: charge(connection, 7, name).run_id for name in by_type} == by_type
+    by_owner = {
+        owner: charge(connection, number, key="k", key_owner=owner).run_id for number, owner in enumerate(("a", "b"))
+    }
+    again = {
+        owner: charge(connection, number, key="k", key_owner=owner).run_id for number, owner in enumerate(("a", "b"))
+    }
+    assert again == by_owner
+
+
 def test_a_callers_key_is_its_owners_alone(connection: PgConnection) -> None:
     first = charge(connection, 1, key="k", key_owner="api:shop")
     assert charge(connection, 1, key="k", key_owner="api:shop") == Enqueued(first.run_id, replayed=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from types import ModuleType
@@ -28,32 +27,28 @@ def test_two_callers_with_the_same_keys_in_another_order_wait_for_each_other_and
         with database.transaction(fresh_url) as connection:
             return dict(zip(keys, queue.enqueue_many(connection, "noop", [{}] * len(keys), keys=keys), strict=True))
 
-    one_run_for_each_key(enqueue)
-
-
-def test_nor_do_two_callers_with_the_same_facts(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fact = JobType("fact", schema=Schema.from_dict({"key": fields.String()}), key=lambda payload: str(payload["key"]))
-    module = ModuleType("job_types")
-    vars(module)["FACT"] = fact
-    monkeypatch.setattr(import_module("rowcall.queue.enqueue"), "catalogue", lambda: Catalogue(module))
-
-    def enqueue(turn: int) -> dict[str, Enqueued]:
-        keys = KEYS[:: 1 if turn % 2 else -1]
-        with database.transaction(fresh_url) as connection:
-            outcomes = queue.enqueue_many(connection, "fact", [{"key": key} for key in keys])
-            return dict(zip(keys, outcomes, strict=True))
-
-    one_run_for_each_key(enqueue)
-
-
-def one_run_for_each_key(enqueue: Callable[[int], dict[str, Enqueued]]) -> None:
-    """Many callers at once, each second one from the end to the beginning."""
-
     with ThreadPoolExecutor(4) as callers:
         answers = list(callers.map(enqueue, range(40)))
     for key in KEYS:
         assert len({answer[key].run_id for answer in answers}) == 1
         assert sum(not answer[key].replayed for answer in answers) == 1
+
+
+def test_a_caller_locks_its_facts_in_their_order_too(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fact = JobType("fact", schema=Schema.from_dict({"key": fields.String()}), key=lambda payload: str(payload["key"]))
+    module = ModuleType("job_types")
+    vars(module)["FACT"] = fact
+    monkeypatch.setattr(import_module("rowcall.queue.enqueue"), "catalogue", lambda: Catalogue(module))
+    with database.transaction(fresh_url) as one, database.transaction(fresh_url) as other:
+        queue.enqueue(one, "fact", {"key": "a"})
+        with ThreadPoolExecutor(1) as caller:
+            waiting = caller.submit(queue.enqueue_many, other, "fact", [{"key": "b"}, {"key": "a"}])
+            wait_for_a_waiting_session(fresh_url)
+            # The other one waits for `a` before it has taken `b`.
+            [first] = queue.enqueue_many(one, "fact", [{"key": "b"}])
+            one.commit()
+            assert [outcome.replayed for outcome in waiting.result()] == [True, True]
+    assert not first.replayed
 
 
 def test_a_caller_locks_its_keys_in_their_order_and_not_in_the_order_of_its_payloads(fresh_url: str) -> None:
