@@ -63,7 +63,7 @@ def test_a_worker_with_something_in_hand_and_room_for_more_sleeps_too(shop: Shop
 
 
 def enqueue_unseen(shop: Shop) -> int:
-    """A run of which no worker is told, because none is seen asleep."""
+    """Enqueue a run without a notification, because no worker is registered as asleep."""
     assert not shop.sql(ASLEEP)
     with database.transaction(shop.url) as connection:
         return queue.enqueue(connection, "noop", {}).run_id

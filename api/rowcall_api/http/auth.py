@@ -39,7 +39,7 @@ class Challenge(WWWAuthenticate):
         return f"Bearer {values}".rstrip()
 
 
-# RFC 6750: a caller who sent no key is told of no error.
+# RFC 6750: a challenge to a request without a key carries no error code.
 MISSING = Challenge()
 INVALID = Challenge(error="invalid_token")
 

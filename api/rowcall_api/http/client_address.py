@@ -10,10 +10,10 @@ import flask
 from rowcall.base.endpoints import Address, Networks, plain_address
 from rowcall.base.settings import Settings
 
-# Some proxies add the port.
+# Some proxies append the port.
 HOP = re.compile(r"\[(?P<v6>[^\[\]]+)\](?::\d+)?|(?P<v4>[\d.]+):\d+|(?P<bare>.+)")
 
-# One subscriber has all addresses of such a network.
+# A subscriber usually gets a whole network of this size.
 SUBSCRIBER_BITS = 64
 
 
@@ -30,9 +30,9 @@ def client_address() -> str:
 
 
 def client_of(sender: str, forwarded: str | None, proxies: Networks | None) -> str:
-    """The right-most address that is no trusted proxy's: each proxy appends whom it spoke to.
+    """The right-most address that does not belong to a trusted proxy: each proxy appends the address of its peer.
 
-    What stands left of it is the client's own claim.  An IPv6 address stands for its network.
+    Addresses further left are the client's own claim.  For an IPv6 address, its network is returned.
     """
     address = _address(sender)
     if address is None:
@@ -48,7 +48,7 @@ def client_of(sender: str, forwarded: str | None, proxies: Networks | None) -> s
 
 
 def _address(hop: str) -> Address | None:
-    """The address of one hop; None for what is none."""
+    """The address of one hop; None if it cannot be read."""
     parts = HOP.fullmatch(hop.strip())
     try:
         return plain_address(next(filter(None, parts.groups()))) if parts else None

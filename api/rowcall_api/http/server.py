@@ -123,7 +123,7 @@ class Worker(receiving.ReceivingWorker):
 
 
 def is_no_timeout(line: logging.LogRecord) -> bool:
-    """Whether a line of gunicorn's log is about anything but a client that takes no answer, which is no error."""
+    """Keep every line of gunicorn's log, except timeouts of clients that do not read their answer."""
     return not (line.exc_info and isinstance(line.exc_info[1], TimeoutError))
 
 

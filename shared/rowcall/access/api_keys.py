@@ -101,7 +101,7 @@ REVOKE = "UPDATE rowcall.api_keys SET revoked_at = now() WHERE id = %(key_id)s R
 
 
 class Limits(NamedTuple):
-    """The job types and queues of which a key may enqueue and steer runs; None: of all."""
+    """The job types and queues whose runs a key may enqueue and steer; None means all."""
 
     job_types: Sequence[str] | None = None
     queues: Sequence[str] | None = None

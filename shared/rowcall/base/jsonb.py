@@ -39,10 +39,9 @@ def size_of(text: str) -> int:
 
 
 def _written(number: re.Match[str]) -> int:
-    """The digits and the point of a number without its exponent.
+    """How many characters a number has without its exponent.
 
-    Python writes an exponent from 16 on, where no digit is left behind the point, and from -5 down, in front of which
-    stand a zero and the point.
+    Python uses an exponent for numbers from 1e16 up, which have no fraction, and below 1e-4, which begin with "0.".
     """
     exponent = int(number[2])
     return exponent + 1 if exponent > 0 else 2 + len(number[1] or "") - exponent

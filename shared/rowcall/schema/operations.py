@@ -66,7 +66,7 @@ api_keys = Table(
     check("scopes_known", "scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'"),
 )
 
-# Who created a run is told by the name.
+# `created_by` and the audit log refer to a key by its name.
 Index(
     "api_keys_name_current",
     api_keys.c.name,

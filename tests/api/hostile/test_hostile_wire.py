@@ -121,7 +121,7 @@ def test_what_is_no_proper_request_is_refused_as_a_problem(
     assert ask(server, get(), keys).status == 200
 
 
-# What gunicorn itself refuses is no request yet: it has neither an id nor a line.
+# A request that gunicorn itself refuses has no request id and no access line.
 REACHES_THE_APPLICATION = (
     *("a body too large", "chunks without an end", "a chunk whose size is none", "a chunk longer than it says"),
     *("a compressed body", "an authorization twice", "a null in a path", "a tunnel", "an unknown method"),

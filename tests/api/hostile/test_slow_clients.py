@@ -74,7 +74,7 @@ def keep_nobody_waiting(server: Server, clients: Sequence[socket.socket]) -> boo
 
 
 def is_open(client: socket.socket) -> bool:
-    """Whether the other side has neither closed nor answered; an invitation to go on is no answer."""
+    """Whether the server has neither closed the connection nor answered; 100 Continue does not count as an answer."""
     client.setblocking(False)
     try:
         return client.recv(100) == CONTINUE

@@ -166,7 +166,7 @@ def test_behind_a_trusted_proxy_each_client_has_tries_of_its_own(module_url: str
         ("::ffff:192.0.2.1", "192.0.2.1"),
         ("[2001:db8:1:2:3::4]:443", "2001:db8:1:2::/64"),
         ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
-        # What is no address is no client: the proxy that passed it on counts.
+        # A header that holds no address is ignored: the proxy that sent it is counted.
         ("192.0.2.1, unknown", "10.0.0.1"),
         ("192.0.2.1,", "10.0.0.1"),
         ("", "10.0.0.1"),

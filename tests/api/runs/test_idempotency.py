@@ -1,4 +1,4 @@
-"""POST /v1/runs may be repeated: a caller's key recognises its request, and a fact has one run whoever asks for it."""
+"""POST /v1/runs may be repeated: an idempotency key identifies a caller's request, a natural key a business fact."""
 
 from __future__ import annotations
 
