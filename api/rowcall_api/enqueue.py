@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import flask
 import sqlalchemy
 
-from rowcall.access.audit import record
 from rowcall.base.database import Row
 from rowcall.base.logs import LogEvent, log
-from rowcall.job_types import catalogue
-from rowcall.queue import enqueue, get_run
-from rowcall_api.http.auth import key_owner, operator
+from rowcall.queue import enqueue_as, get_run
+from rowcall_api.http.auth import operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import app_transaction, transaction
-from rowcall_api.rights import must_be_allowed_to_enqueue
+from rowcall_api.rights import must_be_allowed_to_enqueue, shown
 from rowcall_api.schemas.runs import RunSchema
 
 Answer = tuple[Row, int, dict[str, str]]
@@ -30,7 +27,7 @@ def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
         replayed: View = blueprint.alt_response(
             200,
             schema=RunSchema,
-            description="The same key with the same content: the same run.",
+            description="The same key with the same content: the same run; without `read`, its id and status.",
             headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
         )(view)
         described: View = blueprint.response(
@@ -55,22 +52,16 @@ def enqueue_and_answer(
     """
     with app_transaction() if must_exist else transaction() as connection:
         must_be_allowed_to_enqueue(connection, job_type, options.get("queue"), options.get("priority"))
-        whose = {"key_owner": key_owner(), "created_by": flask.g.caller.who}
-        outcome = enqueue(connection, job_type, payload, key=key, **whose, **options)
+        outcome = enqueue_as(connection, operator(), job_type, payload, key=key, **options)
         if must_exist and not outcome.replayed:
             must_exist(connection)
         run = get_run(connection, outcome.run_id)
-        if catalogue()[job_type].scope == "admin" and not outcome.replayed:
-            asked = {"job_type": job_type, "payload": run["payload"]}
-            record(connection, operator().who, "enqueue", "run", run["id"], None, asked, operator().request_id)
     return answer(run, outcome.replayed)
 
 
-def answer(run: Row, replayed: bool) -> Answer:
-    """The answer about a committed run."""
+def answer(run: Row, replayed: bool, own: bool = True) -> Answer:
+    """The answer about a committed run; a replayed one, or one that is not the caller's `own`, may be another's."""
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
-    if replayed and not flask.g.caller.scopes & {"read", "admin"}:
-        # The run may be another caller's, with the same fact.
-        run = {name: run[name] for name in ("id", "status")}
+    run = run if own and not replayed else shown(run)
     location = {"Location": f"/v1/runs/{run['id']}"}
     return (run, 200, {**location, "Idempotent-Replayed": "true"}) if replayed else (run, 202, location)

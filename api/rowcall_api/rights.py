@@ -8,10 +8,11 @@ from typing import Any
 import flask
 
 from rowcall import definitions
+from rowcall.access.api_keys import UNLIMITED
 from rowcall.base.database import Connection, Row
 from rowcall.base.errors import DefinitionNotFound, RunInvalid
 from rowcall.job_types import catalogue
-from rowcall.queue import has_queue
+from rowcall.queue import get_run, has_queue
 from rowcall_api.http.auth import KeyLimited, ScopeMissing
 
 
@@ -27,7 +28,7 @@ def must_be_allowed_to_enqueue(
     _must_be_within(job_type, queue or declared.queue)
     if (priority or 0) < 0:
         _must_have("operate", "which a priority below zero needs")
-    if queue is None or _has("operate") or queue in {one.queue for one in catalogue().values()}:
+    if queue is None or may("operate") or queue in {one.queue for one in catalogue().values()}:
         return
     if not has_queue(connection, queue):
         raise RunInvalid(
@@ -51,22 +52,32 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
         _must_be_within(row["job_type"], row["queue"] or (declared.queue if declared is not None else None))
 
 
-def must_be_allowed_to_steer(run: Row) -> None:
+def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:
     """Refuse a run of another type or queue than this key is limited to."""
-    _must_be_within(run["job_type"], run["queue"])
+    if flask.g.caller.limits != UNLIMITED:
+        run = get_run(connection, run_id)
+        _must_be_within(run["job_type"], run["queue"])
 
 
 def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
-    """Refuse a filter that goes beyond what this key is limited to."""
+    """Refuse a filter that goes beyond what this key is limited to, or would let it guess payloads."""
     _must_be_within(criteria.get("job_type"), criteria.get("queue"))
+    if criteria.get("payload") is not None:
+        _must_have("read", "which a filter by payload needs")
 
 
-def _has(scope: str) -> bool:
+def shown(run: Row) -> Row:
+    """What an answer shows of a run that is not the caller's own request: without `read`, its id and status."""
+    return run if may("read") else {name: run[name] for name in ("id", "status")}
+
+
+def may(scope: str) -> bool:
+    """Whether the caller's key has this scope."""
     return bool(flask.g.caller.scopes & {scope, "admin"})
 
 
 def _must_have(scope: str, why: str) -> None:
-    if not _has(scope):
+    if not may(scope):
         raise ScopeMissing(scope, why)
 
 

@@ -57,8 +57,8 @@ def keys(module_url: str) -> dict[str, str]:
     """A key for each scope."""
     with database.transaction(module_url) as connection:
         keys = {scope: api_keys.create_key(connection, f"test {scope}", [scope], MAKER) for scope in api_keys.SCOPES}
-        # What makes runs by other ways than a request for one needs two.
-        keys["steer"] = api_keys.create_key(connection, "test steer", ["operate", "enqueue"], MAKER)
+        # What steers, shows and makes runs needs three.
+        keys["steer"] = api_keys.create_key(connection, "test steer", ["operate", "enqueue", "read"], MAKER)
         return keys
 
 

@@ -10,7 +10,13 @@ from typing import Any, TypeAlias
 
 import flask
 from webargs.flaskparser import abort
-from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotAcceptable, NotFound, RequestEntityTooLarge
+from werkzeug.exceptions import (
+    BadRequest,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotFound,
+    RequestEntityTooLarge,
+)
 
 from rowcall_api.http import auth
 

@@ -12,7 +12,14 @@ from typing import Any
 from gunicorn.config import Config
 from gunicorn.http import RequestParser
 from gunicorn.http.body import LengthReader
-from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, LimitRequestLine, NoMoreData, ParseException
+from gunicorn.http.errors import (
+    InvalidRequestLine,
+    LimitRequestHeaders,
+    LimitRequestLine,
+    NoMoreData,
+    ParseException,
+    UnsupportedTransferCoding,
+)
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import Unreader
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -117,7 +124,10 @@ class IncomingRequests(RequestParser):
         if found.group() != SECTION_END:
             raise InvalidRequestLine("a character that no head contains")
         self._give(length)
-        super().__next__()
+        request: Any = super().__next__()
+        # gunicorn would take a body whose chunks are compressed too, and hand it on compressed.
+        if any(name == "TRANSFER-ENCODING" and value.strip().lower() != "chunked" for name, value in request.headers):
+            raise UnsupportedTransferCoding("only chunked")
         self._in_body, self._searched = True, 0
         return True
 

@@ -17,7 +17,7 @@ from rowcall.schedule import moment
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
-from rowcall_api.rights import must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
+from rowcall_api.rights import may, must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
 from rowcall_api.schemas.definitions import (
     ChangeHeaders,
     DefinitionListSchema,
@@ -116,7 +116,7 @@ def pause_definition(headers: dict[str, Any], name: str) -> Shown:
     """Enqueue nothing more for it; its nominal times are recorded as skipped."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
-        return _shown(definitions.pause(connection, name, catalogue(), operator(), condition_of(headers)))
+        return _steered(definitions.pause(connection, name, catalogue(), operator(), condition_of(headers)))
 
 
 @blueprint.post("/<name>/resume")
@@ -127,7 +127,7 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
     """Enqueue for it again, from now."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
-        return _shown(definitions.resume(connection, name, catalogue(), operator(), condition_of(headers)))
+        return _steered(definitions.resume(connection, name, catalogue(), operator(), condition_of(headers)))
 
 
 @blueprint.post("/<name>/run-now")
@@ -201,6 +201,11 @@ def _moment(field: str, text: str, now: datetime, content: Content) -> datetime:
 
 def _shown(row: Row) -> Shown:
     return _with_content(row), 200, tagged(row)
+
+
+def _steered(row: Row) -> Shown:
+    """Without the scope `read`, an answer does not show the content."""
+    return _shown(row) if may("read") else ({name: row[name] for name in ("name", "paused_at")}, 200, tagged(row))
 
 
 def _with_content(row: Row) -> dict[str, Any]:

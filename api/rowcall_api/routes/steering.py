@@ -15,7 +15,7 @@ from rowcall_api.enqueue import Answer, answer, answers_with_a_run
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
-from rowcall_api.rights import must_be_allowed_to_enqueue, must_be_allowed_to_steer
+from rowcall_api.rights import must_be_allowed_to_enqueue, must_be_allowed_to_steer, shown
 from rowcall_api.schemas.runs import CancelSchema, CloneHeaders, CloneSchema, RunSchema, SteerHeaders, tagged
 
 blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", description="Changes to one run by an operator.")
@@ -58,23 +58,23 @@ def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> 
     """Enqueue the same content again as a new run, with these changes."""
     with transaction() as connection:
         original = queue.get_run(connection, run_id)
-        must_be_allowed_to_steer(original)
+        must_be_allowed_to_steer(connection, run_id)
         to = changes.get("queue") or original["queue"]
         must_be_allowed_to_enqueue(connection, original["job_type"], to, changes.get("priority"))
         outcome = queue.clone(
             connection, run_id, operator(), _expected(headers), key=headers["idempotency_key"], **changes
         )
         run = queue.get_run(connection, outcome.run_id)
-    return answer(run, outcome.replayed)
+    return answer(run, outcome.replayed, own=False)
 
 
 def _steered(
     event: Callable[[Connection, int, Operator, Container[str] | None], Row], run_id: int, headers: dict[str, Any]
 ) -> tuple[Row, int, dict[str, str]]:
     with transaction() as connection:
-        must_be_allowed_to_steer(queue.get_run(connection, run_id))
+        must_be_allowed_to_steer(connection, run_id)
         run = event(connection, run_id, operator(), _expected(headers))
-    return run, 200, tagged(run)
+    return shown(run), 200, tagged(run)
 
 
 def _expected(headers: dict[str, Any]) -> Container[str] | None:

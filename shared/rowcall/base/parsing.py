@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,17 +61,27 @@ class Setting:
         return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
 
 
+# No secret is as long.
+SECRET_CHARACTERS = 65_536
+
+
 @functools.cache
 def secret_in(file: str) -> str:
-    """What stands in a file, read once: log lines are searched for it."""
+    """The content of a file, read once, because log lines are searched for it."""
     try:
-        text = Path(file).read_text(encoding="utf-8").strip()
+        # Another kind of file may have no end, or nobody who writes to it.
+        if not stat.S_ISREG(Path(file).stat().st_mode):
+            raise ValueError("is not a regular file")
+        with Path(file).open(encoding="utf-8") as opened:
+            text = opened.read(SECRET_CHARACTERS + 1).strip()
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValueError("is not text in UTF-8") from None
     if not text:
         raise ValueError("is empty")
+    if len(text) > SECRET_CHARACTERS:
+        raise ValueError(f"holds more than {SECRET_CHARACTERS} characters")
     return text
 
 

@@ -26,7 +26,7 @@ from rowcall.queue.lease import (
     show_progress,
     unlocked,
 )
-from rowcall.queue.operate import allowed_events, retry, run_now
+from rowcall.queue.operate import allowed_events, enqueue_as, retry, run_now
 from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, resume_queue
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
@@ -66,6 +66,7 @@ __all__ = [
     "clone",
     "count_runs",
     "enqueue",
+    "enqueue_as",
     "enqueue_many",
     "exchange",
     "expire",

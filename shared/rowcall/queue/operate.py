@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from contextlib import nullcontext
+from collections.abc import Container, Mapping
 from typing import Any
 
 from psycopg2.errors import UniqueViolation
@@ -11,6 +10,8 @@ from psycopg2.errors import UniqueViolation
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, drivers_error, fetch_all, fetch_one
 from rowcall.base.errors import KeyGone, NaturalKeyHeld, RowcallError, RunChanged, RunPruned, TransitionRefused
+from rowcall.job_types import catalogue
+from rowcall.queue.enqueue import Enqueued, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of
@@ -34,6 +35,19 @@ RETRY = f"UPDATE rowcall.job_runs SET {RETRIED} WHERE id = %(run_id)s AND {RETRI
 
 # What the audit log keeps of a run before and after a change.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
+
+
+def enqueue_as(
+    connection: Connection, operator: Operator, job_type: str, payload: Mapping[str, Any], **options: Any
+) -> Enqueued:
+    """Enqueue for a caller of the API or the command line; a run of a type for admins leaves a row in audit_log."""
+    whose = {"key_owner": operator.key_owner, "created_by": operator.who}
+    outcome = enqueue(connection, job_type, payload, **whose, **options)
+    declared = catalogue()[job_type]
+    if declared.scope == "admin" and not outcome.replayed:
+        asked = {"job_type": job_type, "payload": declared.checked(payload)}
+        record(connection, operator.who, "enqueue", "run", outcome.run_id, None, asked, operator.request_id)
+    return outcome
 
 
 def run_now(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
@@ -62,13 +76,13 @@ def change(
     before = lock_run(connection, run_id)
     check_version(before, expected)
     try:
-        # The row stays locked, also where another run has its fact.
-        with all_or_nothing(connection) if event is Event.RETRY else nullcontext():
+        # Another run may have taken the natural key; the row stays locked then, and the caller's transaction goes on.
+        with all_or_nothing(connection):
             row = fetch_one(connection, sql, {"run_id": run_id, **more})
     except Exception as error:
         if not isinstance(drivers_error(error), UniqueViolation):
             raise
-        raise _held(connection, before, operator) from None
+        raise _held(connection, event, before) from None
     if row is None:
         raise refused(before, event)
     if row["status"] == Status.QUEUED:
@@ -97,12 +111,12 @@ def refused(run: Row, event: str) -> TransitionRefused:
     return TransitionRefused(run["id"], event, run["status"], allowed_events(run), f"lease {run['lease_no']}", again)
 
 
-def _held(connection: Connection, run: Row, operator: Operator) -> RowcallError:
-    """Which run has the fact of this one."""
-    keys = Keys(run["natural_key"], run["content_fingerprint"])
-    for natural_key, holder in find_holders(connection, run["job_type"], operator.key_owner, [keys]).facts.items():
-        return NaturalKeyHeld(run["id"], Event.RETRY, run["status"], natural_key, holder.run_id)
-    return KeyGone(run["natural_key"])
+def _held(connection: Connection, event: Event, run: Row) -> RowcallError:
+    """Which run holds the natural key of this one."""
+    holder = find_holders(connection, run["job_type"], "", [Keys(run["natural_key"])]).facts.get(run["natural_key"])
+    if holder is None:
+        return KeyGone(run["natural_key"])
+    return NaturalKeyHeld(run["id"], event, run["status"], run["natural_key"], holder.run_id)
 
 
 def _audited(row: Row) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_a_name_that_cannot_be_is_refused_as_a_field(call: Call) -> None:
 def test_reading_needs_read_steering_operate_and_what_makes_runs_enqueue_too(call: Call, path: str, scope: str) -> None:
     reading = [("GET", "/v1/definitions"), *(("GET", path + end) for end in ("", "/occurrences", "/preview"))]
     steering = [("DELETE", path), *(("POST", f"{path}/{to}") for to in ("pause", "resume"))]
-    needs = ((reading, {"read"}), (steering, {"operate", "steer"}), ([("PUT", path)], {"steer"}))
+    needs = ((reading, {"read", "steer"}), (steering, {"operate", "steer"}), ([("PUT", path)], {"steer"}))
     for routes, enough in needs:
         for method, at in routes:
             body = {"json": {"job_type": "noop"}} if method == "PUT" else {}

@@ -20,10 +20,10 @@ pytestmark = pytest.mark.usefixtures("example_app")
 def test_a_pause_keeps_the_next_time_and_resume_ends_it(
     nightly: dict[str, Any], call: Call, actors: dict[str, str], path: str, module_url: str, name: str
 ) -> None:
-    paused = told(call("POST", f"{path}/pause", scope="operate"))
+    paused = told(call("POST", f"{path}/pause", scope="steer"))
     assert paused["paused_at"] is not None
     assert call("GET", path).json == paused
-    resumed = told(call("POST", f"{path}/resume", scope="operate"))
+    resumed = told(call("POST", f"{path}/resume", scope="steer"))
     assert (resumed["paused_at"], resumed["next_run_at"]) == (None, nightly["next_run_at"])
     with database.transaction(module_url) as connection:
         [*_, first, second] = database.fetch_all(
@@ -31,7 +31,7 @@ def test_a_pause_keeps_the_next_time_and_resume_ends_it(
             "SELECT * FROM rowcall.audit_log WHERE subject = 'definition' AND subject_id = %(id)s ORDER BY id",
             row_of(connection, name),
         )
-    assert (first["who"], first["action"], second["action"]) == (actors["operate"], "pause", "resume")
+    assert (first["who"], first["action"], second["action"]) == (actors["steer"], "pause", "resume")
     assert first["request_id"] is not None
 
 

@@ -60,6 +60,10 @@ REFUSED: dict[str, tuple[int, bytes]] = {
     "an unknown coding": (501, request("POST", "/v1/runs", KEY, JSON, "Transfer-Encoding: zip") + NOOP),
     "a coding without chunks": (400, request("POST", "/v1/runs", KEY, JSON, "Transfer-Encoding: gzip") + NOOP),
     "chunks in chunks": (400, posted_chunked(chunked(NOOP), "Transfer-Encoding: chunked")),
+    "a coding before chunks": (
+        501,
+        request("POST", "/v1/runs", KEY, JSON, "Transfer-Encoding: gzip, chunked") + chunked(NOOP),
+    ),
     "a compressed body": (400, post(JSON, "Content-Encoding: gzip", body=b"\x1f\x8b\x08" + b"\0" * 20)),
     "no content type": (415, post()),
     "two content types": (400, post(JSON, JSON)),

@@ -202,3 +202,17 @@ def test_only_an_admin_keeps_housekeeping_away(
 def test_an_empty_list_of_statuses_means_every_run_and_must_be_meant(refused: Call) -> None:
     for action in ("retry", "cancel"):
         refused("POST", f"/v1/runs/{action}", 422, "filter", json={"filter": {"status": []}, "dry_run": True})
+
+
+def test_a_key_that_may_not_read_learns_nothing_by_steering(call: Call, refused: Call, steering: None) -> None:
+    secret = {"job_type": "noop", "payload": {"ssn": "123"}, "run_at": "2100-01-01T00:00:00Z"}
+    run = told(call("POST", "/v1/runs", json=secret, headers={"Idempotency-Key": "private"}))
+    for action in ("run-now", "cancel", "retry", "clone"):
+        answer = call("POST", f"/v1/runs/{run['id']}/{action}", scope="steering")
+        assert told(answer).keys() == {"id", "status"}, action
+    call("PUT", "/v1/definitions/secret", json={"job_type": "noop", "payload": {"ssn": "123"}})
+    for action in ("pause", "resume"):
+        answer = call("POST", f"/v1/definitions/secret/{action}", scope="steering")
+        assert told(answer).keys() == {"name", "paused_at"}
+    sought = {"filter": {"payload": {"ssn": "123"}}, "dry_run": True}
+    assert "scope `read`" in told(refused("POST", "/v1/runs/cancel", 403, scope="steering", json=sought))["detail"]

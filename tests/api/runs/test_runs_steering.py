@@ -50,14 +50,14 @@ def test_a_status_either_allows_an_action_or_tells_what_it_allows(
 ) -> None:
     run_id = made(module_url, status)
     before = state(module_url)
-    answer = call("POST", f"/v1/runs/{run_id}/{action}", scope="operate", headers={"X-Request-Id": "request-7"})
+    answer = call("POST", f"/v1/runs/{run_id}/{action}", scope="steer", headers={"X-Request-Id": "request-7"})
     happened = [event for event in ACTIONS[action] if status in BY_EVENT[event].sources]
     if happened:
         assert answer.status_code == 200
         assert told(answer) == told(call("GET", f"/v1/runs/{run_id}"))
         assert told(answer)["status"] in BY_EVENT[happened[0]].targets
         [row] = audited(module_url, run_id)
-        assert (row["who"], row["action"], row["request_id"]) == (actors["operate"], happened[0], "request-7")
+        assert (row["who"], row["action"], row["request_id"]) == (actors["steer"], happened[0], "request-7")
         assert (row["before"]["status"], row["after"]["status"]) == (status, told(answer)["status"])
     else:
         assert (answer.status_code, answer.mimetype) == (409, "application/problem+json")
@@ -126,7 +126,7 @@ def test_a_pruned_run_is_refused_with_what_can_be_done(call: Call, module_url: s
 @pytest.mark.parametrize("action", ["retry", "run-now", "cancel", "clone"])
 def test_only_operators_learn_whether_there_is_a_run_to_steer(call: Call, action: str) -> None:
     for run_id in (999_999, LARGEST_ID):
-        assert call("POST", f"/v1/runs/{run_id}/{action}", scope="operate").status_code == 404
+        assert call("POST", f"/v1/runs/{run_id}/{action}", scope="steer").status_code == 404
         for scope in ("read", "enqueue"):
             assert call("POST", f"/v1/runs/{run_id}/{action}", scope=scope).status_code == 403
 

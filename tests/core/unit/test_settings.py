@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,19 @@ def test_a_file_that_holds_no_secret_is_named(tmp_path: Path, content: bytes | N
     with pytest.raises(SettingsError, match=f"ROWCALL_WEBHOOK_SECRET_FILE names {file}, which ") as error:
         settings.read({"ROWCALL_WEBHOOK_SECRET_FILE": str(file)})
     assert "Traceback" not in str(error.value)
+
+
+def test_a_secret_is_read_from_a_regular_file_of_a_bounded_size_alone(tmp_path: Path) -> None:
+    pipe, long = tmp_path / "pipe", tmp_path / "long"
+    os.mkfifo(pipe)
+    long.write_text("x" * 70_000)
+    for file, complaint in (
+        (pipe, "is not a regular file"),
+        ("/dev/zero", "is not a"),
+        (long, "holds more than 65536"),
+    ):
+        with pytest.raises(SettingsError, match=f"ROWCALL_PAYMENT_KEY_FILE names {file}, which {complaint}"):
+            settings.read({"ROWCALL_PAYMENT_KEY_FILE": str(file)})
 
 
 def test_only_a_secret_is_read_from_a_file(tmp_path: Path) -> None:

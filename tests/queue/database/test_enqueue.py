@@ -11,11 +11,12 @@ import pytest
 import sqlalchemy
 import sqlalchemy.orm
 
+from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.database import Connection, fetch_value
+from rowcall.base.database import Connection, fetch_all, fetch_value
 from rowcall.base.errors import JobTypeUnknown, KeyConflict, RunInvalid
 from rowcall.job_types.declaration import KEY_CHARACTERS
-from rowcall.queue import enqueue, enqueue_many, get_run
+from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
 from rowcall.queue.enqueue import PAYLOAD_BYTES
 
 # now() is the transaction's own time: what other tests of this module committed is not counted.
@@ -211,3 +212,14 @@ def test_a_key_whose_run_is_pruned_while_it_is_asked_for_is_free_again(fresh_url
         )
         outcome = enqueue(connection, "noop", {}, key="fading")
         assert (outcome.replayed, outcome.run_id != before.run_id) == (False, True)
+
+
+def test_an_operators_request_is_his_own_and_audited_where_only_an_admin_may_make_it(connection: Connection) -> None:
+    operator = Operator("cli:ada", "request-1")
+    ids = [enqueue_as(connection, operator, name, {}, key=name).run_id for name in ("noop", "prune_runs")]
+    runs = [get_run(connection, run_id) for run_id in ids]
+    assert [(run["created_by"], run["key_owner"]) for run in runs] == [("cli:ada", "cli")] * 2
+    assert enqueue_as(connection, operator, "prune_runs", {}, key="prune_runs").replayed
+    audited = fetch_all(connection, "SELECT who, action, subject_id, after, request_id FROM rowcall.audit_log")
+    asked = {"job_type": "prune_runs", "payload": runs[1]["payload"]}
+    assert [tuple(row.values()) for row in audited] == [("cli:ada", "enqueue", runs[1]["id"], asked, "request-1")]

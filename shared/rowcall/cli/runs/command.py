@@ -35,9 +35,7 @@ def enqueue_command(
 ) -> None:
     """Enqueue a run of JOB_TYPE with PAYLOAD, a JSON object."""
     with command_transaction() as connection:
-        who = operator()
-        options |= {"queue": queue_name, "created_by": who.who, "key_owner": who.key_owner}
-        outcome = queue.enqueue(connection, job_type, payload, **options)
+        outcome = queue.enqueue_as(connection, operator(), job_type, payload, queue=queue_name, **options)
     if as_json:
         show_json(vars(outcome))
     else:

@@ -66,15 +66,17 @@ class Sleep:
             self.state, self.pause = State.ASLEEP, float("inf")
         elif self.state is State.FALLING_ASLEEP:
             return self._wait_for_others(connection)
-        elif self.state is State.ASLEEP:
-            pass  # that was the poll
-        elif self.pause < self._most() or not self.listens():
+        elif self.state is State.AWAKE:
+            self._poll_or_sleep(connection)
+        return False
+
+    def _poll_or_sleep(self, connection: PgConnection) -> None:
+        if self.pause < self._most() or not self.listens():
             self.pause = min(2 * self.pause, LONGEST_PAUSE_SECONDS)
         elif self.pause == float("inf"):
             self.pause = FIRST_PAUSE_SECONDS
         else:
             self._fall_asleep(connection)
-        return False
 
     def _fall_asleep(self, connection: PgConnection) -> None:
         # First, because an answer may be lost.

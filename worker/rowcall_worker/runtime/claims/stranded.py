@@ -47,7 +47,8 @@ class Stranded:
 
     in_flight: InFlight
     other: Steps
-    _looking: bool = False
+    # A claim was lost not long ago.
+    looking: bool = False
     _lanes: dict[LaneKey, Lane] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _lost_at: float = 0.0
@@ -62,18 +63,13 @@ class Stranded:
             for lane in lanes:
                 key = (lane.queue, lane.priority)
                 self._lanes[key] = min(lane, self._lanes.get(key, lane))
-            self._looking = True
+            self.looking = True
             self._lost_at, self._due_at, self._pause = elapsed(), 0.0, FIRST_PAUSE_SECONDS
-
-    @property
-    def looking(self) -> bool:
-        """A claim was lost not long ago."""
-        return self._looking
 
     @property
     def due_in(self) -> float:
         """The seconds until the next look."""
-        if not self._looking:
+        if not self.looking:
             return float("inf")
         return STEP_SECONDS if self._found else max(self._due_at - elapsed(), 0.0)
 
@@ -82,7 +78,7 @@ class Stranded:
         if self._found and self.other.over(self._mark):
             self._return(connection, self._not_in_hand(self._found))
             self._found = ()
-        if self._looking and not self._found and elapsed() >= self._due_at:
+        if self.looking and not self._found and elapsed() >= self._due_at:
             self._look(connection, worker)
 
     def finish(self, connection: PgConnection, worker: str) -> None:
@@ -97,7 +93,7 @@ class Stranded:
         with self._lock:
             self._due_at, self._pause = elapsed() + self._pause, self._pause * 2
             if self._due_at > self._lost_at + LOOK_SECONDS:
-                self._looking, self._lanes = False, {}
+                self.looking, self._lanes = False, {}
 
     def _not_in_hand(self, leases: Sequence[Lease]) -> list[Lease]:
         """And not given up either, as the lease of a handler that was away for too long."""

@@ -30,16 +30,14 @@ class Suspects:
     interval: float
     # When this process asked last and there was none for it.
     none_since: float = float("-inf")
-    # Since the last one that ran alone, every claim of other runs has found none: nobody is kept waiting.
-    _idle: bool = False
+    # Since the last one that ran alone: every claim of other runs has found none, or one has been claimed; else None.
+    _idle: bool | None = None
     _due_at: float = 0.0
     _patience: float = STILL_SECONDS
     # Since when nothing else has been claimed; and whether the one that this was for has begun.
     _still_since: float | None = None
     _begun: bool = False
     _rested_at: float = 0.0
-    # Since the last one that ran alone, another run was claimed.
-    _waited: bool = False
 
     @property
     def due_in(self) -> float:
@@ -55,8 +53,7 @@ class Suspects:
 
     def others(self, claimed: bool) -> None:
         """Whether a claim of other runs has found one."""
-        self._idle = not claimed and (self._idle or not self._waited)
-        self._waited = self._waited or claimed
+        self._idle = not claimed and self._idle is not False
 
     def hurry(self) -> None:
         """There may be one: ask with the next exchange."""
@@ -88,7 +85,7 @@ class Suspects:
     ) -> tuple[Sequence[Claimed], Room]:
         now = elapsed()
         rested = now >= self._rested_at
-        found = claim_suspect(connection, worker, request, alone and (self._idle or rested))
+        found = claim_suspect(connection, worker, request, alone and (self._idle is True or rested))
         if alone:
             self._patience = STILL_SECONDS
         if found.claimed is not None:
@@ -109,7 +106,7 @@ class Suspects:
             self._rest(now)
             return [claimed], Room(max(room.slots - 1, 0), room.ahead)
         self._still_since, self._begun = self._still_since or now, True
-        self._idle, self._waited = False, False
+        self._idle = None
         return [claimed], NO_ROOM
 
     def lost(self) -> None:
