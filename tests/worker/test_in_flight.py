@@ -153,9 +153,20 @@ def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None
     in_flight.close()
     run = claimed(1)
     in_flight.accept(sum(reserved), [run])
+    assert in_flight.waiting.empty(), "a thread could begin it"
+    assert not in_flight.empty
     assert in_flight.withdraw() == [run]
     in_flight.drop([run])
     assert in_flight.empty
+
+
+def test_what_a_claim_under_way_brings_to_a_once_that_is_over_is_still_begun() -> None:
+    in_flight = InFlight(THREADS)
+    reserved = in_flight.reserve()
+    in_flight.close(begins=True)
+    run = claimed(1)
+    in_flight.accept(sum(reserved), [run])
+    assert in_flight.waiting.get_nowait() is run
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), asyncio.CancelledError(), KeyboardInterrupt()])

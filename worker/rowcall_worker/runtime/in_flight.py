@@ -9,6 +9,7 @@ import queue
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rowcall.base.clock import elapsed
 from rowcall.queue import Lease
@@ -35,7 +36,8 @@ class InFlight:
         self.tally: Counter[Status] = Counter()
         self.claimed = 0
         self.quiet = threading.Event()
-        self.closing = False
+        self.closing, self._begins = False, True
+        self._unbegun: list[InFlightRun] = []
         self.failure: BaseException | None = None
         self._claims_left = claims
         # Leases that a handler is believed to have lost: nothing more is written under them.
@@ -143,7 +145,9 @@ class InFlight:
             for run in runs:
                 if run.claimed.suspect:
                     self._suspect, self._still = run, False
-        for run in runs:
+            begun, unbegun = (runs, []) if self._begins else ([], runs)
+            self._unbegun += unbegun
+        for run in begun:
             self.waiting.put(run)
         if turned_away:
             self.wake_ups.wake()
@@ -225,10 +229,9 @@ class InFlight:
                 self.runs.pop(run.lease, None)
             self._leaving -= len(ended)
             self.tally.update(statuses)
-            if not ended:
-                return
-            self._written_at = elapsed()
-            self._pace.written(len(ended), self._written_at)
+            if ended:
+                self._written_at = elapsed()
+                self._pace.written(len(ended), self._written_at)
 
     def look_found_nothing(self, began_at: float) -> bool:
         """A claim with room found nothing due; with nothing in flight either, all is quiet.
@@ -267,10 +270,10 @@ class InFlight:
         if came_back:
             self.wake_ups.wake()
 
-    def close(self) -> None:
-        """Reserve nothing from now on; a claim that is under way still counts as something in flight."""
+    def close(self, begins: bool = False) -> None:
+        """Reserve nothing from now on; whether what a claim under way still brings is begun, or only withdrawn."""
         with self._lock:
-            self.closing = True
+            self.closing, self._begins = True, begins
 
     @property
     def empty(self) -> bool:
@@ -280,14 +283,13 @@ class InFlight:
 
     def withdraw(self) -> list[InFlightRun]:
         """Take back the runs that no thread has begun."""
-        withdrawn: list[InFlightRun] = []
-        while True:
-            try:
-                run = self.waiting.get_nowait()
-            except queue.Empty:
-                return withdrawn
-            if run is not None:
-                withdrawn.append(run)
+        with self._lock:
+            withdrawn, self._unbegun = self._unbegun, []
+        with suppress(queue.Empty):
+            while True:
+                if (run := self.waiting.get_nowait()) is not None:
+                    withdrawn.append(run)
+        return withdrawn
 
     def drop(self, runs: Sequence[InFlightRun]) -> None:
         """These runs are no longer in flight, and no end of theirs counts."""

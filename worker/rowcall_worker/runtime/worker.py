@@ -185,7 +185,7 @@ class Worker:
 
     def _finish(self, stop: StopSignal) -> None:
         """Claim no more, and let what runs end: the time of `once` bounds what it begins, not its handlers."""
-        self.in_flight.close()
+        self.in_flight.close(begins=True)
         while not (stop.asked or self.in_flight.empty or self.in_flight.failure is not None):
             self.in_flight.quiet.wait(DRAIN_STEP_SECONDS)
 
