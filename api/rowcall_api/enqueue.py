@@ -62,6 +62,6 @@ def enqueue_and_answer(
 def answer(run: Row, replayed: bool, own: bool = True) -> Answer:
     """The answer about a committed run; a replayed one, or one that is not the caller's `own`, may be another's."""
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
-    run = run if own and not replayed else shown(run)
+    run = run if own and not replayed else shown(run, "id", "status")
     location = {"Location": f"/v1/runs/{run['id']}"}
     return (run, 200, {**location, "Idempotent-Replayed": "true"}) if replayed else (run, 202, location)

@@ -10,7 +10,7 @@ import flask
 from rowcall import definitions
 from rowcall.access.api_keys import UNLIMITED
 from rowcall.base.database import Connection, Row
-from rowcall.base.errors import DefinitionNotFound, RunInvalid
+from rowcall.base.errors import DefinitionNotFound, RunInvalid, RunNotFound
 from rowcall.job_types import catalogue
 from rowcall.queue import get_run, has_queue
 from rowcall_api.http.auth import KeyLimited, ScopeMissing
@@ -59,6 +59,14 @@ def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:
         _must_be_within(run["job_type"], run["queue"])
 
 
+def must_be_allowed_to_resolve(connection: Connection, effect: Row) -> None:
+    """Refuse an effect of a run that this key may not steer; nobody knows the type of a run that was pruned."""
+    try:
+        must_be_allowed_to_steer(connection, effect["run_id"])
+    except RunNotFound:
+        _must_be_within(None, None)
+
+
 def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
     """Refuse a filter that goes beyond what this key is limited to, or would let it guess payloads."""
     _must_be_within(criteria.get("job_type"), criteria.get("queue"))
@@ -66,9 +74,9 @@ def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
         _must_have("read", "which a filter by payload needs")
 
 
-def shown(run: Row) -> Row:
-    """What an answer shows of a run that is not the caller's own request: without `read`, its id and status."""
-    return run if may("read") else {name: run[name] for name in ("id", "status")}
+def shown(row: Row, *least: str) -> Row:
+    """What an answer shows of a row that is not the caller's own request: without `read`, these fields."""
+    return row if may("read") else {name: row[name] for name in least}
 
 
 def may(scope: str) -> bool:

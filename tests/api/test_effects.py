@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from rowcall.access.api_keys import Limits, create_key
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one
 from rowcall.effects import KINDS, STATES
 from rowcall.status import Status
-from tests.api.conftest import Call, told
+from tests.api.conftest import MAKER, Call, told
 from tests.support.rows import run_in
 
 KEYS = {
@@ -184,15 +186,36 @@ def test_an_operators_word_settles_what_nobody_knew_and_is_audited_with_the_requ
     state: str,
     reference: str | None,
 ) -> None:
-    settled = resolve(call, unknown, json=word, headers={"X-Request-Id": f"word-{unknown['id']}"})
+    settled = resolve(call, unknown, "steer", json=word, headers={"X-Request-Id": f"word-{unknown['id']}"})
     assert settled.status_code == 200
     assert (told(settled)["state"], told(settled)["reference"]) == (state, reference)
     audited = fetch_one(
         rows, "SELECT * FROM rowcall.audit_log WHERE request_id = %(id)s", {"id": f"word-{unknown['id']}"}
     )
     assert audited is not None
-    assert (audited["who"], audited["action"], audited["subject_id"]) == (actors["operate"], "resolve", unknown["id"])
+    assert (audited["who"], audited["action"], audited["subject_id"]) == (actors["steer"], "resolve", unknown["id"])
     assert (audited["before"]["state"], audited["after"]["state"]) == ("unknown", state)
+
+
+def test_a_key_that_may_not_read_is_told_of_an_effect_no_more_than_its_state(
+    call: Call, unknown: dict[str, Any]
+) -> None:
+    settled = resolve(call, unknown, json={"happened": True, "reference": "queue id 4711"})
+    assert told(settled) == {"kind": "sent_emails", "id": unknown["id"], "state": "applied"}
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_a_key_that_is_limited_to_another_type_settles_nothing(
+    call: Call, rows: PgConnection, unknown: dict[str, Any], keys: dict[str, str], pruned: bool
+) -> None:
+    limits = Limits(["cleanup_nightly"])
+    keys["limited"] = create_key(rows, "limited", ["operate"], MAKER, grace=timedelta(), limits=limits)
+    if pruned:
+        fetch_all(rows, "DELETE FROM rowcall.job_runs WHERE id = %(run_id)s", unknown)
+    refused = resolve(call, unknown, "limited", json={"happened": True})
+    assert refused.status_code == 403
+    assert "limited to the job types cleanup_nightly" in told(refused)["detail"]
+    assert fetch_one(rows, "SELECT * FROM rowcall.sent_emails WHERE id = %(id)s", unknown) == unknown
 
 
 def test_what_is_settled_cannot_be_settled_otherwise(call: Call, unknown: dict[str, Any]) -> None:

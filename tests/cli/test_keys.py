@@ -263,12 +263,26 @@ def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_u
 def test_a_key_is_limited_to_job_types_and_queues_and_so_is_the_one_that_replaces_it(
     environment: dict[str, str], connection: PgConnection
 ) -> None:
-    limits = ("--types", "charge_invoice, noop", "--queues", "payments")
+    limits = ("--types", "prune_runs, noop", "--queues", "default")
     made = rowcall(environment, "keys", "create", "limited", "--scope", "enqueue", *limits)
     assert made.returncode == 0, made.stderr
     [listed] = [row for row in api_keys.list_keys(connection) if row["name"] == "limited"]
     rowcall(environment, "keys", "rotate", str(listed["id"]))
     rows = [row for row in api_keys.list_keys(connection) if row["name"] == "limited"]
-    assert [(row["job_types"], row["queues"]) for row in rows] == [(["charge_invoice", "noop"], ["payments"])] * 2
-    refused = rowcall(environment, "keys", "create", "wrong", "--scope", "enqueue", "--types", "No Such")
-    assert (refused.returncode, "not to 'No Such'" in refused.stderr) == (1, True)
+    assert [(row["job_types"], row["queues"]) for row in rows] == [(["prune_runs", "noop"], ["default"])] * 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        (("--types", "noop,chrage_invoice"), "there is no job type 'chrage_invoice'; known here: "),
+        (("--types", ""), "there is no job type ''"),
+        (("--queues", "paymets"), "there is no queue 'paymets': `rowcall queues list` shows all"),
+    ],
+)
+def test_a_key_is_limited_only_to_what_is_there(
+    environment: dict[str, str], connection: PgConnection, limit: tuple[str, str], told: str
+) -> None:
+    refused = rowcall(environment, "keys", "create", "wrong", "--scope", "enqueue", *limit)
+    assert (refused.returncode, told in refused.stderr) == (1, True), refused.stderr
+    assert "wrong" not in {row["name"] for row in api_keys.list_keys(connection)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
+from urllib.parse import unquote_to_bytes
 
 import flask
 from webargs.flaskparser import abort
@@ -73,6 +74,7 @@ def _check_request() -> None:
         flask.g.caller = auth.authenticate()
         auth.authorize(flask.g.caller, view)
     if inside:
+        _query_can_be_text()
         _path_can_be_a_name()
         _json_is_accepted()
         _body_is_within_bounds()
@@ -87,6 +89,14 @@ def _endpoint() -> str:
         found: str = adapter.match(method=min(error.valid_methods))[0]
         return found
     return flask.request.endpoint or ""
+
+
+def _query_can_be_text() -> None:
+    """Refuse bytes that Werkzeug would silently replace, as a filter would then look for something else."""
+    try:
+        unquote_to_bytes(flask.request.query_string).decode()
+    except UnicodeDecodeError:
+        raise BadRequest("the query is not UTF-8: send its values as UTF-8, percent-encoded") from None
 
 
 def _path_can_be_a_name() -> None:

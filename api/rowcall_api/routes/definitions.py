@@ -14,10 +14,11 @@ from rowcall.job_types import catalogue
 from rowcall.queue import Enqueued
 from rowcall.queue.views import cursors
 from rowcall.schedule import moment
+from rowcall_api import rights
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
-from rowcall_api.rights import may, must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
+from rowcall_api.rights import must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
 from rowcall_api.schemas.definitions import (
     ChangeHeaders,
     DefinitionListSchema,
@@ -205,7 +206,7 @@ def _shown(row: Row) -> Shown:
 
 def _steered(row: Row) -> Shown:
     """Without the scope `read`, an answer does not show the content."""
-    return _shown(row) if may("read") else ({name: row[name] for name in ("name", "paused_at")}, 200, tagged(row))
+    return rights.shown(_with_content(row), "name", "paused_at"), 200, tagged(row)
 
 
 def _with_content(row: Row) -> dict[str, Any]:

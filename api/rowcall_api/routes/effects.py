@@ -9,6 +9,7 @@ from rowcall.base.database import Row
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
+from rowcall_api.rights import must_be_allowed_to_resolve, shown
 from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, ResolveSchema, cursor_behind
 
 blueprint = BodyBlueprint(
@@ -51,4 +52,6 @@ def resolve_effect(answer: dict[str, Any], kind: str, effect_id: int) -> Row:
     its run; retry the run if it is dead.
     """
     with transaction() as connection:
-        return effects.resolve(connection, kind, effect_id, answer["happened"], operator(), answer["reference"])
+        effect = effects.resolve(connection, kind, effect_id, answer["happened"], operator(), answer["reference"])
+        must_be_allowed_to_resolve(connection, effect)  # by its run, and undone with this transaction if it is not
+    return shown(effect, "kind", "id", "state")

@@ -74,7 +74,7 @@ def _steered(
     with transaction() as connection:
         must_be_allowed_to_steer(connection, run_id)
         run = event(connection, run_id, operator(), _expected(headers))
-    return shown(run), 200, tagged(run)
+    return shown(run, "id", "status"), 200, tagged(run)
 
 
 def _expected(headers: dict[str, Any]) -> Container[str] | None:

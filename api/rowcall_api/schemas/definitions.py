@@ -75,13 +75,22 @@ def tagged(row: Row) -> dict[str, str]:
     return {"ETag": f'"{version_of(row)}"'}
 
 
+# Unquoted text could be a tag that was cut or quoted wrongly, and If-None-Match would let such a request pass.
+ENTITY_TAGS = validate.Regexp(
+    r'^(\*|(W/)?"[!#-~]*"( ?, ?(W/)?"[!#-~]*")*)$', error='must be * or ETags in quotes, such as "3"'
+)
+
+
 class ChangeHeaders(Schema):
     """The version that the caller has seen."""
 
     if_match = fields.String(
         data_key="If-Match",
-        load_default=None,
-        metadata={"description": "An ETag of the definition: 412, and nothing changes, if it has another by now."},
+        validate=ENTITY_TAGS,
+        metadata={
+            "description": "An ETag of the definition: 412, and nothing changes, if it has another by now.",
+            "example": '"3"',
+        },
     )
 
 
@@ -90,14 +99,14 @@ class PutHeaders(ChangeHeaders):
 
     if_none_match = fields.String(
         data_key="If-None-Match",
-        load_default=None,
-        metadata={"description": "*: 412, and nothing changes, if the definition exists."},
+        validate=ENTITY_TAGS,
+        metadata={"description": "*: 412, and nothing changes, if the definition exists.", "example": "*"},
     )
 
 
-def condition_of(headers: Mapping[str, str | None]) -> Precondition:
+def condition_of(headers: Mapping[str, str]) -> Precondition:
     """What these headers ask of the definition: If-Match compares strongly, If-None-Match weakly (RFC 9110)."""
-    match, none_match = headers["if_match"], headers.get("if_none_match")
+    match, none_match = headers.get("if_match"), headers.get("if_none_match")
     return Precondition(
         None if match is None else parse_etags(match),
         None if none_match is None else _weakly(parse_etags(none_match)),

@@ -47,10 +47,14 @@ IN_A_QUERY: Fields = {
 }
 
 # What OpenAPI says of a form besides what the filter means.
-MORE_IN_A_BODY: Mapping[Form, Mapping[str, Any]] = {Form.OBJECT: {"example": {"user_id": 1}}}
+MORE_IN_A_BODY: Mapping[Form, Mapping[str, Any]] = {
+    Form.TEXT: {"minLength": 1},
+    Form.OBJECT: {"example": {"user_id": 1}},
+}
 
 MORE_IN_A_QUERY: Mapping[Form, Mapping[str, Any]] = {
-    Form.OBJECT: {"contentMediaType": "application/json", "example": '{"user_id": 1}'}
+    **MORE_IN_A_BODY,
+    Form.OBJECT: {"contentMediaType": "application/json", "example": '{"user_id": 1}'},
 }
 
 

@@ -8,10 +8,13 @@ from zoneinfo import ZoneInfo
 import click
 
 from rowcall.access import api_keys
-from rowcall.base.errors import ScheduleInvalid
+from rowcall.base.database import Connection
+from rowcall.base.errors import RowcallError, ScheduleInvalid
 from rowcall.cli.output import json_option, show_json, show_table, shown
 from rowcall.cli.session import command_transaction, operator
 from rowcall.definitions import clock
+from rowcall.job_types import catalogue
+from rowcall.queue.queues import has_queue
 from rowcall.schedule import duration, moment
 
 COLUMNS = (
@@ -38,6 +41,7 @@ def create_command(
     """Make a key for NAME.  It is shown once and stored only as a hash."""
     limits = api_keys.Limits(_names(types), _names(queues))
     with command_transaction() as connection:
+        _check_known(connection, limits)
         expires_at = _expiry(expires, clock(connection)) if expires is not None else None
         key = api_keys.create_key(connection, name, scopes, operator(), expires_at, limits=limits)
     if as_json:
@@ -89,6 +93,16 @@ def revoke_command(key_id: int) -> None:
     with command_transaction() as connection:
         api_keys.revoke_key(connection, key_id, operator())
     click.echo(f"key {key_id} is revoked")
+
+
+def _check_known(connection: Connection, limits: api_keys.Limits) -> None:
+    """Refuse a limit to what is not there: the key could do nothing, and the first to notice would be its caller."""
+    known = catalogue()
+    for job_type in limits.job_types or ():
+        known[job_type]  # JobTypeUnknown
+    for queue in limits.queues or ():
+        if queue not in {one.queue for one in known.values()} and not has_queue(connection, queue):
+            raise RowcallError(f"there is no queue {queue!r}: `rowcall queues list` shows all; `resume` makes one")
 
 
 def _names(text: str | None) -> list[str] | None:

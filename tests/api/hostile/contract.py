@@ -10,7 +10,8 @@ import schemathesis
 REFUSED_BY_THE_SCHEMA = "urn:rowcall:problem:unprocessable-entity"
 
 # What JSON Schema cannot tell of a field: what an earlier answer said, what goes with what, which days are a week.
-UNTOLD = {"cursor", "reference", "date_range"}
+# The document has the pattern of ETags, but schemathesis also sends a 0 there, in its coverage phase.
+UNTOLD = {"cursor", "reference", "date_range", "If-Match", "If-None-Match"}
 
 # Nor of any value: which characters a text has, whether it is JSON, and that 1.0 was not written as an integer.
 NO_VALUE = (

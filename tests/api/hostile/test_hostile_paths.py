@@ -221,3 +221,14 @@ def test_a_time_with_any_offset_that_python_reads_breaks_nothing(
                 assert answer.status_code in (200, 422), (path, parameter["name"], answer.text)
                 tried += 1
     assert tried >= 10
+
+
+@pytest.mark.parametrize("path", ["/v1/runs?key=%ff", "/v1/runs?%ff=1", "/v1/runs?queue=a%ed%a0%80", "/v1/effects?%c3"])
+def test_a_query_that_is_not_text_is_refused(call: Call, path: str) -> None:
+    refused = call("GET", path)
+    assert (refused.status_code, "the query is not UTF-8" in told(refused)["detail"]) == (400, True)
+
+
+def test_a_filter_that_is_empty_is_refused(refused: Call) -> None:
+    refused("GET", "/v1/runs?queue=", 422, "queue")
+    refused("POST", "/v1/runs/cancel", 422, "created_by", json={"filter": {"created_by": ""}, "dry_run": True})

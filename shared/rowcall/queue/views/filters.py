@@ -123,6 +123,8 @@ def _wrong_with(value: object) -> str | None:
         return unusable(value)
     if not isinstance(value, (str, dict)):
         return None
+    if value == "":
+        return "is empty: leave it out, or say what it must be"
     try:
         text = stored(value)
     except ValueError as error:
