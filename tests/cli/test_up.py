@@ -153,6 +153,11 @@ def test_what_was_there_is_found_again_at_the_next_start_and_its_secrets_are_its
     key = re.compile(r"Bearer (rc_\w+)")
     assert key.findall(first.said) == key.findall(second.said)
     second.end(signal.SIGINT)
+    # A key that was lost is replaced, though its name is taken.
+    (Path(home["ROWCALL_HOME"]) / "api_key").unlink()
+    third = Up(home, "--port", "0")
+    assert set(key.findall(third.said)).isdisjoint(key.findall(second.said))
+    third.end(signal.SIGINT)
     for secret in ("api_key", "demo/payment_key", "demo/webhook_secret"):
         assert (Path(home["ROWCALL_HOME"]) / secret).stat().st_mode & 0o077 == 0
 

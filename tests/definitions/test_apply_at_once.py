@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection
+from rowcall.base.errors import DefinitionChanged
 from rowcall.definitions import (
+    Precondition,
     apply_code,
     apply_file,
     list_definitions,
@@ -144,3 +148,25 @@ def test_of_two_that_make_the_same_definition_the_second_changes_the_firsts(fres
 
     with while_in(fresh_url, putting(1), beside=putting(2)) as second:
         assert second.answer() == ("changed", 2)
+
+
+SEEN = Precondition(match={"1"})
+NEW = Precondition(none_match={"1", "2"})
+
+
+@pytest.mark.parametrize(("condition", "makes"), [(SEEN, False), (NEW, True)], ids=["as it was seen", "only if new"])
+def test_of_two_that_change_it_on_one_condition_at_once_one_does_and_the_other_is_told(
+    fresh_url: str, condition: Precondition, makes: bool
+) -> None:
+    if not makes:
+        with database.transaction(fresh_url) as connection:
+            put(connection, "yearly", checked("yearly", YEARLY, CATALOGUE), CATALOGUE, "api", OPERATOR)
+
+    def changed(priority: int) -> Callable[[PgConnection], Any]:
+        content = checked("yearly", {**YEARLY, "priority": priority}, CATALOGUE)
+        return lambda connection: put(connection, "yearly", content, CATALOGUE, "api", OPERATOR, condition)
+
+    with while_in(fresh_url, changed(5), beside=changed(6)) as second:
+        assert isinstance(second.answer(), DefinitionChanged)
+    with database.transaction(fresh_url) as connection:
+        assert row_of(connection)["priority"] == 5
