@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import sqlalchemy
 from sqlalchemy.exc import DBAPIError
 
-from rowcall.base.database import Row, fetch_one
+from rowcall.base.database import Row, fetch_all, fetch_one
 from rowcall.base.errors import MigrationRefused
 
 # One interruption is mended by one more try; a failure this often has another cause.
@@ -18,6 +19,15 @@ SELECT pg_index.indisvalid AS valid, format('%%I.%%I', nspname, relname) AS tabl
 FROM pg_index JOIN pg_class ON pg_class.oid = indrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE indexrelid = to_regclass(%(name)s)
 """
+
+# A build gives up its lock on the table before it commits that the index is valid.
+BUILDERS = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'
+    AND query LIKE '%%CREATE INDEX CONCURRENTLY%%' || %(name)s || '%%'
+"""
+
+COMMIT_STEP_SECONDS = 0.05
 
 
 def bring(pool: sqlalchemy.Engine, wanted: Mapping[str, str | None]) -> tuple[str, ...]:
@@ -60,14 +70,21 @@ def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
 def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
     """Whether the index is valid; None where there is none.
 
-    The server goes on with the build of a migrator that was killed.  It holds a lock on the table until it has ended,
-    which is waited for, so that its index is not taken for one that was left behind.
+    The server goes on with the build of a migrator that was killed.  It is waited for, so that its index is not taken
+    for one that was left behind: for its lock on the table, and for the commit that follows a moment later.
     """
     found = _find(pool, name)
     if found and not found["valid"]:
         _alone(pool, f"LOCK TABLE {found['table']} IN SHARE UPDATE EXCLUSIVE MODE", isolation_level="READ COMMITTED")
+        while _is_being_built(pool, name):
+            time.sleep(COMMIT_STEP_SECONDS)
         found = _find(pool, name)
     return bool(found["valid"]) if found else None
+
+
+def _is_being_built(pool: sqlalchemy.Engine, name: str) -> bool:
+    with pool.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        return bool(fetch_all(connection, BUILDERS, {"name": name}))
 
 
 def _find(pool: sqlalchemy.Engine, name: str) -> Row | None:

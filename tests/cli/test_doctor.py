@@ -90,6 +90,14 @@ def test_a_database_url_that_is_none(well: dict[str, str]) -> None:
     assert found["settings"]["message"].startswith("DATABASE_URL is set to something else and must be a URL such as")
 
 
+@pytest.mark.parametrize("password", ["hush/hush", "12/hush", "hush@hush", "hush?hush", "hush#hush"])
+def test_a_password_that_was_not_escaped_is_not_repeated(well: dict[str, str], password: str) -> None:
+    code, found = findings({**well, "DATABASE_URL": f"postgresql://me:{password}@127.0.0.1:5432/app"})
+    assert code == 1
+    assert "in which / ? # @ are written as %2F" in found["settings"]["message"]
+    assert "hush" not in str(found)
+
+
 def test_a_wrong_password_or_database(well: dict[str, str]) -> None:
     code, found = findings({**well, "DATABASE_URL": well["DATABASE_URL"].replace("rowcall:", "rowcall:not")})
     assert (code, "password authentication failed" in found["database"]["message"]) == (1, True)

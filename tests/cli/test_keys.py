@@ -246,6 +246,11 @@ def test_an_end_that_cannot_be_read_is_refused_by_its_option(environment: dict[s
     )
 
 
+def test_a_key_that_would_have_expired_at_once_is_not_made(environment: dict[str, str]) -> None:
+    refused = rowcall(environment, "keys", "create", "ended", "--scope", "read", "--expires", "0d")
+    assert (refused.returncode, "a key must expire later than now" in refused.stderr) == (1, True)
+
+
 def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_url: str) -> None:
     with database.transaction(module_url) as connection:
         key_id = made(connection, "rotated")

@@ -25,6 +25,13 @@ SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND query LIKE 'LOCK TABLE%%' AND wait_event_type = 'Lock'
 """
 
+THE_INDEX = "indexrelid = 'rowcall.job_runs_note'::regclass"
+
+LOOKING_FOR_BUILDERS = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'idle' AND query LIKE '%%CREATE INDEX CONCURRENTLY%%job_runs_note%%'
+"""
+
 
 @pytest.fixture
 def newer(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> dict[str, str]:
@@ -86,6 +93,24 @@ def test_a_build_that_goes_on_after_its_migrator_was_killed_is_waited_for(
     assert output.splitlines()[0] == f"the schema is {NEXT} already: nothing to do"
     assert index(fresh_url) == [{"indisvalid": True}]
     assert asked(fresh_url, "SELECT to_regclass('rowcall.job_runs_note')::oid") == built
+
+
+def test_a_build_that_is_just_being_committed_is_waited_for(
+    newer: dict[str, str], fresh_url: str, holder: PgConnection
+) -> None:
+    holder.rollback()
+    rowcall(newer, "migrate")
+    asked(fresh_url, f"UPDATE pg_index SET indisvalid = false WHERE {THE_INDEX}")
+    with database.transaction(fresh_url) as builder:
+        valid = f"UPDATE pg_index SET indisvalid = true WHERE {THE_INDEX}"
+        database.fetch_all(builder, f"{valid} -- as the end of CREATE INDEX CONCURRENTLY job_runs_note")
+        with start(newer, "migrate") as second:
+            wait_until(
+                lambda: asked(fresh_url, LOOKING_FOR_BUILDERS), "the second one waits for the first one's commit"
+            )
+            builder.commit()
+            output, _ = second.communicate(timeout=LIMIT_SECONDS)
+    assert output.splitlines()[0] == f"the schema is {NEXT} already: nothing to do"
 
 
 def test_a_build_keeps_nobody_from_working(

@@ -8,9 +8,9 @@ from tests.support.processes import wait_until
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
-def wait_for_a_waiting_session(url: str) -> None:
-    """Return when a session of this database waits for another one."""
+def wait_for_a_waiting_session(url: str, sessions: int = 1) -> None:
+    """Return when so many sessions of this database wait for another one."""
     connection = database.connect(url)
     connection.autocommit = True  # one transaction would see the same activity for ever
-    wait_until(lambda: database.fetch_value(connection, WAITING), "a session waits for a lock")
+    wait_until(lambda: database.fetch_value(connection, WAITING) >= sessions, "sessions wait for a lock")
     connection.close()

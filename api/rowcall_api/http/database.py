@@ -8,12 +8,20 @@ from contextlib import contextmanager
 import flask
 import psycopg2
 import sqlalchemy
-from psycopg2.errors import LockNotAvailable, ReadOnlySqlTransaction
+from psycopg2.errors import (
+    InvalidSchemaName,
+    LockNotAvailable,
+    QueryCanceled,
+    ReadOnlySqlTransaction,
+    UndefinedColumn,
+    UndefinedTable,
+)
 
 from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
 from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable
 from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
+from rowcall.schema import check_revision
 
 # How long a request may wait for a lock of another transaction, on the same key or the same run.  Without a limit, a
 # few such requests would block all threads.  Shorter than the grace that a stopping server gives its requests.
@@ -61,13 +69,23 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalc
         raise DatabaseUnavailable("all connections to the database are busy: try again in a moment") from None
     except sqlalchemy.exc.DBAPIError as error:
         cause = drivers_error(error)
-        if isinstance(cause, LockNotAvailable):
-            raise DatabaseUnavailable(
-                f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
-            ) from None
-        if isinstance(cause, ReadOnlySqlTransaction):
-            raise DatabaseUnavailable(READ_ONLY) from error
+        if reason := _unavailable(cause):
+            raise DatabaseUnavailable(reason) from error
+        if isinstance(cause, UndefinedTable | UndefinedColumn | InvalidSchemaName):
+            with reachable(pool) as connection:
+                check_revision(connection)
         if not (error.connection_invalidated or isinstance(cause, psycopg2.OperationalError) or is_outage(cause)):
             raise
         reason = redacted(" ".join(str(cause).split()))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error
+
+
+def _unavailable(cause: Exception) -> str | None:
+    """Why a server that is there did not do it, where another try, or the server's operator, can help."""
+    if isinstance(cause, LockNotAvailable):
+        return f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
+    if isinstance(cause, psycopg2.extensions.TransactionRollbackError):
+        return "another transaction changed the same rows: try again in a moment"
+    if isinstance(cause, QueryCanceled):
+        return "the server cancelled a statement of this request: try again in a moment"
+    return READ_ONLY if isinstance(cause, ReadOnlySqlTransaction) else None

@@ -13,6 +13,7 @@ from gunicorn.config import Config
 from gunicorn.http import RequestParser
 from gunicorn.http.body import LengthReader
 from gunicorn.http.errors import (
+    InvalidHTTPVersion,
     InvalidRequestLine,
     LimitRequestHeaders,
     LimitRequestLine,
@@ -28,6 +29,9 @@ from werkzeug.exceptions import RequestEntityTooLarge
 HEAD_ENDS = re.compile(rb"\r\n\r\n|(?<!\r)\n|[^\t\r\n -~\x80-\xff]")
 LINE_END = b"\r\n"
 SECTION_END = b"\r\n\r\n"
+
+# gunicorn would answer a 1.9 as one.
+VERSIONS = ((1, 0), (1, 1))
 
 # A hundred headers of ordinary length.
 HEAD_BYTES = 64 * 1024
@@ -101,6 +105,11 @@ class IncomingRequests(RequestParser):
             self._refused = refused
             return True
 
+    def asks_for(self, path: str) -> bool:
+        """Whether the request that has arrived is for this path."""
+        request: Any = self.mesg
+        return self._refused is None and request.path == path
+
     def expects_continue(self) -> bool:
         """Whether the client waits to be asked for the body; true once."""
         request: Any = self.mesg
@@ -125,6 +134,8 @@ class IncomingRequests(RequestParser):
             raise InvalidRequestLine("a character that no head contains")
         self._give(length)
         request: Any = super().__next__()
+        if request.version not in VERSIONS:
+            raise InvalidHTTPVersion(request.version)
         # gunicorn would take a body whose chunks are compressed too, and hand it on compressed.
         if any(name == "TRANSFER-ENCODING" and value.strip().lower() != "chunked" for name, value in request.headers):
             raise UnsupportedTransferCoding("only chunked")

@@ -13,7 +13,7 @@ import select
 import selectors
 import socket
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -48,6 +48,9 @@ RECEIVE_BYTES = 64 * 1024
 # Deadlines are looked at so often.
 LOOK_SECONDS = 0.25
 
+# What asks nothing of the database is answered by a thread of its own, because a slow one may keep all others.
+ALIVE = "/healthz"
+
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -78,6 +81,7 @@ class ReceivingWorker(ThreadWorker):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        self._alive_thread = ThreadPoolExecutor(1)
         self._waiting: dict[Connection, None] = {}  # the oldest first
         self._held = 0
         self._next_look = 0.0
@@ -102,6 +106,13 @@ class ReceivingWorker(ThreadWorker):
         # At this limit gunicorn accepts nobody, which is right only while all connections have requests to answer.
         if self.nr_conns >= self.worker_connections:
             self._make_room(connection)
+
+    def enqueue_req(self, conn: TConn) -> None:
+        """gunicorn's hook: have a request answered."""
+        assert isinstance(conn, Connection)
+        pool = self._alive_thread if conn.requests.asks_for(ALIVE) else self.tpool
+        answered = pool.submit(self.handle, conn)
+        answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def finish_request(self, conn: TConn, fs: Future[bool]) -> None:
         """gunicorn's hook: a thread has answered, and says whether another request may follow."""

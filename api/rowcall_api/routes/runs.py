@@ -12,6 +12,7 @@ from rowcall.base.database import Row
 from rowcall.effects import effects_of
 from rowcall.queue import Filter, get_run
 from rowcall.queue.views import cursors
+from rowcall.status import Status
 from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
@@ -73,10 +74,10 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.alt_response(304, description="It has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
-    """One run."""
+    """One run.  A running one is always shown, because its progress is not part of its ETag."""
     with transaction() as connection:
         run = get_run(connection, run_id)
-    if parse_etags(headers["if_none_match"]).contains_weak(queue.version_of(run)):
+    if run["status"] != Status.RUNNING and parse_etags(headers["if_none_match"]).contains_weak(queue.version_of(run)):
         return flask.Response(), 304, tagged(run)
     return run, 200, tagged(run)
 

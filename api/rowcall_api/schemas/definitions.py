@@ -13,7 +13,7 @@ from werkzeug.http import parse_etags
 from rowcall.base.database import Row
 from rowcall.definitions import ContentSchema, Duration, Precondition, version_of
 from rowcall.schedule import Outcome, Overlap
-from rowcall_api.schemas.fields import Moment
+from rowcall_api.schemas.fields import ENTITY_TAGS, Moment
 
 
 class StateSchema(Schema):
@@ -73,12 +73,6 @@ class SentDefinitionSchema(ContentSchema, StateSchema):
 def tagged(row: Row) -> dict[str, str]:
     """The ETag header of this definition."""
     return {"ETag": f'"{version_of(row)}"'}
-
-
-# Unquoted text could be a tag that was cut or quoted wrongly, and If-None-Match would let such a request pass.
-ENTITY_TAGS = validate.Regexp(
-    r'^(\*|(W/)?"[!#-~]*"( ?, ?(W/)?"[!#-~]*")*)$', error='must be * or ETags in quotes, such as "3"'
-)
 
 
 class ChangeHeaders(Schema):

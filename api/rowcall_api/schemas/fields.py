@@ -24,6 +24,12 @@ EXAMPLE = "2030-03-31T09:00:00+02:00"
 NAME_CHARACTERS = 63
 
 
+# Unquoted text could be a tag that was cut or quoted wrongly, and If-None-Match would let such a request pass.
+ENTITY_TAGS = validate.Regexp(
+    r'^(\*|(W/)?"[!#-~]*"( ?, ?(W/)?"[!#-~]*")*)$', error='must be * or ETags in quotes, such as "3"'
+)
+
+
 class Moment(fields.AwareDateTime):
     """A time with its offset, in the years that can be stored."""
 

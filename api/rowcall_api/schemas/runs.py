@@ -12,7 +12,7 @@ from rowcall.queue.views.lists import LARGE
 from rowcall.status import Event, Status
 from rowcall_api.schemas.answers import AnswerSchema
 from rowcall_api.schemas.effects import EffectSchema
-from rowcall_api.schemas.fields import Moment, YesOrNo, key_header, name
+from rowcall_api.schemas.fields import ENTITY_TAGS, Moment, YesOrNo, key_header, name
 
 
 def tagged(run: Row) -> dict[str, str]:
@@ -64,6 +64,7 @@ class SteerHeaders(Schema):
     if_match = fields.String(
         data_key="If-Match",
         load_default=None,
+        validate=ENTITY_TAGS,
         metadata={"description": "An ETag of the run: 412, and nothing changes, if it has another by now."},
     )
 
@@ -196,5 +197,8 @@ class IfNoneMatchHeaders(Schema):
     """The version that the caller has."""
 
     if_none_match = fields.String(
-        data_key="If-None-Match", load_default=None, metadata={"description": "An ETag: 304 if it has not changed."}
+        data_key="If-None-Match",
+        load_default=None,
+        validate=ENTITY_TAGS,
+        metadata={"description": "An ETag: 304 if it has not changed."},
     )

@@ -36,7 +36,7 @@ CREATE = """
 INSERT INTO rowcall.api_keys (name, prefix, secret_sha256, scopes, job_types, queues, expires_at)
 VALUES (%(name)s, %(prefix)s, %(secret_sha256)s, %(scopes)s, %(job_types)s::text[], %(queues)s::text[], %(expires_at)s)
 ON CONFLICT (name) WHERE revoked_at IS NULL AND replaced_at IS NULL DO NOTHING
-RETURNING id, name, prefix, scopes, expires_at, coalesce(expires_at <= now(), false) AS ended
+RETURNING id, name, prefix, scopes, expires_at, coalesce(expires_at <= clock_timestamp(), false) AS ended
 """
 
 FIND = """

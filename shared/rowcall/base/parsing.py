@@ -72,7 +72,7 @@ def secret_in(file: str) -> str:
         # Another kind of file may have no end, or nobody who writes to it.
         if not stat.S_ISREG(Path(file).stat().st_mode):
             raise ValueError("is not a regular file")
-        with Path(file).open(encoding="utf-8") as opened:
+        with Path(file).open(encoding="utf-8-sig") as opened:
             text = opened.read(SECRET_CHARACTERS + 1).strip()
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
@@ -116,12 +116,24 @@ def database_url(text: str) -> str:
     """Whatever libpq takes; the driver is Rowcall's business, so a driver in the scheme is dropped."""
     scheme, separator, rest = text.strip().partition("://")
     if separator and scheme.partition("+")[0] in {"postgresql", "postgres"}:
+        if _is_cut_short(rest):
+            raise ValueError("a URL with a password in which / ? # @ are written as %2F %3F %23 %40")
         return f"postgresql://{rest}"
     if not NAMES_A_DATABASE & set(connection_keywords(text) or ()):
         raise ValueError(
             "a URL such as postgresql://user:password@host:5432/database, or host=... dbname=..., as libpq takes them"
         )
     return text.strip()
+
+
+def _is_cut_short(rest: str) -> bool:
+    """Whether libpq would take a part of the password for a host or a port, and repeat it in its messages."""
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority:
+        return authority.count("@") > 1
+    before_query, _, query = rest.partition("?")
+    port = authority.rpartition(":")[2]
+    return "@" in before_query or ("@" in query and ":" in authority and not re.fullmatch(r"\d*|.*]", port))
 
 
 def connection_keywords(text: str) -> dict[str, str] | None:

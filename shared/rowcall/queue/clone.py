@@ -99,8 +99,8 @@ def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> i
     if holders.requests:
         return replayed(holders, run["job_type"], keys)
     if holders.facts and not run["pruned_at"]:
-        [(natural_key, holder)] = holders.facts.items()
-        raise NaturalKeyHeld(run["id"], "clone", run["status"], natural_key, holder.run_id)
+        [holder] = holders.facts.values()
+        raise NaturalKeyHeld(run["id"], "clone", run["status"], holder.run_id)
     raise refused(run, "clone")
 
 

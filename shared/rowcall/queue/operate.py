@@ -116,7 +116,7 @@ def _held(connection: Connection, event: Event, run: Row) -> RowcallError:
     holder = find_holders(connection, run["job_type"], "", [Keys(run["natural_key"])]).facts.get(run["natural_key"])
     if holder is None:
         return KeyGone(run["natural_key"])
-    return NaturalKeyHeld(run["id"], event, run["status"], run["natural_key"], holder.run_id)
+    return NaturalKeyHeld(run["id"], event, run["status"], holder.run_id)
 
 
 def _audited(row: Row) -> dict[str, Any]:

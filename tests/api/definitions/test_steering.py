@@ -35,6 +35,19 @@ def test_a_pause_keeps_the_next_time_and_resume_ends_it(
     assert first["request_id"] is not None
 
 
+@pytest.mark.parametrize("scope", ["operate", "admin"])
+def test_a_definition_whose_type_the_code_has_lost_is_paused_and_removed(
+    nightly: dict[str, Any], call: Call, path: str, module_url: str, name: str, scope: str
+) -> None:
+    with database.transaction(module_url) as connection:
+        database.fetch_all(
+            connection, "UPDATE rowcall.job_definitions SET job_type = 'lost' WHERE name = %(name)s", {"name": name}
+        )
+    assert call("POST", f"{path}/pause", scope=scope).status_code == 200
+    assert call("POST", f"{path}/resume", scope=scope).status_code == 200
+    assert call("DELETE", path, scope=scope).status_code == 204
+
+
 def test_a_run_by_hand_is_found_where_the_answer_says_and_a_replay_is_200(
     nightly: dict[str, Any], call: Call, actors: dict[str, str], path: str, module_url: str, name: str
 ) -> None:

@@ -19,8 +19,8 @@ from tests.api.hostile.test_hostile_wire import KEY, LIMIT, NOOP, REFUSED
 from tests.api.serving import JSON, Heard, Server, chunked, heard, request, send, served
 from tests.support.processes import LIMIT_SECONDS, wait_until
 
-HEALTH = b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
-LAST_HEALTH = HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+READY = b"GET /readyz HTTP/1.1\r\nHost: here\r\n\r\n"
+LAST_READY = READY.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
 # More of each than a process has threads.
 MANY = 20
@@ -48,7 +48,7 @@ def server(
     environment = {"DATABASE_URL": module_url, "PATH": "", "ROWCALL_API_WORKERS": "1"}
     with served(environment, tmp_path_factory.mktemp("api"), [sys.executable, "-P", "-c", PATIENT]) as server:
         yield server
-        assert server.ask(HEALTH).status == 200
+        assert server.ask(READY).status == 200
         assert "Traceback" not in server.log.read_text()
 
 
@@ -69,7 +69,7 @@ def clients() -> Iterator[ExitStack]:
 
 def keep_nobody_waiting(server: Server, clients: Sequence[socket.socket]) -> bool:
     """Whether a request is answered while the server still waits for all of these."""
-    assert [server.ask(HEALTH).status for _ in range(3)] == [200] * 3
+    assert [server.ask(READY).status for _ in range(3)] == [200] * 3
     return all(is_open(client) for client in clients)
 
 
@@ -119,9 +119,9 @@ def test_clients_that_do_not_close_after_their_last_answer_keep_nobody_waiting(
 ) -> None:
     lingering = [clients.enter_context(server.connect()) for _ in range(MANY)]
     for client in lingering:
-        send(client, LAST_HEALTH)
+        send(client, LAST_READY)
         assert (heard(client).status, client.recv(1)) == (200, b"")
-    assert server.ask(HEALTH).status == 200
+    assert server.ask(READY).status == 200
     # A server that had closed would refuse this with a reset.
     for client in lingering:
         client.sendall(b"late")
@@ -131,7 +131,7 @@ def test_clients_that_do_not_read_their_answers_keep_nobody_waiting(server: Serv
     for _ in range(MANY):
         ask_and_read_nothing(server, clients)
     # So many that the others' answers fill all buffers meanwhile.
-    assert {server.ask(HEALTH).status for _ in range(300)} == {200}
+    assert {server.ask(READY).status for _ in range(300)} == {200}
 
 
 def test_a_client_that_does_not_read_its_answers_is_let_go(impatient: Server, clients: ExitStack) -> None:
@@ -164,7 +164,7 @@ def test_of_more_clients_than_a_server_has_room_for_the_one_that_waited_longest_
     first = clients.enter_context(server.connect())
     for _ in range(CONNECTIONS):
         clients.enter_context(server.connect())
-    assert server.ask(HEALTH).status == 200
+    assert server.ask(READY).status == 200
     assert first.recv(1) == b""
 
 
@@ -172,7 +172,7 @@ def test_200_clients_keep_their_connections_and_each_request_is_answered(server:
     kept = [clients.enter_context(server.connect()) for _ in range(200)]
     for _ in range(3):
         for client in kept:
-            send(client, HEALTH)
+            send(client, READY)
         assert [heard(client).status for client in kept] == [200] * len(kept)
 
 
@@ -230,7 +230,7 @@ def test_a_client_that_speaks_tls_is_refused_at_once(server: Server) -> None:
 
 
 def test_a_client_that_closes_its_side_after_a_request_is_answered(server: Server) -> None:
-    for raw, status in ((HEALTH, 200), (HEALTH[:-2], 0), (BEGINNINGS["a part of a body"], 0)):
+    for raw, status in ((READY, 200), (READY[:-2], 0), (BEGINNINGS["a part of a body"], 0)):
         with server.connect() as connection:
             send(connection, raw)
             connection.shutdown(socket.SHUT_WR)
@@ -249,9 +249,9 @@ def test_a_body_that_a_route_does_not_read_is_not_taken_for_the_next_request(ser
     with server.connect() as connection:
         for framing in (b"Content-Length: %d" % len(hidden), b"Transfer-Encoding: chunked"):
             body = chunked(hidden) if b"chunked" in framing else hidden
-            send(connection, HEALTH.replace(b"Host: here", b"Host: here\r\n" + framing) + body)
+            send(connection, READY.replace(b"Host: here", b"Host: here\r\n" + framing) + body)
             assert heard(connection).status == 200
-        send(connection, LAST_HEALTH)
+        send(connection, LAST_READY)
         assert heard(connection).status == 200
 
 
@@ -284,14 +284,14 @@ def test_requests_that_arrive_are_refused_when_they_are_more_than_a_server_has_m
         send(client, posted("", f"Content-Length: {LIMIT}") + b" " * (LIMIT - 1))
     wait_until(lambda: select.select(slow, [], [], 0)[0], "one of them is refused")
     assert sorted(heard(client).status for client in slow) == [408, 503]
-    assert impatient.ask(HEALTH).status == 200
+    assert impatient.ask(READY).status == 200
 
 
 def test_a_server_that_stops_waits_for_no_silent_client(module_url: str, tmp_path: Path, clients: ExitStack) -> None:
     with served({"DATABASE_URL": module_url, "PATH": ""}, tmp_path, ROWCALL_API_WORKERS="1") as server:
         silent = [clients.enter_context(server.connect()) for _ in range(MANY)]
         send(silent[0], BEGINNINGS["a part of a body"])
-        assert server.ask(HEALTH).status == 200
+        assert server.ask(READY).status == 200
         server.process.terminate()
         assert server.process.wait(LIMIT_SECONDS) == 0
         assert heard(silent[0]).status == 503

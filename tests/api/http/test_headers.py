@@ -84,6 +84,7 @@ def test_a_request_of_http_1_1_without_a_host_is_refused(server: Server, target:
 
 
 def test_what_never_reaches_the_application_is_not_stored_or_guessed_at_either(server: Server) -> None:
+    assert server.ask(b"GET /healthz HTTP/1.9\r\nHost: here\r\n\r\n").status == 400
     refused = server.ask(b"GET /healthz HTTP/9.9\r\n\r\n")
     assert refused.status == 400
     assert (refused.headers["Cache-Control"], refused.headers["X-Content-Type-Options"]) == ("no-store", "nosniff")

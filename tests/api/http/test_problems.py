@@ -106,6 +106,26 @@ def test_what_another_transaction_holds_is_waited_for_only_so_long_and_can_be_as
     assert call("POST", "/v1/runs", **asked).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("code", "told_of"), [("40001", "another transaction changed the same rows"), ("57014", "the server cancelled")]
+)
+def test_what_the_database_gives_up_can_be_asked_for_again(
+    call: Call, module_url: str, code: str, told_of: str
+) -> None:
+    trigger = (
+        "CREATE FUNCTION rowcall.gives_up() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$ BEGIN RAISE EXCEPTION 'gives up' USING ERRCODE = '{code}'; END $$;"
+        "CREATE TRIGGER gives_up BEFORE INSERT ON rowcall.job_runs EXECUTE FUNCTION rowcall.gives_up()"
+    )
+    with database.transaction(module_url) as connection:
+        database.fetch_all(connection, trigger)
+    refused = call("POST", "/v1/runs", json={"job_type": "noop"})
+    with database.transaction(module_url) as connection:
+        database.fetch_all(connection, "DROP FUNCTION rowcall.gives_up CASCADE")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
+    assert told_of in told(refused)["detail"]
+
+
 def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_url: str) -> None:
     migrate(empty_url, 3)
     app = create_app(empty_url)
@@ -115,6 +135,8 @@ def test_ready_turns_into_a_problem_when_the_schema_or_the_database_goes(empty_u
     behind = client.get("/readyz")
     assert (behind.status_code, behind.mimetype) == (503, PROBLEM)
     assert "run `rowcall migrate`" in told(behind)["detail"]
+    key = {"Authorization": "Bearer rc_00000000_" + "0" * 64}
+    assert told(client.get("/v1/runs/1", headers=key)) == told(behind)
     let_nobody_in(empty_url)
     gone = client.get("/readyz")
     assert (gone.status_code, gone.mimetype) == (503, PROBLEM)

@@ -214,5 +214,14 @@ def test_a_key_that_may_not_read_learns_nothing_by_steering(call: Call, refused:
     for action in ("pause", "resume"):
         answer = call("POST", f"/v1/definitions/secret/{action}", scope="steering")
         assert told(answer).keys() == {"name", "paused_at"}
-    sought = {"filter": {"payload": {"ssn": "123"}}, "dry_run": True}
-    assert "scope `read`" in told(refused("POST", "/v1/runs/cancel", 403, scope="steering", json=sought))["detail"]
+    for telling in ({"payload": {"ssn": "123"}}, {"key": "private"}, {"error_type": "Down"}, {"created_by": "api:me"}):
+        sought = {"filter": telling, "dry_run": True}
+        answer = refused("POST", "/v1/runs/cancel", 403, scope="steering", json=sought)
+        assert "scope `read`" in told(answer)["detail"]
+
+
+def test_a_fact_that_another_run_holds_is_not_named(refused: Call, call: Call, steering: None) -> None:
+    run = told(call("POST", "/v1/runs", json={"job_type": "cleanup_nightly", "payload": {"day": "2031-01-01"}}))
+    answer = refused("POST", f"/v1/runs/{run['id']}/clone", 409, scope="steering", json={})
+    assert told(answer)["type"] == "urn:rowcall:problem:natural-key-held"
+    assert "2031-01-01" not in answer.get_data(as_text=True)

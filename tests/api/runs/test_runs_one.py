@@ -43,13 +43,19 @@ def test_a_run_has_all_the_fields_that_are_described_and_no_others(call: Call, m
 
 
 def test_who_has_seen_it_is_told_that_it_is_still_so(call: Call, module_url: str) -> None:
-    path = f"/v1/runs/{made(module_url, Status.RUNNING)}"
+    path = f"/v1/runs/{made(module_url, Status.DEAD)}"
     tag = call("GET", path).headers["ETag"]
     for seen in (tag, f"W/{tag}", f'"other", {tag}', "*"):
         same = call("GET", path, headers={"If-None-Match": seen})
         assert (same.status_code, same.get_data(), same.headers["ETag"]) == (304, b"", tag)
     other = call("GET", path, headers={"If-None-Match": '"other"'})
     assert (other.status_code, other.headers["ETag"]) == (200, tag)
+
+
+def test_a_running_run_is_always_shown_because_its_progress_changes(call: Call, module_url: str) -> None:
+    path = f"/v1/runs/{made(module_url, Status.RUNNING)}"
+    shown = call("GET", path, headers={"If-None-Match": call("GET", path).headers["ETag"]})
+    assert (shown.status_code, told(shown)["status"]) == (200, "running")
 
 
 def lease_of(run: dict[str, Any]) -> Lease:

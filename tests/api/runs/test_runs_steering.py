@@ -99,10 +99,12 @@ def test_who_acts_on_what_is_no_longer_so_is_told_the_current_etag_and_changes_n
     path = f"/v1/runs/{made(module_url, status)}"
     tag = call("GET", path).headers["ETag"]
     before = state(module_url)
-    for stale in ('"other"', f"W/{tag}", "nonsense", ""):
+    for stale in ('"other"', f"W/{tag}", '""'):
         refused = call("POST", f"{path}/{action}", headers={"If-Match": stale})
         assert (refused.status_code, refused.mimetype) == (412, "application/problem+json")
         assert (refused.headers["ETag"], told(refused)["current_etag"]) == (tag, tag)
+    unreadable = call("POST", f"{path}/{action}", headers={"If-Match": tag.strip('"')})
+    assert (unreadable.status_code, [*told(unreadable)["errors"]]) == (422, ["If-Match"])
     assert state(module_url) == before
     done = call("POST", f"{path}/{action}", headers={"If-Match": f'"other", {tag}'})
     assert done.status_code in (200, 202)

@@ -126,6 +126,12 @@ def test_a_secret_may_stand_in_a_file_and_is_hidden_all_the_same(tmp_path: Path)
     assert redacted("it was sk_in_a_file", environment) == "it was ***"
 
 
+def test_a_byte_order_mark_is_no_part_of_a_secret(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_bytes(b"\xef\xbb\xbfpostgresql://me@db/app\r\n")
+    assert settings.read({"DATABASE_URL_FILE": str(file)}).database_url == "postgresql://me@db/app"
+
+
 def test_a_secret_in_a_file_and_in_the_environment_is_refused(tmp_path: Path) -> None:
     (tmp_path / "url").write_text("postgresql://me@db/app")
     environment = {"DATABASE_URL": "postgresql://me@db/other", "DATABASE_URL_FILE": str(tmp_path / "url")}

