@@ -41,7 +41,9 @@ class BulkDoneSchema(AnswerSchema):
     matched = fields.Integer(metadata={"description": "Runs that the filter matches and whose status allows it."})
     changed = fields.Integer()
     refused = fields.Integer(
-        metadata={"description": "Skipped, because another transaction had locked or changed them."}
+        metadata={
+            "description": "Skipped: another transaction has locked or changed them, or another run holds their natural key."
+        }
     )
     ids = fields.List(
         fields.Integer(), metadata={"description": "The runs that were changed; in a dry run, those that match."}

@@ -154,3 +154,18 @@ def test_a_time_is_refused_for_many_where_it_is_refused_for_a_list(call: Call, t
     cancelled = call("POST", "/v1/runs/cancel", json={"filter": {"created_after": time}, "dry_run": True})
     assert (listed.status_code, cancelled.status_code) == (422, 422)
     assert "in the years 2000 to 9998" in told(listed)["errors"]["created_after"][0]
+
+
+def test_the_command_says_why_a_run_was_left(module_url: str, environment: dict[str, str]) -> None:
+    fact = {"queue": "'facts'", "natural_key": "'fact'", "unique_mode": "'until_failed'"}
+    with database.transaction(module_url) as connection:
+        left = run_in(connection, Status.DEAD, **fact)["id"]
+        holder = run_in(connection, Status.QUEUED, **fact)["id"]
+    refused = rowcall(environment, "runs", "retry", "--queue", "facts")
+    assert refused.returncode == 1
+    assert (
+        "1 were not changed, because other transactions have locked or changed them, or other runs hold"
+        in refused.stderr
+    )
+    assert "`rowcall runs retry ID` says why" in refused.stderr
+    assert f"run {holder} holds the natural key" in rowcall(environment, "runs", "retry", str(left)).stderr

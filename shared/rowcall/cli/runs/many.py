@@ -18,6 +18,13 @@ from rowcall.queue import Action, Filter
 from rowcall.queue.bulk import CHANGED_MOST
 
 
+# Why a run that matches is not changed.
+REFUSED = {
+    Action.RETRY: "other transactions have locked or changed them, or other runs hold their natural keys",
+    Action.CANCEL: "other transactions have locked or changed them",
+}
+
+
 @dataclass(frozen=True)
 class Many:
     """The options besides the filter."""
@@ -58,9 +65,9 @@ class Many:
                 if cursor is None or matched == self.limit:
                     break
         changed = 0 if self.dry_run else len(ids)
-        self._report({"matched": matched, "changed": changed, "refused": refused, "ids": ids}, as_json)
+        self._report(action, {"matched": matched, "changed": changed, "refused": refused, "ids": ids}, as_json)
 
-    def _report(self, done: dict[str, Any], as_json: bool) -> None:
+    def _report(self, action: Action, done: dict[str, Any], as_json: bool) -> None:
         if as_json:
             show_json({**done, "dry_run": self.dry_run})
         elif self.dry_run:
@@ -69,7 +76,8 @@ class Many:
             click.echo(f"{done['matched']} matched, {done['changed']} changed")
         if done["refused"]:
             raise RowcallError(
-                f"{done['refused']} were not changed, because other transactions had locked them: run the command again"
+                f"{done['refused']} were not changed, because {REFUSED[action]}:"
+                f" `rowcall runs {action.name.lower()} ID` says why for one of them"
             )
 
 
