@@ -1,0 +1,125 @@
+"""What a caller may hold: a connection of psycopg2 or psycopg 3, or SQLAlchemy's connection or session on either.
+
+Neither SQLAlchemy nor psycopg 3 is loaded here: who passes an object of theirs has loaded them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import psycopg2.extensions
+
+from rowcall.base.errors import NotAConnection
+
+if TYPE_CHECKING:
+    import psycopg
+    import sqlalchemy
+    import sqlalchemy.orm
+
+PgConnection: TypeAlias = psycopg2.extensions.connection
+Psycopg3Connection: TypeAlias = "psycopg.Connection[Any]"
+Connection: TypeAlias = (
+    "PgConnection | Psycopg3Connection | sqlalchemy.Connection | sqlalchemy.orm.Session"
+    " | sqlalchemy.orm.scoped_session[sqlalchemy.orm.Session]"
+)
+Row: TypeAlias = dict[str, Any]
+
+# Those of SQLAlchemy's drivers that write parameters as our statements do.
+DRIVERS = ("psycopg2", "psycopg")
+
+
+def is_psycopg3(connection: object) -> TypeGuard[Psycopg3Connection]:
+    """Whether this is a connection of psycopg 3's own."""
+    if "psycopg" not in sys.modules:
+        return False
+    from psycopg import Connection
+
+    return isinstance(connection, Connection)
+
+
+def alchemys(connection: object) -> sqlalchemy.Connection:
+    """SQLAlchemy's connection behind what the caller holds, or NotAConnection."""
+    found = connection
+    if "sqlalchemy.orm" in sys.modules:
+        from sqlalchemy.orm import Session, scoped_session
+
+        # Flask-SQLAlchemy's `db.session` is a registry of sessions, one for each request.
+        found = found() if isinstance(found, scoped_session) else found
+        found = found.connection() if isinstance(found, Session) else found
+    if "sqlalchemy" in sys.modules:
+        from sqlalchemy import Connection
+
+        if isinstance(found, Connection):
+            return _on_a_known_driver(found)
+    raise NotAConnection(_described(connection), _advice(connection))
+
+
+def _on_a_known_driver(connection: sqlalchemy.Connection) -> sqlalchemy.Connection:
+    dialect = connection.dialect
+    if dialect.name != "postgresql" or dialect.driver not in DRIVERS:
+        raise NotAConnection(
+            f"SQLAlchemy's connection to {dialect.name}+{dialect.driver}",
+            "pass one to postgresql+psycopg2 or postgresql+psycopg",
+        )
+    return connection
+
+
+def driver_of(connection: Connection) -> PgConnection | Psycopg3Connection:
+    """The driver's own connection, whose transaction it is."""
+    if isinstance(connection, PgConnection) or is_psycopg3(connection):
+        return connection
+    driver: Any = alchemys(connection).connection.driver_connection
+    return driver  # type: ignore[no-any-return]  # one of DRIVERS
+
+
+def psycopg3_rows(connection: Psycopg3Connection, sql: str, parameters: Mapping[str, Any] | None) -> list[Row]:
+    """Run a statement with psycopg 3, whatever cursors and rows its connection is set to.
+
+    Its parameters are put in by the client, as psycopg2 does it, so that the server gets the same text from both.
+    """
+    from psycopg import ClientCursor
+    from psycopg.rows import dict_row
+
+    # The end of an inner pipeline waits for the answer; the outer one goes on.
+    answered = connection.pipeline() if connection.pgconn.pipeline_status else nullcontext()
+    with ClientCursor(connection, row_factory=dict_row) as cursor:
+        with answered:
+            cursor.execute(sql, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def drivers_error(error: Exception) -> Exception:
+    """What the driver raised, also where SQLAlchemy has put it into an error of its own."""
+    cause: Exception | None = getattr(error, "orig", None)
+    return cause or error
+
+
+def sqlstate_of(error: Exception) -> str | None:
+    """PostgreSQL's code of an error, from either driver."""
+    cause = drivers_error(error)
+    code: str | None = getattr(cause, "pgcode", None) or getattr(cause, "sqlstate", None)
+    return code
+
+
+def _described(wrong: object) -> str:
+    name = type(wrong).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _advice(wrong: object) -> str:
+    """How to get a connection from what was passed instead; told by name, so that nothing is loaded for it."""
+    modules = {kind.__module__.partition(".")[0] for kind in type(wrong).__mro__}
+    names = {kind.__name__ for kind in type(wrong).__mro__}
+    if any(name.lower().startswith("async") for name in names):
+        return "asynchronous connections cannot be used: pass an ordinary one, in a thread of its own"
+    if modules & {"sqlalchemy"} and "Engine" in names:
+        return "open a transaction on it, `with engine.begin() as connection:`, and pass that connection"
+    if "sessionmaker" in names:
+        return "call it, and pass the session"
+    for attribute in ("session", "connection"):
+        if hasattr(type(wrong), attribute):
+            return f"pass its `{attribute}`"
+    return "pass an open one, such as that of psycopg2.connect(...)"
