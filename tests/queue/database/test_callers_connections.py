@@ -166,6 +166,26 @@ def test_all_or_none_are_enqueued_in_each_way_of_psycopg(
     assert [run["id"] for run in runs(fresh_url)] == [kept.run_id]
 
 
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_what_a_pipeline_has_not_been_answered_yet_stands_before_the_runs(fresh_url: str, autocommit: bool) -> None:
+    with psycopg.connect(fresh_url, autocommit=autocommit) as connection, connection.pipeline():
+        connection.execute("CREATE TABLE orders (id int)")
+        WELCOME.enqueue_many(connection, [{"user_id": 1}, {"user_id": 2}])
+        connection.execute("INSERT INTO orders VALUES (1)")
+        with pytest.raises(NaturalKeyConflict):
+            WELCOME.enqueue_many(connection, [{"user_id": 3}, {"user_id": 1, "name": "other"}])
+    assert [run["natural_key"] for run in runs(fresh_url)] == ["1", "2"]
+
+
+def test_each_call_is_a_transaction_of_its_own_where_sqlalchemy_commits_each_statement(fresh_url: str) -> None:
+    engine = _engine(fresh_url, "psycopg").execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        WELCOME.enqueue_many(connection, [{"user_id": 1}, {"user_id": 2}])
+        with pytest.raises(NaturalKeyConflict):
+            WELCOME.enqueue_many(connection, [{"user_id": 3}, {"user_id": 1, "name": "other"}])
+        assert [run["natural_key"] for run in runs(fresh_url)] == ["1", "2"]
+
+
 def test_an_error_in_a_pipeline_undoes_its_statements_alone(fresh_url: str) -> None:
     with psycopg.connect(fresh_url) as connection, connection.pipeline():
         kept = WELCOME.enqueue(connection, {"user_id": 1})
@@ -174,20 +194,29 @@ def test_an_error_in_a_pipeline_undoes_its_statements_alone(fresh_url: str) -> N
     assert [run["id"] for run in runs(fresh_url)] == [kept.run_id]
 
 
-class FlaskSQLAlchemy:
-    """As the extension's `db`: what is to be passed is its session."""
+class SQLAlchemy:
+    """As Flask-SQLAlchemy's `db`: what is to be passed is its session."""
 
-    session = None
+    def __init__(self) -> None:
+        self.session = scoped_session(sessionmaker())
+
+
+class ConnectionPool:
+    """As psycopg_pool's: it lends connections."""
+
+    def connection(self) -> None:
+        """Lend one."""
 
 
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        ("postgresql://shop", "a str: .*psycopg2.connect"),
+        ("postgresql://shop", "a str: pass an open one, such as that of psycopg2.connect"),
         (None, "a NoneType"),
         (sqlalchemy.create_engine("postgresql+psycopg2://"), "an Engine: .*`with engine.begin\\(\\) as connection:`"),
         (sessionmaker(), "a sessionmaker: call it"),
-        (FlaskSQLAlchemy(), "a FlaskSQLAlchemy: pass its `session`"),
+        (SQLAlchemy(), "a SQLAlchemy: pass its `session`"),
+        (ConnectionPool(), "a ConnectionPool: .*`with ....connection\\(\\) as connection:`"),
         (psycopg.AsyncConnection, "a type"),
     ],
 )

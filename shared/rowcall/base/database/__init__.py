@@ -23,7 +23,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from rowcall.base.database.callers import Connection as Connection
 from rowcall.base.database.callers import PgConnection as PgConnection
 from rowcall.base.database.callers import Row as Row
-from rowcall.base.database.callers import alchemys, driver_of, is_psycopg3, psycopg3_rows
+from rowcall.base.database.callers import driver_of, is_psycopg3, psycopg3_rows, sqlalchemy_connection
 from rowcall.base.database.callers import drivers_error as drivers_error
 from rowcall.base.database.callers import sqlstate_of as sqlstate_of
 from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
@@ -208,7 +208,7 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
     if is_psycopg3(connection):
         return psycopg3_rows(connection, sql, parameters)
     # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
-    result = alchemys(connection).exec_driver_sql(sql, dict(parameters or {}))
+    result = sqlalchemy_connection(connection).exec_driver_sql(sql, dict(parameters or {}))
     return [dict(row) for row in result.mappings()] if result.returns_rows else []
 
 

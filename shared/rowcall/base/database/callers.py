@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import psycopg2.extensions
@@ -33,23 +34,23 @@ DRIVERS = ("psycopg2", "psycopg")
 
 def is_psycopg3(connection: object) -> TypeGuard[Psycopg3Connection]:
     """Whether this is a connection of psycopg 3's own."""
-    if "psycopg" not in sys.modules:
+    if not sys.modules.get("psycopg"):
         return False
     from psycopg import Connection
 
     return isinstance(connection, Connection)
 
 
-def alchemys(connection: object) -> sqlalchemy.Connection:
+def sqlalchemy_connection(connection: object) -> sqlalchemy.Connection:
     """SQLAlchemy's connection behind what the caller holds, or NotAConnection."""
     found = connection
-    if "sqlalchemy.orm" in sys.modules:
+    if sys.modules.get("sqlalchemy.orm"):
         from sqlalchemy.orm import Session, scoped_session
 
         # Flask-SQLAlchemy's `db.session` is a registry of sessions, one for each request.
         found = found() if isinstance(found, scoped_session) else found
         found = found.connection() if isinstance(found, Session) else found
-    if "sqlalchemy" in sys.modules:
+    if sys.modules.get("sqlalchemy"):
         from sqlalchemy import Connection
 
         if isinstance(found, Connection):
@@ -68,10 +69,13 @@ def _on_a_known_driver(connection: sqlalchemy.Connection) -> sqlalchemy.Connecti
 
 
 def driver_of(connection: Connection) -> PgConnection | Psycopg3Connection:
-    """The driver's own connection, whose transaction it is."""
-    if isinstance(connection, PgConnection) or is_psycopg3(connection):
+    """The driver's own connection, in the state of its transaction that the server has answered."""
+    if isinstance(connection, PgConnection):
         return connection
-    driver: Any = alchemys(connection).connection.driver_connection
+    if is_psycopg3(connection):
+        with _answered(connection):
+            return connection
+    driver: Any = sqlalchemy_connection(connection).connection.driver_connection
     return driver  # type: ignore[no-any-return]  # one of DRIVERS
 
 
@@ -83,12 +87,15 @@ def psycopg3_rows(connection: Psycopg3Connection, sql: str, parameters: Mapping[
     from psycopg import ClientCursor
     from psycopg.rows import dict_row
 
-    # The end of an inner pipeline waits for the answer; the outer one goes on.
-    answered = connection.pipeline() if connection.pgconn.pipeline_status else nullcontext()
     with ClientCursor(connection, row_factory=dict_row) as cursor:
-        with answered:
+        with _answered(connection):
             cursor.execute(sql, parameters)
         return cursor.fetchall() if cursor.description else []
+
+
+def _answered(connection: Psycopg3Connection) -> AbstractContextManager[object]:
+    """In a pipeline, wait at the end for all answers, as the end of an inner pipeline does; the outer one goes on."""
+    return connection.pipeline() if connection.pgconn.pipeline_status else nullcontext()
 
 
 def drivers_error(error: Exception) -> Exception:
@@ -111,15 +118,16 @@ def _described(wrong: object) -> str:
 
 def _advice(wrong: object) -> str:
     """How to get a connection from what was passed instead; told by name, so that nothing is loaded for it."""
-    modules = {kind.__module__.partition(".")[0] for kind in type(wrong).__mro__}
     names = {kind.__name__ for kind in type(wrong).__mro__}
     if any(name.lower().startswith("async") for name in names):
         return "asynchronous connections cannot be used: pass an ordinary one, in a thread of its own"
-    if modules & {"sqlalchemy"} and "Engine" in names:
+    if "Engine" in names:
         return "open a transaction on it, `with engine.begin() as connection:`, and pass that connection"
     if "sessionmaker" in names:
         return "call it, and pass the session"
+    if isinstance(getattr(wrong, "connection", None), MethodType):
+        return "take one from it, `with ....connection() as connection:`, and pass that"
     for attribute in ("session", "connection"):
-        if hasattr(type(wrong), attribute):
+        if hasattr(wrong, attribute):
             return f"pass its `{attribute}`"
     return "pass an open one, such as that of psycopg2.connect(...)"
