@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rowcall.base.errors import Permanent, Retry, Snooze
-    from rowcall.job_types import Definition, JobType, exponential, fixed, quadratic
-    from rowcall.queue import enqueue, enqueue_many
+    from rowcall.job_types import Definition, exponential, fixed, quadratic
+    from rowcall.queue.enqueue import enqueue, enqueue_many
+    from rowcall.queue.job_type import JobType
+    from rowcall_worker.handlers import Run
 
 # The build reads it here, and so does a worker: to ask the installed metadata would take longer than a claim.
 __version__ = "0.2.0.dev0"
@@ -20,6 +22,7 @@ __all__ = [
     "JobType",
     "Permanent",
     "Retry",
+    "Run",
     "Snooze",
     "enqueue",
     "enqueue_many",
@@ -30,12 +33,13 @@ __all__ = [
 
 _MODULES = {
     "Definition": "rowcall.job_types",
-    "JobType": "rowcall.job_types",
+    "JobType": "rowcall.queue.job_type",
     "Permanent": "rowcall.base.errors",
     "Retry": "rowcall.base.errors",
+    "Run": "rowcall_worker.handlers",
     "Snooze": "rowcall.base.errors",
-    "enqueue": "rowcall.queue",
-    "enqueue_many": "rowcall.queue",
+    "enqueue": "rowcall.queue.enqueue",
+    "enqueue_many": "rowcall.queue.enqueue",
     "exponential": "rowcall.job_types",
     "fixed": "rowcall.job_types",
     "quadratic": "rowcall.job_types",

@@ -12,6 +12,7 @@ import pytest
 from mypy import api as mypy
 
 import rowcall
+from rowcall.base import database
 from tests.support.processes import ROOT
 
 ENQUEUE = """
@@ -24,25 +25,104 @@ connection.commit()
 print(json.dumps(sorted(sys.modules)))
 """
 
-# A team's module as its type checker reads it, and a last line that must be refused.
-TYPED = """
-from collections.abc import Mapping
-from typing import Any
-from marshmallow import Schema
-from rowcall import JobType, enqueue, enqueue_many, exponential
-from rowcall.base.database import Connection
+# A web process that declares what it enqueues; its settings cannot be used.
+ENQUEUE_BY_TYPE = """
+import json, os, sys
+os.environ.update(ROWCALL_CONCURRENCY="many", ROWCALL_SMTP_URL="nonsense", DATABASE_URL="nowhere")
+import psycopg2
+from marshmallow import Schema, fields
+from rowcall import JobType, Permanent, Retry, Snooze, exponential
 
-def key(payload: Mapping[str, Any]) -> str:
-    return "1"
+class Welcome(Schema):
+    user_id = fields.Integer(required=True)
 
-WELCOME = JobType("welcome", schema=Schema, key=key, backoff=exponential(base=5, cap=60))
+WELCOME = JobType("shop_welcome", schema=Welcome, key=lambda payload: str(payload["user_id"]), queue="mail")
 
-def welcome(connection: Connection) -> list[int]:
-    first: int = enqueue(connection, "welcome", {}).run_id
-    return [first, *(run.run_id for run in enqueue_many(connection, "welcome", [{}]))]
-
-from rowcall import nonsense
+with psycopg2.connect(sys.argv[1]) as connection, connection.cursor() as cursor:
+    cursor.execute("CREATE TABLE IF NOT EXISTS users AS SELECT 1 AS id")
+    WELCOME.enqueue(connection, {"user_id": 1})
+    WELCOME.enqueue_many(connection, [{"user_id": 1}, {"user_id": 2}])
+print(json.dumps(sorted(sys.modules)))
 """
+
+# What is for those who work, serve, report or have no PostgreSQL of their own.
+NOT_OF_A_WEB_PROCESS = (
+    *("rowcall_api", "rowcall_worker", "rowcall_migrations", "rowcall_example"),
+    *("rowcall.local_postgres", "rowcall.cli", "rowcall.definitions", "rowcall.queue.views.stats"),
+)
+
+# A team's app as its type checker reads it: file -> text.  The last lines must be refused.
+TYPED = {
+    "job_types.py": """
+from marshmallow import Schema, fields
+from rowcall import Definition, JobType, exponential
+
+class Welcome(Schema):
+    user_id = fields.Integer(required=True)
+
+WELCOME = JobType(
+    "shop_welcome", schema=Welcome, key=lambda payload: f"{payload['user_id']}",
+    queue="mail", max_attempts=8, lease=60, time_limit=30, backoff=exponential(base=5, cap=3600),
+)
+DAILY = Definition("daily", WELCOME, "@daily", payload={"user_id": 1})
+""",
+    "handlers.py": """
+from rowcall import Permanent, Retry, Run, Snooze
+from .job_types import WELCOME
+
+@WELCOME.handler
+def welcome(run: Run) -> dict[str, int]:
+    run.progress(0.5, "writing")
+    if run.attempt > 3:
+        raise Permanent("no such user")
+    run.effect(
+        "sent_emails", key=f"welcome:{run.payload['user_id']}", content={"template": "welcome"},
+        perform=lambda effect: run.gateways.mail.send(
+            to="ada@example.com", subject="Welcome", text="Hello", message_id=effect.message_id
+        ),
+    )
+    return {"greeted": run.payload["user_id"]}
+""",
+    "web.py": """
+import psycopg
+import psycopg2.extensions
+from datetime import datetime
+from sqlalchemy import Connection
+from sqlalchemy.orm import Session, scoped_session
+from rowcall import enqueue, enqueue_many
+from .handlers import welcome
+from .job_types import WELCOME
+
+Held = psycopg2.extensions.connection | psycopg.Connection | Connection | Session | scoped_session[Session]
+
+def order(connection: Held) -> list[int]:
+    first: int = WELCOME.enqueue(connection, {"user_id": 1}, run_at=None, key=None).run_id
+    second = WELCOME.enqueue(connection, {"user_id": 1}, key="a", run_at=datetime.now(), queue="mail", priority=1)
+    many = WELCOME.enqueue_many(connection, [{"user_id": 1}, {"user_id": 2}], keys=["a", None], max_attempts=1)
+    named = enqueue(connection, "shop_welcome", {"user_id": 1}, created_by="web")
+    more = enqueue_many(connection, "shop_welcome", [{}])
+    return [first, second.run_id, named.run_id, *(run.run_id for run in many + more if not run.replayed)]
+
+greeted: dict[str, int]
+
+def again(run: "Run") -> None:
+    global greeted
+    greeted = welcome(run)
+
+from rowcall import Run
+from rowcall import nonsense
+WELCOME.enqueue("postgresql://shop", {})
+WELCOME.enqueue(psycopg2.connect(""), {}, prioritee=1)
+WELCOME.handler(lambda: None)
+""",
+}
+
+REFUSED = (
+    'Module "rowcall" has no attribute "nonsense"',
+    'Argument 1 to "enqueue" of "JobType" has incompatible type "str"',
+    'Unexpected keyword argument "prioritee" for "enqueue" of "JobType"',
+    'of "handler" of "JobType" cannot be "Callable[[], None]"',
+)
 
 
 def modules_after(script: str, *arguments: str, flags: tuple[str, ...] = ()) -> set[str]:
@@ -59,6 +139,22 @@ def test_enqueueing_loads_the_cores_packages_and_the_rooms_of_the_queue_alone(mo
     ours = {name for name in modules if name.startswith("rowcall")}
     rooms = {".".join(name.split(".")[:2]) for name in ours}
     assert rooms <= {f"rowcall.{room}" for room in ("access", "base", "job_types", "queue", "status")} | {"rowcall"}
+
+
+def test_enqueueing_by_type_needs_no_app_no_setting_and_no_module_of_another_process(fresh_url: str) -> None:
+    modules = modules_after(ENQUEUE_BY_TYPE, fresh_url)
+    assert {name for name in modules if name.startswith(NOT_OF_A_WEB_PROCESS)} == set()
+    assert {name.partition(".")[0] for name in modules} & {
+        "flask",
+        "sqlalchemy",
+        "psycopg",
+        "click",
+        "alembic",
+    } == set()
+    with database.transaction(fresh_url) as connection:
+        rows = database.fetch_all(connection, "SELECT job_type, natural_key, queue FROM rowcall.job_runs ORDER BY id")
+        assert database.fetch_value(connection, "SELECT count(*) FROM users") == 1
+    assert rows == [{"job_type": "shop_welcome", "natural_key": key, "queue": "mail"} for key in ("1", "2")]
 
 
 def test_importing_rowcall_loads_nothing_before_it_is_used() -> None:
@@ -87,9 +183,12 @@ def test_a_name_that_rowcall_lacks_is_an_attribute_error_as_anywhere() -> None:
 
 
 def test_a_teams_strict_type_checker_knows_the_public_names_and_no_others(tmp_path: Path) -> None:
-    module = tmp_path / "team.py"
-    module.write_text(TYPED)
-    printed, _, _ = mypy.run(["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", str(module)])
+    package = tmp_path / "team"
+    package.mkdir()
+    for name, text in {"__init__.py": "", **TYPED}.items():
+        (package / name).write_text(text)
+    printed, _, _ = mypy.run(["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", str(package)])
     complaints = [line for line in printed.splitlines() if ": error:" in line]
-    assert len(complaints) == 1, printed
-    assert 'Module "rowcall" has no attribute "nonsense"' in complaints[0]
+    assert len(complaints) == len(REFUSED), printed
+    for complaint, refused in zip(complaints, REFUSED, strict=True):
+        assert refused in complaint

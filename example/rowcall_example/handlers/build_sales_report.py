@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from rowcall import Run
 from rowcall_example.documents import write_sales_csv, write_sales_pdf
+from rowcall_example.job_types import BUILD_SALES_REPORT
 from rowcall_example.queries.sales import sales_of_day
-from rowcall_worker.handlers import Run, handles
 
 FORMATS = {"csv": write_sales_csv, "pdf": write_sales_pdf}
 
 
-@handles("build_sales_report")
+@BUILD_SALES_REPORT.handler
 def build_sales_report(run: Run) -> dict[str, Any]:
     """Write both files; the same day again is the same files."""
     day = run.payload["date"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall import Permanent
+from rowcall import Permanent, Run
+from rowcall_example.job_types import CHARGE_INVOICE
 from rowcall_example.queries.invoices import Invoice, Marked, invoice_with_user, mark_paid
-from rowcall_worker.handlers import Run, handles
 
 
-@handles("charge_invoice")
+@CHARGE_INVOICE.handler
 def charge_invoice(run: Run) -> dict[str, Any] | None:
     """Charge what the invoice asks for, then mark it as paid with the run's success."""
     with run.step() as connection:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
+from rowcall import Run
 from rowcall_example.days import utc_day
+from rowcall_example.job_types import CLEANUP_NIGHTLY
 from rowcall_example.queries.cache import count_old_cache_entries, delete_old_cache_entries
 from rowcall_example.queries.sessions import count_expired_sessions, delete_expired_sessions
-from rowcall_worker.handlers import Run, handles
 
 # A batch is one transaction; a crash costs no more than the last one, and nobody waits long for its locks.
 BATCH = 1000
@@ -25,7 +26,7 @@ STEPS = (
 )
 
 
-@handles("cleanup_nightly")
+@CLEANUP_NIGHTLY.handler
 def cleanup_nightly(run: Run) -> dict[str, int]:
     """Delete what nobody needs any more at the day's end (UTC); the figures count over all attempts."""
     _, ends = utc_day(date.fromisoformat(run.payload["day"]))

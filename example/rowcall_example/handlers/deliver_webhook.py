@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall_worker.handlers import Run, handles
+from rowcall import Run
+from rowcall_example.job_types import DELIVER_WEBHOOK
 
 
-@handles("deliver_webhook")
+@DELIVER_WEBHOOK.handler
 def deliver_webhook(run: Run) -> dict[str, Any]:
     """Deliver it, signed anew for each try."""
     event_id, url, body = (run.payload[name] for name in ("event_id", "url", "body"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from rowcall import Run
+from rowcall_example.job_types import REFRESH_CACHE
 from rowcall_example.queries.cache import refresh
-from rowcall_worker.handlers import Run, handles
 
 
-@handles("refresh_cache")
+@REFRESH_CACHE.handler
 def refresh_cache(run: Run) -> None:
     """Compute it and keep it, in the transaction that ends the run."""
     result: dict[str, Any] = {}

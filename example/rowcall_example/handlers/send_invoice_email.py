@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from rowcall import Run
 from rowcall_example.documents import write_invoice_letter
+from rowcall_example.job_types import SEND_INVOICE_EMAIL
 from rowcall_example.mailing import mail_letter
 from rowcall_example.queries.invoices import ReminderKind, invoice_with_user
-from rowcall_worker.handlers import Run, handles
 
 
-@handles("send_invoice_email")
+@SEND_INVOICE_EMAIL.handler
 def send_invoice_email(run: Run) -> dict[str, Any]:
     """Remind, unless it was paid or made void since the reminder was asked for."""
     invoice_id, kind = run.payload["invoice_id"], ReminderKind(run.payload["kind"])

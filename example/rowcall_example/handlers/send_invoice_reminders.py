@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import date
 
-from rowcall import enqueue_many
+from rowcall import Run
+from rowcall_example.job_types import SEND_INVOICE_EMAIL, SEND_INVOICE_REMINDERS
 from rowcall_example.queries.invoices import due_invoices
-from rowcall_worker.handlers import Run, handles
 
 # More than any small SaaS sends in a day; what is beyond it is enqueued by the next page, in the same transaction.
 PAGE = 10_000
 
 
-@handles("send_invoice_reminders")
+@SEND_INVOICE_REMINDERS.handler
 def send_invoice_reminders(run: Run) -> None:
     """Enqueue the mails together with the run's success; the key of each keeps a second run from adding any."""
     day = date.fromisoformat(run.payload["day"])
@@ -21,7 +21,7 @@ def send_invoice_reminders(run: Run) -> None:
         after = 0
         while page := due_invoices(connection, day, after, PAGE):
             mails = [{"invoice_id": reminder.invoice_id, "kind": reminder.kind} for reminder in page]
-            outcomes = enqueue_many(connection, "send_invoice_email", mails, created_by=f"run:{run.id}")
+            outcomes = SEND_INVOICE_EMAIL.enqueue_many(connection, mails, created_by=f"run:{run.id}")
             result["due"] += len(outcomes)
             result["added"] += sum(not outcome.replayed for outcome in outcomes)
             after = page[-1].invoice_id

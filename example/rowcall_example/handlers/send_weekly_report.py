@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import date
 
+from rowcall import Run
 from rowcall_example.documents import write_weekly_letter
+from rowcall_example.job_types import SEND_WEEKLY_REPORT
 from rowcall_example.mailing import mail_letter
 from rowcall_example.queries.weekly import weekly_figures
-from rowcall_worker.handlers import Run, handles
 
 
-@handles("send_weekly_report")
+@SEND_WEEKLY_REPORT.handler
 def send_weekly_report(run: Run) -> None:
     """Send the mail, then write down with the run's success that this user has this week's report."""
     user_id, week = run.payload["user_id"], run.payload["date_range"]

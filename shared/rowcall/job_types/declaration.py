@@ -12,6 +12,7 @@ from marshmallow import Schema, ValidationError
 
 from rowcall.base.errors import DeclarationError, RunInvalid, message_of, raise_if_interrupted
 from rowcall.job_types.backoff import Backoff, quadratic
+from rowcall.job_types.handlers import Declared, declare_handler
 from rowcall.status import UNIQUE_MODES
 
 # MiB.  A child holds some 50 before its handler has done anything.
@@ -105,6 +106,11 @@ class JobType:
     def _schema(self) -> Schema:
         """Made once: marshmallow walks all fields when it makes one."""
         return self.schema()
+
+    def handler(self, function: Declared) -> Declared:
+        """Declare the function below as what runs of this type do; what it returns becomes the run's result."""
+        declare_handler(self.name, function)
+        return function
 
     def checked(self, payload: object) -> dict[str, Any]:
         """The payload as it is stored: checked against the schema, defaults filled in, values in their JSON form."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from psycopg2.errors import UniqueViolation
+from psycopg2.errorcodes import UNIQUE_VIOLATION
 
 from rowcall.access.audit import Operator
-from rowcall.base.database import Connection, Row, all_or_nothing, drivers_error, fetch_all
+from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, sqlstate_of
 from rowcall.base.errors import FilterInvalid
 from rowcall.queue.cancel import ASKED, CANCELLED_AT_ONCE, IS_RUNNING, IS_WAITING
 from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
@@ -150,7 +150,7 @@ def _changed(connection: Connection, step: Step, parameters: dict[str, Any]) -> 
         with all_or_nothing(connection):
             return searched(connection, CHANGE_MANY[step.event], parameters)
     except Exception as error:
-        if not isinstance(drivers_error(error), UniqueViolation):
+        if sqlstate_of(error) != UNIQUE_VIOLATION:
             raise
     if len(run_ids) == 1:
         return []

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
 from rowcall.base.errors import KeyGone, RunInvalid
@@ -98,15 +98,32 @@ class Prepared(NamedTuple):
     keys: Keys = Keys()
 
 
-def enqueue(connection: Connection, job_type: str, payload: Mapping[str, Any], **options: Any) -> Enqueued:
-    """Request one run.  Options: key, run_at, queue, priority, max_attempts, created_by (see enqueue_many)."""
-    key = options.pop("key", None)
+class Options(TypedDict, total=False):
+    """What one request may say beside its payload and its key, as the parameters of enqueue_many."""
+
+    key_owner: str
+    run_at: datetime | None
+    queue: str | None
+    priority: int
+    max_attempts: int | None
+    created_by: str | None
+
+
+def enqueue(
+    connection: Connection,
+    job_type: str | JobType,
+    payload: Mapping[str, Any],
+    *,
+    key: str | None = None,
+    **options: Unpack[Options],
+) -> Enqueued:
+    """Request one run in the caller's transaction (see enqueue_many)."""
     return enqueue_many(connection, job_type, [payload], keys=[key], **options)[0]
 
 
 def enqueue_many(
     connection: Connection,
-    job_type: str,
+    job_type: str | JobType,
     payloads: Sequence[Mapping[str, Any]],
     *,
     keys: Sequence[str | None] | None = None,
@@ -119,11 +136,13 @@ def enqueue_many(
 ) -> list[Enqueued]:
     """Request many runs of one type in the caller's transaction; the outcomes are in the order of the payloads.
 
+    A type by its name is looked up in the catalogue of ROWCALL_APP.
+
     A run has the natural key of its type, and the one in `keys`, by which a caller repeats its own request.  A request
     with a key that is taken is a replay of the run that has it, if its content is the same; with other content it is a
     KeyConflict or a NaturalKeyConflict, and nothing of this call is enqueued.
     """
-    declared = catalogue()[job_type]
+    declared = catalogue()[job_type] if isinstance(job_type, str) else job_type
     options = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
     check_options(declared, options)
     options["run_at"] = in_utc(run_at)
@@ -133,7 +152,7 @@ def enqueue_many(
     ]
     columns = {
         **options,
-        "job_type": job_type,
+        "job_type": declared.name,
         "queue": queue or declared.queue,
         "max_attempts": max_attempts or declared.max_attempts,
         "unique_mode": declared.unique,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
-from psycopg2.errors import UniqueViolation
+from psycopg2.errorcodes import UNIQUE_VIOLATION
 
 from rowcall.access.audit import Operator, record
-from rowcall.base.database import Connection, Row, all_or_nothing, drivers_error, fetch_all, fetch_one
+from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
 from rowcall.base.errors import KeyGone, NaturalKeyHeld, RowcallError, RunChanged, RunPruned, TransitionRefused
 from rowcall.job_types import catalogue
-from rowcall.queue.enqueue import Enqueued, enqueue
+from rowcall.queue.enqueue import Enqueued, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of
@@ -41,7 +41,7 @@ def enqueue_as(
     connection: Connection, operator: Operator, job_type: str, payload: Mapping[str, Any], **options: Any
 ) -> Enqueued:
     """Enqueue for a caller of the API or the command line; a run of a type for admins leaves a row in audit_log."""
-    whose = {"key_owner": operator.key_owner, "created_by": operator.who}
+    whose: Options = {"key_owner": operator.key_owner, "created_by": operator.who}
     outcome = enqueue(connection, job_type, payload, **whose, **options)
     declared = catalogue()[job_type]
     if declared.scope == "admin" and not outcome.replayed:
@@ -80,7 +80,7 @@ def change(
         with all_or_nothing(connection):
             row = fetch_one(connection, sql, {"run_id": run_id, **more})
     except Exception as error:
-        if not isinstance(drivers_error(error), UniqueViolation):
+        if sqlstate_of(error) != UNIQUE_VIOLATION:
             raise
         raise _held(connection, event, before) from None
     if row is None:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from marshmallow import Schema, fields
 
+from rowcall import JobType, Run, job_types
 from rowcall.base.errors import DeclarationError, JobTypeUnknown, RunInvalid
-from rowcall.job_types import Catalogue, Definition, JobType, load_catalogue
+from rowcall.job_types import Catalogue, Definition, load_catalogue
+from rowcall.job_types.handlers import declared_handlers
 from rowcall_worker.handlers import load_handlers
 
 
@@ -18,7 +20,7 @@ class Greeting(Schema):
     on = fields.Date(load_default=None, allow_none=True)
 
 
-def module(*types: JobType | Definition) -> ModuleType:
+def module(*types: job_types.JobType | Definition) -> ModuleType:
     made = ModuleType("shop.job_types")
     vars(made).update({f"TYPE_{number}": kind for number, kind in enumerate(types)})
     return made
@@ -107,9 +109,61 @@ def test_the_catalogue_and_the_handlers_are_the_same_set() -> None:
     assert set(load_handlers(catalogue, None)) == set(catalogue)
 
 
+@pytest.fixture
+def handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test declares is gone after it."""
+    load_handlers(load_catalogue(None), None)
+    monkeypatch.setattr("rowcall.job_types.handlers._declared", dict(declared_handlers()))
+
+
+def greet(run: Run) -> None:
+    """Greet somebody."""
+
+
+def wave(run: Run) -> None:
+    """Wave at somebody."""
+
+
+def with_greeting() -> Catalogue:
+    return Catalogue(*[module(JobType("greet", Greeting), *load_catalogue(None).values())])
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_handler_is_declared_by_its_type_and_stays_the_function_it_is() -> None:
+    catalogue = with_greeting()
+    assert JobType("greet", Greeting).handler(greet) is greet
+    assert load_handlers(catalogue, None)["greet"] is greet
+
+
+@pytest.mark.usefixtures("handlers")
+def test_two_handlers_of_a_type_are_refused_with_both_places() -> None:
+    kind = JobType("greet", Greeting)
+    kind.handler(greet)
+    with pytest.raises(
+        DeclarationError, match=f"'greet' has two handlers: {__name__}.greet and {__name__}.wave; keep one"
+    ):
+        kind.handler(wave)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_handler_of_a_type_that_no_job_types_module_declares_stops_a_worker() -> None:
+    JobType("greet", Greeting).handler(greet)
+    with pytest.raises(
+        DeclarationError, match=f"'greet': {__name__}.greet handles it, and no job_types module declares it; declare"
+    ):
+        load_handlers(load_catalogue(None), None)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_what_is_no_function_cannot_be_a_handler() -> None:
+    wrong: Any = {"said": "hello"}
+    with pytest.raises(DeclarationError, match="'greet': its handler is .* and must be a function of the run"):
+        JobType("greet", Greeting).handler(wrong)
+
+
 def test_a_type_without_handler_stops_a_worker_with_its_name() -> None:
-    with pytest.raises(DeclarationError, match="'greet' has no handler: write one under @handles"):
-        load_handlers(Catalogue(*[module(JobType("greet", Greeting), *load_catalogue(None).values())]), None)
+    with pytest.raises(DeclarationError, match="'greet' has no handler: write one in handlers, under @TYPE.handler"):
+        load_handlers(with_greeting(), None)
 
 
 def test_an_app_that_is_not_there_is_named_with_what_to_do() -> None:

@@ -35,7 +35,7 @@ CLONE = [
         "change",
         (
             "a retry tells what the database said",
-            "if not isinstance(drivers_error(error), UniqueViolation):",
+            "if sqlstate_of(error) != UNIQUE_VIOLATION:",
             "if True:",
         ),
     ),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from rowcall.job_types.housekeeping import EXPIRE_KEYS
 from rowcall.queue.retention.walk import PruneOptions, expire_keys
 from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
 
 
-@handles("expire_keys")
+@EXPIRE_KEYS.handler
 def expire(run: Run) -> dict[str, int]:
     """Expire by the policy that is the payload; the figures count over all attempts."""
     expired = 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from rowcall.job_types.builtin import NOOP
 from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
 
 
-@handles("noop")
+@NOOP.handler
 def noop(run: Run) -> dict[str, Any]:
     """Answer with the payload."""
     return run.payload

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from rowcall.job_types.housekeeping import PRUNE_RUNS
 from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
 
 
-@handles("prune_runs")
+@PRUNE_RUNS.handler
 def prune(run: Run) -> dict[str, int]:
     """Prune by the policy that is the payload; the figures count over all attempts."""
     archive = run.gateways.archive if run.payload["archive"] else None

@@ -70,5 +70,15 @@ class MigrationRefused(RowcallError):
     """The database is not one that can be migrated, or not by this role."""
 
 
+class NotAConnection(RowcallError, TypeError):
+    """What was passed as the connection is none, or none to PostgreSQL through a driver that Rowcall knows."""
+
+    def __init__(self, wrong: str, advice: str) -> None:
+        super().__init__(
+            "`connection` must be a connection of psycopg2 or psycopg, or SQLAlchemy's connection, session or"
+            f" scoped_session; this is {wrong}: {advice}"
+        )
+
+
 class DeclarationError(RowcallError):
     """A job type or a handler is declared wrongly; found when the program starts."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from psycopg2.errors import QueryCanceled
+from psycopg2.errorcodes import QUERY_CANCELED
 
-from rowcall.base.database import Connection, Row, drivers_error, fetch_all
+from rowcall.base.database import Connection, Row, fetch_all, sqlstate_of
 from rowcall.base.errors import FilterInvalid, SearchTooSlow
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
@@ -182,7 +182,7 @@ def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[R
     try:
         return fetch_all(connection, sql, {**values, "milliseconds": round(SECONDS * 1000)})
     except Exception as error:
-        if isinstance(drivers_error(error), QueryCanceled):
+        if sqlstate_of(error) == QUERY_CANCELED:
             raise SearchTooSlow(SECONDS) from None
         raise
 

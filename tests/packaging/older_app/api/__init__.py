@@ -10,8 +10,6 @@ from sqlalchemy import create_engine, insert, select
 from sqlalchemy.orm import Session
 from worker.job_types import SHIP
 
-from rowcall import enqueue
-
 
 def create_app() -> flask.Flask:
     """The app on the database of DATABASE_URL."""
@@ -24,7 +22,7 @@ def create_app() -> flask.Flask:
         """Order something, and have it shipped: both or neither."""
         with Session(engine) as session, session.begin():
             order_id = session.scalar(insert(job_runs).values(customer=customer).returning(job_runs.c.id))
-            enqueued = enqueue(session, SHIP.name, {"order_id": order_id})
+            enqueued = SHIP.enqueue(session, {"order_id": order_id})
             if customer == "nobody":
                 raise LookupError("this customer is not known, so nothing may remain")
         return {"order": order_id, "run": enqueued.run_id}
@@ -36,7 +34,7 @@ def create_app() -> flask.Flask:
         with closing(connection), connection, connection.cursor() as cursor:
             cursor.execute("INSERT INTO job_runs (customer) VALUES (%s) RETURNING id", [customer])
             [order_id] = cursor.fetchone()
-            enqueued = enqueue(connection, SHIP.name, {"order_id": order_id})
+            enqueued = SHIP.enqueue(connection, {"order_id": order_id})
         return {"order": order_id, "run": enqueued.run_id}
 
     @app.get("/orders")

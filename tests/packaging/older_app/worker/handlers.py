@@ -5,10 +5,8 @@ import os
 import psycopg2
 from worker.job_types import SHIP
 
-from rowcall_worker.handlers import handles
 
-
-@handles(SHIP.name)
+@SHIP.handler
 def ship(run):
     """Ship the order, with a connection of the team's own."""
     connection = psycopg2.connect(os.environ["DATABASE_URL"])

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from rowcall import Run
 from rowcall.base.errors import Permanent, Retry, Snooze
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
 
 from . import isolated as isolated
 from . import steps as steps
 from .business import book_order, lose_lease, ship_order
+from .job_types import BOOK, CLOCK, ISOLATED_PACK, LIMITED, NARROW, PACK, SHIP, SLOW, WAIT
 from .unspeakable import unspeakable
 
 # How many files stay open, from before the worker connects.
@@ -29,8 +29,8 @@ if FILES_OPEN:
 FAR_FUTURE = datetime.now(UTC) + timedelta(days=300)
 
 
-@handles("shop_pack")
-@handles("shop_isolated_pack")
+@PACK.handler
+@ISOLATED_PACK.handler
 def pack(run: Run) -> object:
     """End as the payload says."""
     ends = {
@@ -105,13 +105,13 @@ class LastWords(dict[str, str]):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@handles("shop_clock")
+@CLOCK.handler
 def clock(run: Run) -> object:
     """Tell when the handler was called."""
     return {"at": time.time()}
 
 
-@handles("shop_slow")
+@SLOW.handler
 def slow(run: Run) -> object:
     """The first attempt works in small steps for as long as it still counts; the second is done at once."""
     if run.attempt > 1:
@@ -123,14 +123,14 @@ def slow(run: Run) -> object:
     return None
 
 
-@handles("shop_limited")
+@LIMITED.handler
 def limited(run: Run) -> object:
     """Take longer than the type allows, and never look up."""
     time.sleep(3600)  # what the time limit ends
     return None
 
 
-@handles("shop_book")
+@BOOK.handler
 def book(run: Run) -> object:
     """Write to the shop's own table, and end with it."""
     with run.transaction(result={"booked": run.payload["order_id"]}) as connection:
@@ -142,13 +142,13 @@ def book(run: Run) -> object:
     return {"not": "this"}
 
 
-@handles("shop_narrow")
+@NARROW.handler
 def narrow(run: Run) -> None:
     """Take a moment, so that too many at a time would be seen."""
     time.sleep(0.02)  # the work
 
 
-@handles("shop_wait")
+@WAIT.handler
 def wait(run: Run) -> object:
     """Knock, wait at the door of this lease, looking at nothing else, and then end as the payload says."""
     Path(run.payload["doors"], f"{run.lease_no} knocked").touch()
@@ -157,7 +157,7 @@ def wait(run: Run) -> object:
     return pack(run)
 
 
-@handles("shop_ship")
+@SHIP.handler
 def ship(run: Run) -> object:
     """Write to the shop's own table, and end with it; or die on the way."""
     _die(run, "in the handler")

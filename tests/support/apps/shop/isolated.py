@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
+from rowcall import Run
 
 from .business import book_order
+from .job_types import ISOLATED, ISOLATED_BOOK, ISOLATED_CAPPED, ISOLATED_LIMITED, ISOLATED_SHORT
 from .unspeakable import unspeakable
 
 
@@ -19,7 +19,7 @@ def where(run: Run) -> None:
     run.progress(0.5, str(os.getpid()))
 
 
-@handles("shop_isolated")
+@ISOLATED.handler
 def isolated(run: Run) -> object:
     """End as the payload says."""
     where(run)
@@ -80,7 +80,7 @@ def _noise(run: Run) -> object:
     return {"noise": "x" * 60_000}
 
 
-@handles("shop_isolated_book")
+@ISOLATED_BOOK.handler
 def book(run: Run) -> object:
     """Write to the shop's own table, and end with it."""
     with run.transaction(result={"booked": run.payload["order_id"]}) as connection:
@@ -90,21 +90,21 @@ def book(run: Run) -> object:
     return None
 
 
-@handles("shop_isolated_limited")
+@ISOLATED_LIMITED.handler
 def limited(run: Run) -> object:
     """Take longer than the type allows, and never look up."""
     where(run)
     return _hang(run)
 
 
-@handles("shop_isolated_short")
+@ISOLATED_SHORT.handler
 def short(run: Run) -> object:
     """Outlast a lease."""
     where(run)
     return _hang(run)
 
 
-@handles("shop_isolated_capped")
+@ISOLATED_CAPPED.handler
 def capped(run: Run) -> object:
     """Hold as many MiB as the payload says."""
     return {"held": len(bytearray(run.payload["order_id"] * 2**20)) // 2**20}

@@ -2,7 +2,7 @@
 
 from marshmallow import Schema, fields
 
-from rowcall.job_types import Definition, JobType, fixed
+from rowcall import Definition, JobType, fixed
 
 
 class Order(Schema):

@@ -5,16 +5,16 @@ import os
 import sys
 import time
 
+from rowcall import Run
 from rowcall.base.database import fetch_value
-from rowcall_worker.attempt.context import Run
-from rowcall_worker.handlers import handles
 
 from .business import book_order
+from .job_types import FORKS, ISOLATED_FORKS, STEPS
 
 LOCKED_UNTIL = "SELECT extract(epoch FROM locked_until)::float8 FROM rowcall.job_runs WHERE id = %(id)s"
 
 
-@handles("shop_steps")
+@STEPS.handler
 def steps(run: Run) -> object:
     """Tell by how much a step moves the lease's end, in the database and in the process."""
     deadline = run._in_flight.deadline
@@ -26,8 +26,8 @@ def steps(run: Run) -> object:
     return {"renewed": after - before, "deadline moved": run._in_flight.deadline > deadline}
 
 
-@handles("shop_forks")
-@handles("shop_isolated_forks")
+@FORKS.handler
+@ISOLATED_FORKS.handler
 def forks(run: Run) -> object:
     """Fork, and have parent and child write something each."""
     with run.step() as connection:

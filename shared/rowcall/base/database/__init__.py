@@ -1,7 +1,7 @@
 """Connections, and one way to run SQL on any of the kinds a caller may hold.
 
-Queue functions take the caller's connection (psycopg2's, or SQLAlchemy's connection or session), run their SQL in
-the caller's transaction, and never commit.
+Queue functions take the caller's connection (see callers.py), run their SQL in the caller's transaction, and never
+commit.
 
 SQLAlchemy is loaded by those who use it: a worker that cron wakes every minute would spend half of its start on it.
 """
@@ -12,7 +12,7 @@ import os
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import psycopg2
 import psycopg2.errors
@@ -20,6 +20,12 @@ import psycopg2.extensions
 import psycopg2.extras
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
+from rowcall.base.database.callers import Connection as Connection
+from rowcall.base.database.callers import PgConnection as PgConnection
+from rowcall.base.database.callers import Row as Row
+from rowcall.base.database.callers import driver_of, is_psycopg3, psycopg3_rows, sqlalchemy_connection
+from rowcall.base.database.callers import drivers_error as drivers_error
+from rowcall.base.database.callers import sqlstate_of as sqlstate_of
 from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
 from rowcall.base.redaction import redacted
 from rowcall.base.watched import (
@@ -33,14 +39,6 @@ from rowcall.base.watched import (
 
 if TYPE_CHECKING:
     import sqlalchemy
-    import sqlalchemy.orm
-
-PgConnection: TypeAlias = psycopg2.extensions.connection
-Connection: TypeAlias = (
-    "PgConnection | sqlalchemy.Connection | sqlalchemy.orm.Session"
-    " | sqlalchemy.orm.scoped_session[sqlalchemy.orm.Session]"
-)
-Row: TypeAlias = dict[str, Any]
 
 # A bigint; what is beyond it can be no row's id, and must not reach the database as one.
 LARGEST_ID = 2**63 - 1
@@ -207,16 +205,17 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
         with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
             _execute(cursor, connection, sql, parameters)
             return [dict(row) for row in cursor.fetchall()] if cursor.description else []
+    if is_psycopg3(connection):
+        return psycopg3_rows(connection, sql, parameters)
     # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
-    result = _bound(connection).exec_driver_sql(sql, dict(parameters or {}))
+    result = sqlalchemy_connection(connection).exec_driver_sql(sql, dict(parameters or {}))
     return [dict(row) for row in result.mappings()] if result.returns_rows else []
 
 
 @contextmanager
 def all_or_nothing(connection: Connection) -> Iterator[None]:
     """Several statements within the caller's transaction, or in one of their own where the caller commits each."""
-    driver = connection if isinstance(connection, PgConnection) else _bound(connection).connection.driver_connection
-    assert isinstance(driver, PgConnection)
+    driver = driver_of(connection)
     alone = driver.autocommit and driver.info.transaction_status == TRANSACTION_STATUS_IDLE
     fetch_all(connection, "BEGIN" if alone else "SAVEPOINT all_or_nothing")
     try:
@@ -237,16 +236,6 @@ def limit_waiting(connection: Connection, seconds: float, internal: bool) -> Non
         fetch_all(connection, patient_prologue(seconds) + SHOW_WARNINGS)
     else:
         fetch_all(connection, PATIENCE + SHOW_WARNINGS, {"milliseconds": round(seconds * 1000)})
-
-
-def _bound(
-    connection: sqlalchemy.Connection | sqlalchemy.orm.Session | sqlalchemy.orm.scoped_session[sqlalchemy.orm.Session],
-) -> sqlalchemy.Connection:
-    from sqlalchemy.orm import Session, scoped_session
-
-    # Flask-SQLAlchemy's `db.session` is a registry of sessions, one for each request.
-    session = connection() if isinstance(connection, scoped_session) else connection
-    return session.connection() if isinstance(session, Session) else session
 
 
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -282,12 +271,6 @@ def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] 
     """The first column of the first row, if there is one."""
     row = fetch_one(connection, sql, parameters)
     return next(iter(row.values())) if row else None
-
-
-def drivers_error(error: Exception) -> Exception:
-    """What psycopg2 raised, also where SQLAlchemy has put it into an error of its own."""
-    cause: Exception | None = getattr(error, "orig", None)
-    return cause or error
 
 
 def _reason(error: Exception) -> str:

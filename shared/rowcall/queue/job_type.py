@@ -1,0 +1,31 @@
+"""The job type that an app declares: what `rowcall.job_types` knows of it, and the way to enqueue its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+from rowcall import job_types
+from rowcall.base.database import Connection
+from rowcall.queue.enqueue import Enqueued, Options, enqueue, enqueue_many
+
+
+class JobType(job_types.JobType):
+    """A declaration whose runs can be enqueued without ROWCALL_APP: nothing is looked up by name."""
+
+    def enqueue(
+        self, connection: Connection, payload: Mapping[str, Any], *, key: str | None = None, **options: Unpack[Options]
+    ) -> Enqueued:
+        """Request one run in the caller's transaction."""
+        return enqueue(connection, self, payload, key=key, **options)
+
+    def enqueue_many(
+        self,
+        connection: Connection,
+        payloads: Sequence[Mapping[str, Any]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        **options: Unpack[Options],
+    ) -> list[Enqueued]:
+        """Request many runs in the caller's transaction, all or none; the outcomes are in the order of the payloads."""
+        return enqueue_many(connection, self, payloads, keys=keys, **options)

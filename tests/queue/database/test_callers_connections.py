@@ -1,0 +1,252 @@
+"""What an app may pass as its connection: any of two drivers, bare or behind SQLAlchemy; what it may not is named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import psycopg2
+import pytest
+import sqlalchemy
+from marshmallow import Schema, fields
+from psycopg.rows import namedtuple_row, scalar_row
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from rowcall import JobType
+from rowcall.base import database
+from rowcall.base.database import all_or_nothing, fetch_all
+from rowcall.base.errors import KeyConflict, NaturalKeyConflict, NotAConnection, RowcallError
+
+
+class Welcome(Schema):
+    user_id = fields.Integer(required=True)
+    name = fields.String(load_default="Zoë 50% 'off'")
+
+
+WELCOME = JobType("shop_welcome", schema=Welcome, key=lambda payload: f"{payload['user_id']}")
+
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+
+
+def on_psycopg2(url: str) -> Any:
+    return psycopg2.connect(url)
+
+
+def on_psycopg(url: str) -> Any:
+    return psycopg.connect(url)
+
+
+def as_tuples(url: str) -> Any:
+    return psycopg.connect(url, row_factory=namedtuple_row)
+
+
+def as_values(url: str) -> Any:
+    return psycopg.connect(url, row_factory=scalar_row, cursor_factory=psycopg.RawCursor)
+
+
+def _engine(url: str, driver: str) -> sqlalchemy.Engine:
+    return sqlalchemy.create_engine(
+        url.replace("postgresql://", f"postgresql+{driver}://"), poolclass=sqlalchemy.NullPool
+    )
+
+
+def alchemy_on_psycopg2(url: str) -> Any:
+    return _engine(url, "psycopg2").connect()
+
+
+def alchemy_on_psycopg(url: str) -> Any:
+    return _engine(url, "psycopg").connect()
+
+
+def session_on_psycopg(url: str) -> Any:
+    return Session(_engine(url, "psycopg"))
+
+
+def scoped_session_on_psycopg(url: str) -> Any:
+    return scoped_session(sessionmaker(_engine(url, "psycopg")))
+
+
+KINDS = [
+    on_psycopg2,
+    on_psycopg,
+    as_tuples,
+    as_values,
+    alchemy_on_psycopg2,
+    alchemy_on_psycopg,
+    session_on_psycopg,
+    scoped_session_on_psycopg,
+]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def held(request: pytest.FixtureRequest, fresh_url: str) -> Iterator[Any]:
+    """A connection of each kind that a caller may hold."""
+    connection = request.param(fresh_url)
+    yield connection
+    connection.close()
+
+
+def runs(url: str) -> list[dict[str, Any]]:
+    """What is committed."""
+    with database.transaction(url) as connection:
+        return fetch_all(connection, "SELECT id, payload, run_at, natural_key FROM rowcall.job_runs ORDER BY id")
+
+
+def test_a_run_is_there_with_the_callers_commit_and_not_without(held: Any, fresh_url: str) -> None:
+    WELCOME.enqueue(held, {"user_id": 1})
+    held.rollback()
+    kept = WELCOME.enqueue(held, {"user_id": 2}, key="request-1", run_at=TOMORROW, priority=-5, created_by="web")
+    assert runs(fresh_url) == []
+    held.commit()
+    [run] = runs(fresh_url)
+    assert run == {
+        "id": kept.run_id,
+        "payload": {"user_id": 2, "name": "Zoë 50% 'off'"},
+        "run_at": TOMORROW,
+        "natural_key": "2",
+    }
+
+
+def test_keys_are_replayed_and_refused_alike(held: Any, fresh_url: str) -> None:
+    first, second = WELCOME.enqueue_many(held, [{"user_id": 1}, {"user_id": 2}], keys=["a", None], run_at=TOMORROW)
+    assert WELCOME.enqueue(held, {"user_id": 1}, key="a", run_at=TOMORROW).run_id == first.run_id
+    with pytest.raises(KeyConflict):
+        WELCOME.enqueue(held, {"user_id": 3}, key="a")
+    with pytest.raises(NaturalKeyConflict):
+        WELCOME.enqueue_many(held, [{"user_id": 4}, {"user_id": 2, "name": "other"}])
+    held.commit()
+    assert [run["id"] for run in runs(fresh_url)] == [first.run_id, second.run_id]
+
+
+def test_one_connection_enqueues_again_and_again(held: Any, fresh_url: str) -> None:
+    for user_id in range(7):  # after five times psycopg 3 prepares a statement
+        WELCOME.enqueue(held, {"user_id": user_id}, run_at=TOMORROW if user_id % 2 else None)
+        WELCOME.enqueue_many(held, [{"user_id": 10 + user_id}, {"user_id": 20 + user_id}])
+    held.commit()
+    assert len(runs(fresh_url)) == 21
+
+
+def test_rows_values_and_errors_are_those_of_psycopg2(held: Any) -> None:
+    [row] = fetch_all(
+        held,
+        "SELECT %(text)s::jsonb AS body, %(at)s::timestamptz AS at, %(many)s::text[] AS many",
+        {"text": '{"a": [1, "%"]}', "at": TOMORROW, "many": ["x", None]},
+    )
+    assert row == {"body": {"a": [1, "%"]}, "at": TOMORROW, "many": ["x", None]}
+    assert type(row) is dict
+    fetch_all(held, "CREATE TEMPORARY TABLE facts (name text UNIQUE) ON COMMIT DROP")
+    with pytest.raises(Exception, match="facts_name_key") as raised, all_or_nothing(held):
+        fetch_all(held, "INSERT INTO facts VALUES ('a'), ('a')")
+    assert database.sqlstate_of(raised.value) == "23505"
+    assert fetch_all(held, "SELECT name FROM facts") == []
+
+
+@contextmanager
+def by_itself(connection: psycopg.Connection) -> Iterator[None]:
+    connection.set_autocommit(True)
+    yield
+
+
+@pytest.mark.parametrize(
+    "within", [by_itself, psycopg.Connection.transaction, psycopg.Connection.pipeline], ids=lambda way: way.__name__
+)
+def test_all_or_none_are_enqueued_in_each_way_of_psycopg(
+    fresh_url: str, within: Callable[[psycopg.Connection], AbstractContextManager[object]]
+) -> None:
+    with psycopg.connect(fresh_url) as connection, within(connection):
+        kept = WELCOME.enqueue(connection, {"user_id": 1})
+        assert WELCOME.enqueue(connection, {"user_id": 1}).replayed
+        with pytest.raises(NaturalKeyConflict):
+            WELCOME.enqueue_many(connection, [{"user_id": 2}, {"user_id": 1, "name": "other"}])
+        connection.execute("SELECT 1")
+    assert [run["id"] for run in runs(fresh_url)] == [kept.run_id]
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_what_a_pipeline_has_not_been_answered_yet_stands_before_the_runs(fresh_url: str, autocommit: bool) -> None:
+    with psycopg.connect(fresh_url, autocommit=autocommit) as connection, connection.pipeline():
+        connection.execute("CREATE TABLE orders (id int)")
+        WELCOME.enqueue_many(connection, [{"user_id": 1}, {"user_id": 2}])
+        connection.execute("INSERT INTO orders VALUES (1)")
+        with pytest.raises(NaturalKeyConflict):
+            WELCOME.enqueue_many(connection, [{"user_id": 3}, {"user_id": 1, "name": "other"}])
+    assert [run["natural_key"] for run in runs(fresh_url)] == ["1", "2"]
+
+
+def test_each_call_is_a_transaction_of_its_own_where_sqlalchemy_commits_each_statement(fresh_url: str) -> None:
+    engine = _engine(fresh_url, "psycopg").execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        WELCOME.enqueue_many(connection, [{"user_id": 1}, {"user_id": 2}])
+        with pytest.raises(NaturalKeyConflict):
+            WELCOME.enqueue_many(connection, [{"user_id": 3}, {"user_id": 1, "name": "other"}])
+        assert [run["natural_key"] for run in runs(fresh_url)] == ["1", "2"]
+
+
+def test_an_error_in_a_pipeline_undoes_its_statements_alone(fresh_url: str) -> None:
+    with psycopg.connect(fresh_url) as connection, connection.pipeline():
+        kept = WELCOME.enqueue(connection, {"user_id": 1})
+        with pytest.raises(psycopg.errors.DivisionByZero), all_or_nothing(connection):
+            fetch_all(connection, "SELECT 1 / 0")
+    assert [run["id"] for run in runs(fresh_url)] == [kept.run_id]
+
+
+class SQLAlchemy:
+    """As Flask-SQLAlchemy's `db`: what is to be passed is its session."""
+
+    def __init__(self) -> None:
+        self.session = scoped_session(sessionmaker())
+
+
+class ConnectionPool:
+    """As psycopg_pool's: it lends connections."""
+
+    def connection(self) -> None:
+        """Lend one."""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("postgresql://shop", "a str: pass an open one, such as that of psycopg2.connect"),
+        (None, "a NoneType"),
+        (sqlalchemy.create_engine("postgresql+psycopg2://"), "an Engine: .*`with engine.begin\\(\\) as connection:`"),
+        (sessionmaker(), "a sessionmaker: call it"),
+        (SQLAlchemy(), "a SQLAlchemy: pass its `session`"),
+        (ConnectionPool(), "a ConnectionPool: .*`with ....connection\\(\\) as connection:`"),
+        (psycopg.AsyncConnection, "a type"),
+    ],
+)
+def test_what_is_no_connection_is_refused_with_what_to_pass(wrong: Any, hint: str) -> None:
+    with pytest.raises(NotAConnection, match=hint) as raised:
+        WELCOME.enqueue(wrong, {"user_id": 1})
+    assert isinstance(raised.value, TypeError)
+    assert isinstance(raised.value, RowcallError)
+
+
+def test_sqlalchemys_connection_to_another_database_is_refused_by_its_name() -> None:
+    with (
+        sqlalchemy.create_engine("sqlite://").connect() as connection,
+        pytest.raises(NotAConnection, match="sqlite\\+pysqlite.*postgresql\\+psycopg"),
+    ):
+        WELCOME.enqueue(connection, {"user_id": 1})
+
+
+def test_a_cursor_is_refused_with_its_connection_to_pass(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection, connection.cursor() as cursor:
+        wrong: Any = cursor
+        with pytest.raises(NotAConnection, match="a cursor: pass its `connection`"):
+            WELCOME.enqueue(wrong, {"user_id": 1})
+
+
+def test_an_asynchronous_connection_is_refused(fresh_url: str) -> None:
+    async def enqueued() -> None:
+        async with await psycopg.AsyncConnection.connect(fresh_url) as connection:
+            wrong: Any = connection
+            WELCOME.enqueue(wrong, {"user_id": 1})
+
+    with pytest.raises(NotAConnection, match="an AsyncConnection: asynchronous connections cannot be used"):
+        asyncio.run(enqueued())
