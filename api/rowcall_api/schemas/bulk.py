@@ -42,7 +42,7 @@ class BulkDoneSchema(AnswerSchema):
     changed = fields.Integer()
     refused = fields.Integer(
         metadata={
-            "description": "Skipped: another transaction has locked or changed them, or another run holds their natural key."
+            "description": "Skipped: locked or changed by another transaction, or another run holds their natural key."
         }
     )
     ids = fields.List(

@@ -17,7 +17,6 @@ from rowcall.cli.session import command_transaction, operator
 from rowcall.queue import Action, Filter
 from rowcall.queue.bulk import CHANGED_MOST
 
-
 # Why a run that matches is not changed.
 REFUSED = {
     Action.RETRY: "other transactions have locked or changed them, or other runs hold their natural keys",
