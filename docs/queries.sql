@@ -81,8 +81,6 @@ ROLLBACK;
 \set max_lateness '6 hours'
 \set overlap 'skip'
 \set jitter '0.0'
-\set missing_time 'after'
-\set repeated_time 'once'
 \set queue 'default'
 \set priority '0'
 \set max_attempts '5'
@@ -100,8 +98,6 @@ SET
     max_lateness = :'max_lateness',
     overlap = :'overlap',
     jitter = :'jitter',
-    missing_time = :'missing_time',
-    repeated_time = :'repeated_time',
     queue = :'queue',
     priority = :'priority',
     max_attempts = :'max_attempts',

@@ -9,7 +9,7 @@ import pytest
 from rowcall.base.errors import DefinitionInvalid
 from rowcall.definitions import Content, as_sent, checked, in_words
 from rowcall.definitions.content import SENT
-from rowcall.schedule import CatchUp, MissingTime, Overlap, RepeatedTime
+from rowcall.schedule import CatchUp, Overlap
 from tests.definitions.checking import CATALOGUE, HUGE, content, refusals
 
 
@@ -24,8 +24,6 @@ def test_a_definition_needs_nothing_but_its_job_type() -> None:
         "max_lateness": None,
         "overlap": "skip",
         "jitter": 0.0,
-        "missing_time": "after",
-        "repeated_time": "once",
         "queue": None,
         "priority": 0,
         "max_attempts": None,
@@ -42,8 +40,6 @@ def test_every_field_that_is_sent_is_kept() -> None:
         "max_lateness": "6h",
         "overlap": "allow",
         "jitter": 90,
-        "missing_time": "skip",
-        "repeated_time": "twice",
         "queue": "nights",
         "priority": -7,
         "max_attempts": 3,
@@ -52,7 +48,6 @@ def test_every_field_that_is_sent_is_kept() -> None:
     kept = content(**given)
     assert as_sent(kept) == {**given, "max_lateness": 21600.0, "jitter": 90.0}
     assert (kept.catch_up, kept.overlap) == (CatchUp.SKIP, Overlap.ALLOW)
-    assert (kept.missing_time, kept.repeated_time) == (MissingTime.SKIP, RepeatedTime.TWICE)
 
 
 def test_what_is_told_can_be_sent_again() -> None:
@@ -116,8 +111,6 @@ def test_runs_may_overlap_by_themselves_only_where_all_missed_times_are_caught_u
         ("jitter", [5], "'[5]' is no duration"),
         ("jitter", "4000 days", "is not from 0 to ten years"),
         pytest.param("jitter", HUGE, "so large a number is not from 0 to ten years", id="jitter-huge"),
-        ("missing_time", "before", "is 'before' and must be one of: after, skip"),
-        ("repeated_time", "thrice", "is 'thrice' and must be one of: once, twice"),
         ("queue", "E-Mail", "must be lower-case words such as mail"),
         ("queue", "", "must be lower-case words such as mail"),
         ("queue", 1, "is 1 and must be text"),

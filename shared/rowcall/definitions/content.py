@@ -18,17 +18,7 @@ from rowcall.base.database import Row
 from rowcall.definitions.fields import TEXT, Duration, Payload, Text, WholeNumber, choice, declared
 from rowcall.job_types import JobType
 from rowcall.queue.enqueue import Prepared, prepared
-from rowcall.schedule import (
-    CatchUp,
-    MissingTime,
-    Overlap,
-    RepeatedTime,
-    Rule,
-    Times,
-    names_time,
-    rendered,
-    zone_named,
-)
+from rowcall.schedule import CatchUp, Overlap, Rule, Times, names_time, rendered, zone_named
 
 # How OpenAPI calls what Duration reads.
 SECONDS_OR_WORDS = {"type": ["number", "string"]}
@@ -91,18 +81,6 @@ class Content:
         option="How far runs are spread, such as 5m.",
         metadata=SECONDS_OR_WORDS,
     )
-    missing_time: MissingTime = declared(
-        choice(MissingTime),
-        "What becomes of a wall time that does not exist, in spring.",
-        default=MissingTime.AFTER,
-        option="A time that spring's clock change leaves out.",
-    )
-    repeated_time: RepeatedTime = declared(
-        choice(RepeatedTime),
-        "What becomes of a wall time that comes twice, in autumn.",
-        default=RepeatedTime.ONCE,
-        option="A time that autumn's clock change repeats.",
-    )
     queue: str | None = declared(Text, "The queue of its runs; null: the type's.")
     priority: int = declared(WholeNumber, "The priority of its runs; a lower number is more urgent.", default=0)
     max_attempts: int | None = declared(
@@ -123,9 +101,7 @@ class Content:
 
     def times(self) -> Times | None:
         """Its nominal times; None where only people run it."""
-        if self.schedule is None:
-            return None
-        return Times.of(self.schedule, self.time_zone, self.missing_time, self.repeated_time)
+        return Times.of(self.schedule, self.time_zone) if self.schedule is not None else None
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Its first nominal time later than this instant, if there is one."""

@@ -27,8 +27,6 @@ class Definition:
     max_lateness: str | float | timedelta | None = None
     overlap: str | None = None
     jitter: str | float | timedelta = 0
-    missing_time: str = "after"
-    repeated_time: str = "once"
     queue: str | None = None
     priority: int = 0
     max_attempts: int | None = None

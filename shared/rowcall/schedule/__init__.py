@@ -9,7 +9,7 @@ from rowcall.schedule.decide import CatchUp, Decided, Decision, Outcome, Overlap
 from rowcall.schedule.expression import Expression, parse
 from rowcall.schedule.moments import duration, moment
 from rowcall.schedule.payload import names_time, rendered
-from rowcall.schedule.times import MissingTime, RepeatedTime, Times
+from rowcall.schedule.times import Times
 from rowcall.schedule.zones import zone_named
 
 __all__ = [
@@ -17,10 +17,8 @@ __all__ = [
     "Decided",
     "Decision",
     "Expression",
-    "MissingTime",
     "Outcome",
     "Overlap",
-    "RepeatedTime",
     "Rule",
     "Times",
     "asleep",

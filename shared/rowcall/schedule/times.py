@@ -3,7 +3,6 @@
 An expression whose hour field begins with `*` runs by elapsed time: the wall is read at every real minute, so a jump
 forward brings nothing, and an hour that comes again runs again.  All others name their hours, and a time that they name
 runs once a day whatever clocks do: after the jump when it was jumped over, and at its first coming when it has two.
-`missing` and `repeated` change that for those.
 """
 
 from __future__ import annotations
@@ -14,13 +13,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule.expression import LAST_YEAR, Expression, parse
-from rowcall.schedule.fields import shown
 from rowcall.schedule.zones import SECOND, earliest_wall_after, first_valid_after, instant_of, wall_at, zone_named
 
 # Nothing is due before it, and no zone's offset leads past Python's first date from it.
@@ -29,22 +25,6 @@ BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 # Nor after it, wherever the year 9998 ends last.
 END = datetime(LAST_YEAR, 1, 2, tzinfo=UTC)
 
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-class MissingTime(StrEnum):
-    """What becomes of a wall time that does not exist."""
-
-    AFTER = "after"  # runs at the first valid moment after
-    SKIP = "skip"  # does not run
-
-
-class RepeatedTime(StrEnum):
-    """What becomes of a wall time that comes twice."""
-
-    ONCE = "once"  # runs at its first coming
-    TWICE = "twice"  # runs at both
-
 
 @dataclass(frozen=True)
 class Times:
@@ -52,22 +32,15 @@ class Times:
 
     expression: Expression
     zone: ZoneInfo
-    missing: MissingTime = MissingTime.AFTER
-    repeated: RepeatedTime = RepeatedTime.ONCE
 
     @classmethod
-    def of(cls, schedule: str, time_zone: str, missing: str = "after", repeated: str = "once") -> Times:
-        """Read what people wrote; ScheduleInvalid names which of schedule, time_zone, missing_time, repeated_time."""
+    def of(cls, schedule: str, time_zone: str) -> Times:
+        """Read what people wrote; ScheduleInvalid names which of schedule and time_zone."""
         try:
             expression = parse(schedule)
         except ScheduleInvalid as error:
             raise ScheduleInvalid("schedule", str(error)) from None
-        return cls(
-            expression,
-            zone_named(time_zone),
-            _choice(MissingTime, "missing_time", missing),
-            _choice(RepeatedTime, "repeated_time", repeated),
-        )
+        return cls(expression, zone_named(time_zone))
 
     def after(self, instant: datetime) -> Iterator[datetime]:
         """All later times, lazily and strictly increasing; they end when none follow, or with the year 9998."""
@@ -105,7 +78,7 @@ class Times:
 
     def _comings(self, walls: Iterator[datetime]) -> Iterator[datetime]:
         """Instants of wall times in order; later ones may come before, and one instant more than once."""
-        if not (self.expression.hours_open or self.repeated is RepeatedTime.TWICE):
+        if not self.expression.hours_open:
             return self._instants(walls, fold=0)
         # Wall times in order are instants in order, at their first coming and at their last.
         first, last = itertools.tee(walls)
@@ -116,18 +89,14 @@ class Times:
             instant = instant_of(wall, self.zone, fold)
             if instant is not None:
                 yield instant
-            elif self._moves_missing:
+            elif not self.expression.hours_open:
                 yield first_valid_after(wall, self.zone)
-
-    @property
-    def _moves_missing(self) -> bool:
-        return self.missing is MissingTime.AFTER and not self.expression.hours_open
 
     def _note_of_missing(self, instant: datetime) -> str | None:
         wall = wall_at(instant, self.zone)
         # What the wall would show, had it not just been put forward.
         due = wall_at(instant - SECOND, self.zone) + SECOND
-        if not self._moves_missing:
+        if self.expression.hours_open:
             return None
         missing = list(itertools.takewhile(lambda time: time < wall, self.expression.after(due - SECOND)))
         if not missing:
@@ -144,11 +113,3 @@ class Times:
             return None
         coming = "first" if instant == first else "second"
         return f"{wall:%H:%M} comes twice on {wall.date()} in {self.zone.key}: the {coming}"
-
-
-def _choice(kind: type[Choice], field: str, text: str) -> Choice:
-    try:
-        return kind(text)
-    except ValueError:
-        choices = " or ".join(choice.value for choice in kind)
-        raise ScheduleInvalid(field, f"{field} {shown(text)} is not known: write {choices}") from None

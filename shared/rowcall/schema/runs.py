@@ -39,9 +39,6 @@ job_definitions = Table(
     Column("payload", JSONB, nullable=False, server_default=EMPTY),
     Column("schedule", Text),
     Column("time_zone", Text, nullable=False, server_default="UTC"),
-    # What happens to a time that does not exist (spring) and to one that comes twice (autumn).
-    Column("missing_time", Text, nullable=False, server_default="after"),
-    Column("repeated_time", Text, nullable=False, server_default="once"),
     Column("catch_up", Text, nullable=False, server_default="latest"),
     Column("max_lateness", Interval),
     Column("overlap", Text, nullable=False, server_default="skip"),
@@ -58,8 +55,6 @@ job_definitions = Table(
     Column("managed_by", Text, nullable=False, server_default="api"),
     # Its runs and occurrences still tell of it, so the row stays.
     moment("removed_at"),
-    one_of("missing_time_known", "missing_time", "after", "skip"),
-    one_of("repeated_time_known", "repeated_time", "once", "twice"),
     one_of("catch_up_known", "catch_up", "skip", "latest", "all"),
     one_of("overlap_known", "overlap", "allow", "skip"),
     check("max_attempts_positive", "max_attempts > 0"),

@@ -161,8 +161,6 @@ DEFAULTS = {
         "catch_up": "latest",
         "overlap": "skip",
         "jitter": 0.0,
-        "missing_time": "after",
-        "repeated_time": "once",
         "priority": 0,
     }.items()
 }

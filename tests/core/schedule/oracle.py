@@ -31,19 +31,15 @@ class Oracle:
         self.elapsed = hour.startswith("*")
         self.on = cache(self._on)
 
-    def times(
-        self, zone: ZoneInfo, start: datetime, end: datetime, missing: str = "after", repeated: str = "once"
-    ) -> list[datetime]:
+    def times(self, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
         """Every instant with start < instant <= end, both whole minutes in UTC."""
-        if self.elapsed:
-            missing, repeated = "skip", "twice"
         found = []
         came: set[datetime] = set()
         # Two days before the start, to know what came already.
         for instant, wall, jumped in self._walk(zone, start - 2 * DAY, end):
-            due = missing == "after" and any(self.matches(time) for time in jumped)
+            due = not self.elapsed and any(self.matches(time) for time in jumped)
             if self.matches(wall):
-                due = due or repeated == "twice" or wall not in came
+                due = due or self.elapsed or wall not in came
                 came.add(wall)
             if due and instant > start:
                 found.append(instant)

@@ -66,14 +66,14 @@ def test_an_hourly_schedule_runs_every_real_hour() -> None:
 
 def test_once_the_second_coming_has_begun_the_first_is_not_made_up_for() -> None:
     assert local(Times.of("30 2 * * *", BERLIN), "2026-10-25T01:10", 1) == ["2026-10-26T02:30+01:00"]
-    assert local(Times.of("30 2 * * *", BERLIN, repeated="twice"), "2026-10-25T01:10", 1) == ["2026-10-25T02:30+01:00"]
 
 
-def test_a_day_that_comes_twice_runs_twice_where_that_is_asked_for() -> None:
+def test_a_day_that_comes_twice_runs_once_where_the_hour_is_named_and_twice_by_elapsed_time() -> None:
     # Kwajalein went to the other side of the date line: 30 September came again from 01:00.
-    times = Times.of("30 2 * * *", "Pacific/Kwajalein", repeated="twice")
-    assert local(times, "1969-09-29T15:00", 2) == ["1969-09-30T02:30+11:00", "1969-09-30T02:30-12:00"]
-    assert local(times, "1969-09-29T15:45", 1) == ["1969-09-30T02:30-12:00"]
+    zone, start = "Pacific/Kwajalein", "1969-09-29T15:00"
+    assert local(Times.of("30 2 * * *", zone), start, 2) == ["1969-09-30T02:30+11:00", "1969-10-01T02:30-12:00"]
+    twice = ["1969-09-30T04:30+11:00", "1969-09-30T04:30-12:00"]
+    assert [time for time in local(Times.of("30 */4 * * *", zone), start, 20) if "-30T04" in time] == twice
 
 
 def test_an_offset_of_half_a_minute_is_kept() -> None:
@@ -103,33 +103,28 @@ def test_the_times_end_with_the_years_and_never_in_an_error(zone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "options", "instant", "note"),
+    ("expression", "instant", "note"),
     [
-        ("30 2 * * *", {}, "2026-03-28T01:30", None),
-        ("30 2 * * *", {}, "2026-03-29T01:00", "02:30 does not exist on 2026-03-29 in Europe/Berlin: runs at 03:00"),
+        ("30 2 * * *", "2026-03-28T01:30", None),
+        ("30 2 * * *", "2026-03-29T01:00", "02:30 does not exist on 2026-03-29 in Europe/Berlin: runs at 03:00"),
         (
             "*/20 2 * * *",
-            {},
             "2026-03-29T01:00",
             "02:00 to 02:40 do not exist on 2026-03-29 in Europe/Berlin: runs at 03:00",
         ),
-        ("0 3 * * *", {}, "2026-03-29T01:00", None),
-        ("0 2,3 * * *", {"missing": "skip"}, "2026-03-29T01:00", None),
-        ("0 * * * *", {}, "2026-03-29T01:00", None),
-        ("30 2 * * *", {}, "2026-10-25T00:30", "02:30 comes twice on 2026-10-25 in Europe/Berlin: the first"),
+        ("0 3 * * *", "2026-03-29T01:00", None),
+        ("0 * * * *", "2026-03-29T01:00", None),
+        ("30 2 * * *", "2026-10-25T00:30", "02:30 comes twice on 2026-10-25 in Europe/Berlin: the first"),
         (
-            "30 2 * * *",
-            {"repeated": "twice"},
+            "30 */2 * * *",
             "2026-10-25T01:30",
             "02:30 comes twice on 2026-10-25 in Europe/Berlin: the second",
         ),
-        ("0 3 * * *", {}, "2026-10-25T02:00", None),
+        ("0 3 * * *", "2026-10-25T02:00", None),
     ],
 )
-def test_a_note_tells_what_a_change_of_clocks_does_to_a_time(
-    expression: str, options: dict[str, str], instant: str, note: str | None
-) -> None:
-    assert Times.of(expression, BERLIN, **options).note(utc(instant)) == note
+def test_a_note_tells_what_a_change_of_clocks_does_to_a_time(expression: str, instant: str, note: str | None) -> None:
+    assert Times.of(expression, BERLIN).note(utc(instant)) == note
 
 
 def test_a_note_names_the_day_when_the_run_is_on_another() -> None:
@@ -153,8 +148,6 @@ def test_a_note_names_the_day_when_the_run_is_on_another() -> None:
         (("@daily", "/usr/share/zoneinfo/UTC"), "time_zone", "no time zone"),
         (("@daily", "localtime"), "time_zone", "no time zone"),
         (("@daily", "\0"), "time_zone", "no time zone"),
-        (("@daily", "UTC", "before"), "missing_time", "missing_time 'before' is not known: write after or skip"),
-        (("@daily", "UTC", "after", "thrice"), "repeated_time", "repeated_time 'thrice' is not known: write once or"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_its_field(values: tuple[str, ...], field: str, sentence: str) -> None:
