@@ -1770,6 +1770,12 @@ WITH matching AS MATERIALIZED (
 SELECT id, status FROM changed;
 ROLLBACK;
 
+-- rowcall.queue.bulk: BY_NATURAL_KEY
+\set run_ids '{"1"}'
+BEGIN;
+SELECT id FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY natural_key COLLATE "C", id;
+ROLLBACK;
+
 -- rowcall.queue.cancel: CANCEL
 \set run_id '1'
 BEGIN;

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from psycopg2.errorcodes import UNIQUE_VIOLATION
+from psycopg2.errorcodes import DEADLOCK_DETECTED, UNIQUE_VIOLATION
 
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, sqlstate_of
@@ -97,6 +97,11 @@ PAGES = {
 CHANGE_MANY = {step.event: change_many(step) for action in Action for step in action.value}
 
 
+BY_NATURAL_KEY = """
+SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY natural_key COLLATE "C", id
+"""
+
+
 def bulk(
     connection: Connection,
     action: Action,
@@ -144,17 +149,22 @@ def changed_of(
 
 
 def _changed(connection: Connection, step: Step, parameters: dict[str, Any]) -> list[Row]:
-    """Change all of them at once; one by one where another run holds a natural key, so that only that run is left."""
+    """Change all of them at once; one by one where that fails for a natural key, so that only its run is left.
+
+    Who waits for another one's key must not hold one that this one waits for.  One by one, keys are taken in their
+    order, as enqueue takes them; all at once, in any.
+    """
     run_ids = parameters["run_ids"]
     try:
         with all_or_nothing(connection):
             return searched(connection, CHANGE_MANY[step.event], parameters)
     except Exception as error:
-        if sqlstate_of(error) != UNIQUE_VIOLATION:
+        if sqlstate_of(error) not in (UNIQUE_VIOLATION, DEADLOCK_DETECTED):
             raise
     if len(run_ids) == 1:
         return []
-    return [row for run_id in run_ids for row in _changed(connection, step, {**parameters, "run_ids": [run_id]})]
+    ordered = [row["id"] for row in fetch_all(connection, BY_NATURAL_KEY, {"run_ids": run_ids})]
+    return [row for run_id in ordered for row in _changed(connection, step, {**parameters, "run_ids": [run_id]})]
 
 
 def _narrowed(action: Action, criteria: Filter, everything: bool) -> Filter:

@@ -23,7 +23,7 @@ from rowcall.queue.enqueue import (
 )
 from rowcall.queue.holders import Keys, find_holders, replayed
 from rowcall.queue.operate import check_version, refused
-from rowcall.queue.views.inspect import get_run, lock_run
+from rowcall.queue.views.inspect import lock_run
 from rowcall.status import Status
 
 # The occurrence stays the original's, and so does a natural key that it holds.  A pruned run has no content to enqueue
@@ -57,7 +57,8 @@ def clone(
     The same key with the same changes to the same run is a replay; without a key every call makes a run, except where
     another run, or the original itself, holds its natural key.
     """
-    run = get_run(connection, run_id)
+    # Before its key is taken: a retry of the same run takes both in this order too.
+    run = lock_run(connection, run_id)
     options = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
     keys = _keys(run, options, key)
     values = {
@@ -75,7 +76,7 @@ def clone(
         if not rows:
             return Enqueued(_replayed(connection, run, keys, operator.key_owner), replayed=True)
         new_id = rows[0]["id"]
-        check_version(lock_run(connection, run_id), expected)
+        check_version(run, expected)
         given = {name: value for name, value in options.items() if value is not None}
         before = {"cloned_from": run_id}
         record(connection, operator.who, "clone", "run", new_id, before, given or None, operator.request_id)

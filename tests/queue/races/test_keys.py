@@ -1,0 +1,80 @@
+"""Natural keys that several callers want at once: one gets each, and nobody locks another one out."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from psycopg2.errors import UniqueViolation
+
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall.base.errors import NaturalKeyHeld
+from rowcall.queue.bulk import Bulk
+from rowcall.queue.views.inspect import lock_run
+from rowcall.status import Status
+from tests.support.locks import wait_for_a_waiting_session
+from tests.support.rows import run_in
+
+OPERATOR = Operator("test")
+
+
+def dead(url: str, natural_key: str) -> int:
+    """A dead run that has made room for another one of its fact."""
+    with database.transaction(url) as connection:
+        run_id: int = run_in(connection, Status.DEAD, **of_the_fact(natural_key))["id"]
+    return run_id
+
+
+def of_the_fact(natural_key: str) -> dict[str, str]:
+    return {"natural_key": f"'{natural_key}'", "queue": f"'{natural_key}'", "unique_mode": "'until_failed'"}
+
+
+def wanted(connection: PgConnection, natural_key: str) -> None:
+    """A new run of this fact."""
+    run_in(connection, Status.QUEUED, **of_the_fact(natural_key))
+
+
+def retried(connection: PgConnection, natural_key: str) -> Bulk:
+    """Retry many, of this fact."""
+    return queue.bulk(connection, queue.Action.RETRY, queue.Filter(queue=natural_key), OPERATOR)
+
+
+def test_a_clone_waits_for_who_changes_the_original_before_it_takes_the_key(fresh_url: str) -> None:
+    run_id = dead(fresh_url, "a")
+
+    def cloning() -> None:
+        with database.transaction(fresh_url) as connection:
+            queue.clone(connection, run_id, OPERATOR)
+
+    with ThreadPoolExecutor(1) as thread:
+        with database.transaction(fresh_url) as connection:
+            lock_run(connection, run_id)
+            waiting = thread.submit(cloning)
+            wait_for_a_waiting_session(fresh_url)
+            queue.retry(connection, run_id, OPERATOR)
+        with pytest.raises(NaturalKeyHeld):
+            waiting.result()
+
+
+def test_of_many_retried_the_one_is_left_whose_key_is_waited_for_in_a_circle(fresh_url: str) -> None:
+    first, second = dead(fresh_url, "a"), dead(fresh_url, "b")
+    with (
+        database.transaction(fresh_url) as one,
+        database.transaction(fresh_url) as other,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        database.fetch_all(other, "SET LOCAL deadlock_timeout = '1h'")  # not this one is to find out
+        assert retried(one, "b").ids == [second]
+        wanted(other, "a")
+        waiting = thread.submit(wanted, other, "b")
+        wait_for_a_waiting_session(fresh_url)
+        left = retried(one, "a")
+        assert (left.matched, left.ids, left.refused) == (1, [], 1)
+        one.commit()
+        assert isinstance(waiting.exception(), UniqueViolation)
+        other.rollback()
+    with database.transaction(fresh_url) as connection:
+        assert retried(connection, "a").ids == [first]
