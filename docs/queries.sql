@@ -3274,12 +3274,12 @@ SELECT count(*) FROM (
 ROLLBACK;
 
 -- rowcall.queue.views.explain: SERVING
--- Live workers that take its type from its queue.
+-- Workers that take its type from its queue, and those that did a moment ago: cron may start the next one.
 \set silence '150'
 \set job_type 'noop'
 \set queue 'default'
 BEGIN;
-SELECT id FROM rowcall.workers
+SELECT id, stopped_at FROM rowcall.workers
 WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
     AND (queues IS NULL OR :'queue' = ANY(queues))
 ORDER BY id;
@@ -3302,7 +3302,8 @@ ROLLBACK;
 BEGIN;
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND (queues IS NULL OR :'queue' = ANY(queues))
+    WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND stopped_at IS NULL
+        AND (queues IS NULL OR :'queue' = ANY(queues))
 );
 ROLLBACK;
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowcall import queue
+from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from tests.support.processes import running, wait_until
@@ -60,6 +61,20 @@ def test_a_worker_with_something_in_hand_and_room_for_more_sleeps_too(shop: Shop
             run_id = queue.enqueue(connection, "noop", {}).run_id
         shop.wait(run_id, "succeeded")
         shop.open_door(held)
+
+
+def test_one_takes_the_place_that_another_workers_run_leaves_under_a_limit(shop: Shop, tmp_path: Path) -> None:
+    with database.transaction(shop.url) as connection:
+        queue.limit_queue(connection, "narrow", 1, Operator("test"))
+    [held] = shop.ask_many("shop_wait", [{"doors": str(tmp_path)}], queue="narrow")
+    with running(shop.environment, "worker", "run", "--types", "shop_wait"):
+        shop.wait_for_knock(held)
+        with running(shop.environment, "worker", "run", "--types", "noop"):
+            wait_until_asleep(shop)
+            with database.transaction(shop.url) as connection:
+                run_id = queue.enqueue(connection, "noop", {}, queue="narrow").run_id
+            shop.open_door(held)
+            shop.wait(run_id, "succeeded")
 
 
 def enqueue_unseen(shop: Shop) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rowcall import queue
+from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.job_types import catalogue
@@ -15,6 +16,7 @@ from rowcall.status import Status
 from rowcall_worker.runtime import producer as producer_module
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.pace import Room
+from rowcall_worker.runtime.claims.sleep import PLACE_SECONDS, Sleep, State
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
@@ -70,6 +72,21 @@ def test_an_exchange_that_was_under_way_when_the_worker_was_told_to_end_claims_n
     once.in_flight.close()
     result, _, _ = once._exchange([], reserved)
     assert result.claimed == []
+
+
+def test_what_waits_for_a_place_under_a_limit_lets_no_worker_sleep(once: Producer, fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        queue.limit_queue(connection, "narrow", 1, Operator("test"))
+        holder = run_in(connection, Status.QUEUED, queue="'narrow'")["id"]
+        queue.enqueue(connection, "noop", {}, queue="narrow")
+    other = replace(once, in_flight=InFlight(threads=1), worker="worker-2")
+    other._try([])
+    assert [run.claimed.run_id for run in other.in_flight.runs.values()] == [holder]
+    sleep = Sleep("worker-1", 60, lambda: True)
+    staying = replace(once, once=False, sleep=sleep)
+    for _ in range(20):
+        staying._try([])
+    assert (sleep.state, sleep.pause) == (State.AWAKE, PLACE_SECONDS)
 
 
 def test_a_connection_that_the_second_producer_loses_lets_nobody_claim_beside_a_suspect(once: Producer) -> None:

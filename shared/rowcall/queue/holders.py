@@ -77,7 +77,7 @@ def replayed(holders: Holders, job_type: str, keys: Keys) -> int:
         other = fact.run_id if fact is not None and fact.run_id != request.run_id else None
         raise KeyConflict(str(keys.key), request.run_id, keys.natural_key, other)
     if fact is None:
-        raise KeyGone(str(keys.key or keys.natural_key))
+        raise KeyGone
     if fact.fingerprint != keys.content_fingerprint:
         raise NaturalKeyConflict(job_type, str(keys.natural_key), fact.run_id)
     return fact.run_id

@@ -9,9 +9,9 @@ from psycopg2.errorcodes import UNIQUE_VIOLATION
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
-from rowcall.base.errors import KeyGone, NaturalKeyHeld, RowcallError, RunChanged, RunPruned, TransitionRefused
+from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunPruned, TransitionRefused
 from rowcall.job_types import catalogue
-from rowcall.queue.enqueue import Enqueued, Options, enqueue
+from rowcall.queue.enqueue import TRIES, Enqueued, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of
@@ -75,14 +75,7 @@ def change(
     """
     before = lock_run(connection, run_id)
     check_version(before, expected)
-    try:
-        # Another run may have taken the natural key; the row stays locked then, and the caller's transaction goes on.
-        with all_or_nothing(connection):
-            row = fetch_one(connection, sql, {"run_id": run_id, **more})
-    except Exception as error:
-        if sqlstate_of(error) != UNIQUE_VIOLATION:
-            raise
-        raise _held(connection, event, before) from None
+    row = _changed(connection, event, sql, before, more)
     if row is None:
         raise refused(before, event)
     if row["status"] == Status.QUEUED:
@@ -108,15 +101,27 @@ def refused(run: Row, event: str) -> TransitionRefused:
     if run["pruned_at"]:
         return RunPruned(run["id"], event, run["status"], run["pruned_at"])
     again = f"only a clone, with `rowcall runs clone {run['id']}`"
+    if run["held_key"] is not None:
+        again = "nothing, because its natural key stands for a fact that happens once"
     return TransitionRefused(run["id"], event, run["status"], allowed_events(run), f"lease {run['lease_no']}", again)
 
 
-def _held(connection: Connection, event: Event, run: Row) -> RowcallError:
-    """Which run holds the natural key of this one."""
-    holder = find_holders(connection, run["job_type"], "", [Keys(run["natural_key"])]).facts.get(run["natural_key"])
-    if holder is None:
-        return KeyGone(run["natural_key"])
-    return NaturalKeyHeld(run["id"], event, run["status"], holder.run_id)
+def _changed(connection: Connection, event: Event, sql: str, run: Row, more: dict[str, Any]) -> Row | None:
+    """Change the locked run; NaturalKeyHeld where another one has its fact now.  The caller's transaction goes on.
+
+    A holder may end before it is looked up: then the key is free, and is tried again.
+    """
+    for _ in range(TRIES):
+        try:
+            with all_or_nothing(connection):
+                return fetch_one(connection, sql, {"run_id": run["id"], **more})
+        except Exception as error:
+            if sqlstate_of(error) != UNIQUE_VIOLATION:
+                raise
+        holders = find_holders(connection, run["job_type"], "", [Keys(run["natural_key"])])
+        if holder := holders.facts.get(run["natural_key"]):
+            raise NaturalKeyHeld(run["id"], event, run["status"], holder.run_id)
+    raise KeyGone
 
 
 def _audited(row: Row) -> dict[str, Any]:

@@ -192,9 +192,7 @@ def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
     assert " 02:30:00+0" in resumed
     assert well(applied("resume", "hand")) == "definition hand is open, without a schedule\n"
     assert well(applied("run-now", "nightly")) == "run 1 queued\n"
-    assert well(applied("run-now", "nightly")) == (
-        "run 1 has its key already: nothing added (`rowcall runs clone` does it again)\n"
-    )
+    assert well(applied("run-now", "nightly")) == ("run 1 has its key already: nothing added (`rowcall runs show 1`)\n")
     assert json.loads(well(applied("run-now", "nightly", "--json"))) == {"run_id": 1, "replayed": True}
     assert json.loads(well(applied("run-now", "hand", "--json")))["replayed"] is False
     assert json.loads(well(applied("pause", "hand", "--json")))["paused_at"] is not None

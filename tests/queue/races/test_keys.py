@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 
 import pytest
 from psycopg2.errors import UniqueViolation
@@ -57,6 +58,26 @@ def test_a_clone_waits_for_who_changes_the_original_before_it_takes_the_key(fres
             queue.retry(connection, run_id, OPERATOR)
         with pytest.raises(NaturalKeyHeld):
             waiting.result()
+
+
+def test_a_retry_takes_a_key_whose_holder_ends_before_it_is_looked_up(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = dead(fresh_url, "a")
+    with database.transaction(fresh_url) as connection:
+        holder = run_in(connection, Status.QUEUED, **of_the_fact("a"))["id"]
+    module = import_module("rowcall.queue.operate")
+    find = module.find_holders
+
+    def find_too_late(*arguments: object) -> object:
+        with database.transaction(fresh_url) as other:
+            queue.cancel_any(other, holder, OPERATOR)
+        monkeypatch.setattr(module, "find_holders", find)
+        return find(*arguments)
+
+    monkeypatch.setattr(module, "find_holders", find_too_late)
+    with database.transaction(fresh_url) as connection:
+        assert queue.retry(connection, run_id, OPERATOR)["held_key"] == "a"
 
 
 def test_of_many_retried_the_one_is_left_whose_key_is_waited_for_in_a_circle(fresh_url: str) -> None:

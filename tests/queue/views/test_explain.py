@@ -7,10 +7,10 @@ import pytest
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
-from rowcall.base.errors import RunNotFound
-from rowcall.queue import ClaimRequest, Condition, claim, claim_limited, explain, limit_queue, pause_queue
+from rowcall.base.errors import RunNotFound, TransitionRefused
+from rowcall.queue import ClaimRequest, Condition, claim, claim_limited, explain, limit_queue, pause_queue, retry
 from rowcall.queue.queues import make_queues
-from rowcall.queue.workers import Registration, register
+from rowcall.queue.workers import Registration, register, stopped
 from rowcall.status import FINAL, Status
 from tests.support.rows import WORKER, run_in
 
@@ -57,6 +57,24 @@ def test_a_run_behind_others_is_told_how_many_come_first(connection: PgConnectio
     run_in(connection, Status.QUEUED, queue="'line'", priority="-1", run_at="now() + interval '1 hour'")
     message = explain(connection, run["id"], {}, SILENCE).message
     assert message == "waiting for its turn: in queue line 3 due runs come first"
+
+
+def test_a_worker_that_has_stopped_takes_nothing_more(connection: PgConnection) -> None:
+    stopped(connection, "worker-1")
+    failing = only_failing(connection, run_in(connection, Status.QUEUED)["id"])
+    assert failing.message.startswith("no live worker takes noop from queue default: the last one ended ")
+    assert failing.command == "rowcall worker run --types noop --queues default"
+    lost = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 minute'")
+    assert "no live worker serves queue default" in explain(connection, lost["id"], {}, SILENCE).message
+
+
+@pytest.mark.parametrize("status", FINAL)
+def test_a_clone_is_proposed_only_where_it_is_possible(connection: PgConnection, status: Status) -> None:
+    run = run_in(connection, status, natural_key="'fact'", unique_mode="'ever'")
+    assert not any("clone" in command for command in explain(connection, run["id"], {}, SILENCE).commands)
+    if status is Status.SUCCEEDED:
+        with pytest.raises(TransitionRefused, match="possible: nothing, because its natural key stands for a fact"):
+            retry(connection, run["id"], OPERATOR)
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,8 @@ class Producer:
                 self.sleep.found(self.link.get())
             elif not room.slots:
                 self.sleep.busy()
+            elif not self._more and self.request.limited is not None:
+                self.sleep.waits_for_a_place(self.link.get())
             elif not self._more and self.sleep.nothing(self.link.get(), self._heard):
                 self._sweeper.hurry(at_once=True)
         except CONNECTION_ERRORS as error:

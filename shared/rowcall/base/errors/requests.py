@@ -131,10 +131,10 @@ class NaturalKeyConflict(RowcallError):
 
 
 class KeyGone(RowcallError):
-    """A key's run was pruned between the look for it and the answer, again and again."""
+    """A key's run made room, or was pruned, between the look for it and the answer, again and again."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"the run with the key {key!r} is being deleted: send the request again")
+    def __init__(self) -> None:
+        super().__init__("the run that had the key has just ended or been deleted: send the request again")
 
 
 class RunNotFound(RowcallError):

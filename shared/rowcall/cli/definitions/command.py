@@ -129,7 +129,7 @@ def run_now_command(name: str, as_json: bool) -> None:
     if as_json:
         show_json(vars(outcome))
     elif outcome.replayed:
-        click.echo(f"run {outcome.run_id} has its key already: nothing added (`rowcall runs clone` does it again)")
+        click.echo(f"run {outcome.run_id} has its key already: nothing added (`rowcall runs show {outcome.run_id}`)")
     else:
         click.echo(f"run {outcome.run_id} queued")
 

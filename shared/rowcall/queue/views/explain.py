@@ -47,9 +47,9 @@ SELECT count(*) FROM (
 ) AS first
 """
 
-# Live workers that take its type from its queue.
+# Workers that take its type from its queue, and those that did a moment ago: cron may start the next one.
 SERVING = """
-SELECT id FROM rowcall.workers
+SELECT id, stopped_at FROM rowcall.workers
 WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
     AND (queues IS NULL OR %(queue)s = ANY(queues))
 ORDER BY id
@@ -67,7 +67,8 @@ ORDER BY id
 SWEEPING = """
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND (queues IS NULL OR %(queue)s = ANY(queues))
+    WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND stopped_at IS NULL
+        AND (queues IS NULL OR %(queue)s = ANY(queues))
 )
 """
 
@@ -172,23 +173,25 @@ def _limit(row: Row) -> Condition:
 
 
 def _served(connection: Connection, row: Row, silence: float) -> Condition:
-    serving = [one["id"] for one in fetch_all(connection, SERVING, {**row, "silence": silence})]
+    workers = fetch_all(connection, SERVING, {**row, "silence": silence})
+    serving = [worker["id"] for worker in workers if worker["stopped_at"] is None]
     job_type, queue = row["job_type"], row["queue"]
     if serving:
         named = ", ".join(serving[:5]) + (f" and {len(serving) - 5} more" if len(serving) > 5 else "")
         return Condition("worker", True, f"live workers take {job_type} from queue {queue}: {named}")
-    return Condition(
-        "worker",
-        False,
-        f"no live worker takes {job_type} from queue {queue}: none sent a heartbeat for {silence:g} seconds",
-        f"rowcall worker run --types {job_type} --queues {queue}",
-    )
+    command = f"rowcall worker run --types {job_type} --queues {queue}"
+    message = f"no live worker takes {job_type} from queue {queue}"
+    if workers:
+        ended = _time(max(worker["stopped_at"] for worker in workers))
+        return Condition("worker", False, f"{message}: the last one ended {ended}; the next one takes it", command)
+    return Condition("worker", False, f"{message}: none sent a heartbeat for {silence:g} seconds", command)
 
 
 def _next_in_line(connection: Connection, row: Row, silence: float) -> str:
     if row["suspect"]:
         return _suspect(row["suspect"])
-    workers = [one["id"] for one in fetch_all(connection, SERVING, {**row, "silence": silence})]
+    serving = fetch_all(connection, SERVING, {**row, "silence": silence})
+    workers = [worker["id"] for worker in serving if worker["stopped_at"] is None]
     alone = {one["locked_by"]: one["id"] for one in fetch_all(connection, RUNNING_ALONE, {"workers": workers})}
     if len(alone) == len(workers):
         runs = ", ".join(map(str, alone.values()))
@@ -232,13 +235,15 @@ def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tup
 
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     """How it finished, and the commands that run it again."""
-    when, clone = _time(row["finished_at"]), f"rowcall runs clone {row['id']}"
+    when = _time(row["finished_at"])
+    # The original's fact is not done twice.
+    clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)
     if status is Status.SUCCEEDED:
-        return f"succeeded {when}, on attempt {row['attempts']}", (clone,)
+        return f"succeeded {when}, on attempt {row['attempts']}", clone
     retry = f"rowcall runs retry {row['id']}"
     why = f"{row['error_type']}: {row['last_error']}" if row["last_error"] else row["error_type"]
     if status is Status.CANCELLED:
-        return f"cancelled {when}", (retry, clone)
+        return f"cancelled {when}", (retry, *clone)
     return f"given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
 
 

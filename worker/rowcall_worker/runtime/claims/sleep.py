@@ -17,6 +17,9 @@ AWAKE_SECONDS = 0.004
 # One that was woken for nothing polls for longer, because another worker does what comes.
 IN_VAIN_SECONDS = 1.0
 
+# Nobody notifies it when another worker's run leaves a place under a limit.
+PLACE_SECONDS = 1.0
+
 # Where no notification reaches it, it polls all the time: ROWCALL_POLL is less than this.
 LONGEST_PAUSE_SECONDS = 86_400.0
 
@@ -51,6 +54,11 @@ class Sleep:
     def busy(self) -> None:
         """There is no room for more: what ends makes it look again."""
         self.pause = float("inf")
+
+    def waits_for_a_place(self, connection: PgConnection) -> None:
+        """Something is due in a queue that is at its limit: look again, and do not rely on a notification."""
+        self._wake_up(connection)
+        self.pause = PLACE_SECONDS
 
     def found(self, connection: PgConnection) -> None:
         """Something was due: more may be."""
