@@ -228,11 +228,13 @@ def test_what_is_no_connection_is_refused_with_what_to_pass(wrong: Any, hint: st
 
 
 def test_sqlalchemys_connection_to_another_database_is_refused_by_its_name() -> None:
+    engine = sqlalchemy.create_engine("sqlite://")
     with (
-        sqlalchemy.create_engine("sqlite://").connect() as connection,
+        engine.connect() as connection,
         pytest.raises(NotAConnection, match="sqlite\\+pysqlite.*postgresql\\+psycopg"),
     ):
         WELCOME.enqueue(connection, {"user_id": 1})
+    engine.dispose()
 
 
 def test_a_cursor_is_refused_with_its_connection_to_pass(fresh_url: str) -> None:
