@@ -42,6 +42,7 @@ SENTENCES = (
         )
     ),
     f"{FOLDER}races/test_enqueue.py",
+    f"{FOLDER}races/test_keys.py",
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
     "tests/worker/test_sleep.py",
     "tests/definitions/test_tick.py",

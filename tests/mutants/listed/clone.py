@@ -21,7 +21,7 @@ CLONE = [
         "clone.py",
         "clone",
         ("a clone is not audited", 'record(connection, operator.who, "clone"', '(connection, operator.who, "clone"'),
-        ("a clone is made of what was not seen", "check_version(lock_run(connection, run_id), expected)", "pass"),
+        ("a clone is made of what was not seen", "check_version(run, expected)", "pass"),
         ("a clone that is refused is kept", "with all_or_nothing(connection):", "if True:"),
     ),
     *at(
@@ -32,12 +32,18 @@ CLONE = [
     ),
     *at(
         "operate.py",
-        "change",
+        "_changed",
+        ("a key whose holder has ended is not tried again", "range(TRIES)", "range(1)"),
         (
             "a retry tells what the database said",
             "if sqlstate_of(error) != UNIQUE_VIOLATION:",
             "if True:",
         ),
     ),
-    *at("bulk.py", "_changed", ("one taken fact keeps all from being retried", "if len(run_ids) == 1:", "if True:")),
+    *at(
+        "bulk.py",
+        "_changed",
+        ("one taken fact keeps all from being retried", "if len(run_ids) == 1:", "if True:"),
+        ("who waits in a circle fails", "(UNIQUE_VIOLATION, DEADLOCK_DETECTED)", "(UNIQUE_VIOLATION,)"),
+    ),
 ]
