@@ -75,7 +75,7 @@ def must_be_allowed_to_resolve(connection: Connection, effect: Row) -> None:
 def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
     """Refuse a filter that goes beyond what this key is limited to, or would let it guess what it may not read."""
     _must_be_within(criteria.get("job_type"), criteria.get("queue"))
-    for name in TELLING & criteria.keys():
+    for name in sorted(TELLING & criteria.keys()):
         _must_have("read", f"which a filter by {name} needs")
 
 
