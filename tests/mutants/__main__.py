@@ -35,6 +35,7 @@ SENTENCES = (
             "snooze",
             "cancel_requests",
             "enqueue",
+            "sizes",
             "keys",
             "clone",
             "seen",
