@@ -1118,6 +1118,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[retry, created]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set at 'infinity'
 \set id '1'
 \set from '-infinity'
@@ -1140,7 +1141,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
@@ -1179,6 +1180,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[retry, failed]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set at 'infinity'
 \set id '1'
 \set from '-infinity'
@@ -1201,7 +1203,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
@@ -1240,6 +1242,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[retry, definition]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
@@ -1262,7 +1265,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
@@ -1305,6 +1308,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[retry, key]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
@@ -1327,7 +1331,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
@@ -1374,6 +1378,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[cancel, created]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set at 'infinity'
 \set id '1'
 \set from '-infinity'
@@ -1396,7 +1401,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
@@ -1435,6 +1440,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[cancel, failed]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set at 'infinity'
 \set id '1'
 \set from '-infinity'
@@ -1457,7 +1463,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
@@ -1496,6 +1502,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[cancel, definition]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
@@ -1518,7 +1525,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
@@ -1561,6 +1568,7 @@ ROLLBACK;
 -- rowcall.queue.bulk: PAGES[cancel, key]
 -- (Action, scan) -> a page of the runs that the action can change.
 \set milliseconds '5000'
+\set waited '4000'
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
@@ -1583,7 +1591,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
@@ -3358,6 +3366,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: PAGES[created]
 -- Scan -> the page of a list.
 \set milliseconds '5000'
+\set waited '4000'
 \set at 'infinity'
 \set id '1'
 \set from '-infinity'
@@ -3381,7 +3390,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
@@ -3425,6 +3434,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: PAGES[failed]
 -- Scan -> the page of a list.
 \set milliseconds '5000'
+\set waited '4000'
 \set at 'infinity'
 \set id '1'
 \set from '-infinity'
@@ -3448,7 +3458,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
@@ -3492,6 +3502,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: PAGES[definition]
 -- Scan -> the page of a list.
 \set milliseconds '5000'
+\set waited '4000'
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
@@ -3515,7 +3526,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
@@ -3563,6 +3574,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: PAGES[key]
 -- Scan -> the page of a list.
 \set milliseconds '5000'
+\set waited '4000'
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
@@ -3586,7 +3598,7 @@ ROLLBACK;
 \set page_bytes '1048576'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
@@ -3638,6 +3650,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: COUNTS[created]
 -- Scan -> how many match.
 \set milliseconds '5000'
+\set waited '4000'
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
@@ -3658,7 +3671,7 @@ ROLLBACK;
 \set from '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -3680,6 +3693,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: COUNTS[failed]
 -- Scan -> how many match.
 \set milliseconds '5000'
+\set waited '4000'
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
@@ -3700,7 +3714,7 @@ ROLLBACK;
 \set from '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -3722,6 +3736,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: COUNTS[definition]
 -- Scan -> how many match.
 \set milliseconds '5000'
+\set waited '4000'
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
@@ -3742,7 +3757,7 @@ ROLLBACK;
 \set from '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
@@ -3766,6 +3781,7 @@ ROLLBACK;
 -- rowcall.queue.views.lists: COUNTS[key]
 -- Scan -> how many match.
 \set milliseconds '5000'
+\set waited '4000'
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
@@ -3786,7 +3802,7 @@ ROLLBACK;
 \set from '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds';
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')

@@ -58,16 +58,30 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
 
 
 def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:
-    """Refuse a run of another type or queue than this key is limited to."""
-    if flask.g.caller.limits != UNLIMITED:
+    """Refuse a run of another type or queue than this key is limited to.
+
+    A run that is not there is refused in the same words; otherwise they would tell that another one exists.
+    """
+    if flask.g.caller.limits == UNLIMITED:
+        return
+    try:
         run = get_run(connection, run_id)
-        _must_be_within(run["job_type"], run["queue"])
+    except RunNotFound:
+        must_be_allowed_to_miss()
+        raise
+    _must_be_within(run["job_type"], run["queue"])
 
 
-def must_be_allowed_to_resolve(connection: Connection, effect: Row) -> None:
+def must_be_allowed_to_miss() -> None:
+    """Refuse to say that something is not there to a limited key that may not read."""
+    if not may("read"):
+        _must_be_within(None, None)
+
+
+def must_be_allowed_to_resolve(connection: Connection, run_id: int) -> None:
     """Refuse an effect of a run that this key may not steer; nobody knows the type of a run that was pruned."""
     try:
-        must_be_allowed_to_steer(connection, effect["run_id"])
+        must_be_allowed_to_steer(connection, run_id)
     except RunNotFound:
         _must_be_within(None, None)
 

@@ -216,6 +216,8 @@ def test_a_key_that_is_limited_to_another_type_settles_nothing(
     assert refused.status_code == 403
     assert "limited to the job types cleanup_nightly" in told(refused)["detail"]
     assert fetch_one(rows, "SELECT * FROM rowcall.sent_emails WHERE id = %(id)s", unknown) == unknown
+    resolve(call, unknown, json={"happened": True})
+    assert told(resolve(call, unknown, "limited", json={"happened": True})) == told(refused)
 
 
 def test_what_is_settled_cannot_be_settled_otherwise(call: Call, unknown: dict[str, Any]) -> None:

@@ -134,6 +134,21 @@ def test_the_api_acknowledges_neither_a_new_run_nor_a_replay_that_may_be_lost(
     assert (repeated.status_code, repeated.headers["Idempotent-Replayed"]) == (200, "true")
 
 
+def test_a_read_has_nothing_to_confirm(primary: Primary) -> None:
+    with database.transaction(primary.url) as connection:
+        key = api_keys.create_key(connection, "reads", ["read"], Operator("tests"))
+        run_id = enqueue(connection, "noop", {}).run_id
+    app = create_app(primary.url)
+    run = f"runs/{run_id}"
+    with primary.waiting():
+        for path in ("runs", "runs?count=true", run, f"{run}/explain", f"{run}/effects", "stats", "effects"):
+            answer = app.test_client().get(f"/v1/{path}", headers={"Authorization": f"Bearer {key}"})
+            assert answer.status_code == 200, path
+    assert primary.cancelled == 0
+    app.extensions["database"].dispose()
+    logs.use(logs.Log())
+
+
 def test_a_command_says_so_and_fails(primary: Primary) -> None:
     environment = {**os.environ, "DATABASE_URL": primary.url}
     with primary.waiting():

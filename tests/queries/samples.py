@@ -88,6 +88,7 @@ SAMPLES = {
     "max_running": "2",
     "message_id": "<1@shop.example>",
     "milliseconds": "5000",
+    "waited": "4000",
     "most": "20000",
     "name": "nightly",
     "names": "mail",

@@ -57,8 +57,8 @@ def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[st
 def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> Answer:
     """Enqueue the same content again as a new run, with these changes."""
     with transaction() as connection:
-        original = queue.get_run(connection, run_id)
         must_be_allowed_to_steer(connection, run_id)
+        original = queue.get_run(connection, run_id)
         to = changes.get("queue") or original["queue"]
         must_be_allowed_to_enqueue(connection, original["job_type"], to, changes.get("priority"))
         outcome = queue.clone(

@@ -53,12 +53,12 @@ def resolve(
     if before is None:
         raise EffectNotFound(name, effect_id)
     if before["state"] not in ("unknown", "intent"):
-        raise EffectNotOpen(
-            before["state"], f"effect {effect_id} of {name} is {before['state']}: there is nothing to resolve"
-        )
+        sentence = f"effect {effect_id} of {name} is {before['state']}: there is nothing to resolve"
+        raise EffectNotOpen(before["state"], before["run_id"], sentence)
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
         raise EffectNotOpen(
             before["state"],
+            before["run_id"],
             f"run {before['run_id']} is at effect {effect_id} of {name} just now: wait for its end, or cancel it first",
         )
     if happened:

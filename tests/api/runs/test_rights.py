@@ -176,6 +176,22 @@ def test_a_limited_key_reaches_nothing_beyond(
     assert "this key is limited to the" in told(answer)["detail"]
 
 
+def test_a_limited_key_that_may_not_read_cannot_tell_what_is_beyond_from_what_is_not_there(
+    refused: Call, keys: dict[str, str], module_url: str
+) -> None:
+    with database.transaction(module_url) as connection:
+        limits = Limits(["noop"])
+        keys["blind"] = create_key(connection, "blind", ["enqueue", "operate"], MAKER, limits=limits)
+        other = queue.enqueue(connection, "cleanup_nightly", {"day": "2026-11-21"}).run_id
+    for action in ("cancel", "retry", "run-now", "clone"):
+        beyond, missing = (
+            told(refused("POST", f"/v1/runs/{run_id}/{action}", 403, scope="blind")) for run_id in (other, 2**40)
+        )
+        assert beyond == missing
+    missing = told(refused("POST", "/v1/effects/sent_emails/999/resolve", 403, scope="blind", json={"happened": True}))
+    assert missing == beyond
+
+
 CHANGES = [("DELETE", ""), ("POST", "/pause"), ("POST", "/resume")]
 
 

@@ -140,11 +140,24 @@ def test_a_search_that_takes_too_long_is_a_503_that_says_how_to_narrow_it(
     call: Call, module_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lists, "SECONDS", 0.1)
+    monkeypatch.setattr(lists, "WAITED", 100)  # the wait for a lock counts as work
     with database.transaction(module_url) as holder:
         fetch_all(holder, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
         slow = call("GET", "/v1/runs")
     assert (slow.status_code, told(slow)["type"]) == (503, "urn:rowcall:problem:search-too-slow")
     assert "narrow it" in told(slow)["detail"]
+
+
+def test_a_list_and_a_bulk_request_that_wait_for_a_lock_say_so(
+    call: Call, module_url: str, runs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "SECONDS", 0.2)
+    bulk = {"json": {"filter": {"status": ["queued"]}, "dry_run": True}}
+    with database.transaction(module_url) as holder:
+        fetch_all(holder, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
+        for answer in (call("GET", "/v1/runs"), call("POST", "/v1/runs/cancel", **bulk)):
+            assert (answer.status_code, told(answer)["type"]) == (503, "urn:rowcall:problem:database-unreachable")
+            assert "another transaction holds a lock" in told(answer)["detail"]
 
 
 @pytest.mark.parametrize(("scope", "status"), [("enqueue", 403), ("operate", 403), ("read", 200)])

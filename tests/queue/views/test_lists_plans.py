@@ -64,7 +64,7 @@ def test_a_page_walks_the_index_of_what_is_asked_for_and_so_far_at_the_most_what
         fetch_all(connection, statistics)
         for wanted, index, most in WALKS:
             asked = Filter(**wanted)
-            known = {**parameters(asked, 50, None), "milliseconds": 60_000}
+            known = {**parameters(asked, 50, None), "milliseconds": 60_000, "waited": 60_000}
             nodes = plan(connection, page_sql(scan_for(asked)), known)
             walked = {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("job_runs")}
             assert (walked, statistics) == ({*index.split()}, statistics), wanted

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from psycopg2.errorcodes import QUERY_CANCELED
+from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
 
 from rowcall.base.database import Connection, Row, fetch_all, sqlstate_of
-from rowcall.base.errors import FilterInvalid, SearchTooSlow
+from rowcall.base.errors import DatabaseUnavailable, FilterInvalid, SearchTooSlow
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
 from rowcall.queue.views.filters import MATCHES, Filter
@@ -27,9 +27,12 @@ SCANNED_MOST = 20_000
 # A page that takes longer is stopped.
 SECONDS = 5
 
+# The part of that time that it may wait for a lock: less than all, so that the server says what it was.
+WAITED = 0.8
+
 # Read in the order of an index, and not collected and sorted first, whatever the statistics say.
 IN_ORDER = f"""{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = %(milliseconds)s;"""
+SET LOCAL statement_timeout = %(milliseconds)s; SET LOCAL lock_timeout = %(waited)s;"""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -178,12 +181,19 @@ def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOS
 
 
 def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[Row]:
-    """Run a statement of IN_ORDER, or one after it; the time limit stays for the rest of the transaction."""
+    """Run a statement of IN_ORDER, or one after it; the time limits stay for the rest of the transaction."""
+    milliseconds = round(SECONDS * 1000)
     try:
-        return fetch_all(connection, sql, {**values, "milliseconds": round(SECONDS * 1000)})
+        return fetch_all(
+            connection, sql, {**values, "milliseconds": milliseconds, "waited": round(WAITED * milliseconds)}
+        )
     except Exception as error:
         if sqlstate_of(error) == QUERY_CANCELED:
             raise SearchTooSlow(SECONDS) from None
+        if sqlstate_of(error) == LOCK_NOT_AVAILABLE:
+            raise DatabaseUnavailable(
+                "another transaction holds a lock that this needs: try again in a moment"
+            ) from None
         raise
 
 
