@@ -76,8 +76,6 @@ class Rowcall:
         self.gateways = RecordingGateways(settings)
         self.log: list[dict[str, Any]] = []
         self.performed: list[Performed] = []
-        self._log_before = logs.log()
-        logs.use(logs.Log(Lines(self.log), "debug", "json"))
         self._catalogue = catalogue()
         self._performer = Performer(settings, url, self.gateways)
         self._moved = timedelta(0)
@@ -86,6 +84,8 @@ class Rowcall:
             assert settings.app is not None, "the fixture sees to it"
             own = Catalogue(builtin, app_module(settings.app, "job_types"))
             apply_code(connection, own, Operator("test"))
+        self._log_before = logs.log()
+        logs.use(logs.Log(Lines(self.log), "debug", "json"))
 
     def close(self) -> None:
         """End the worker; the fixture does so."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -67,10 +66,11 @@ def rowcall_app(pytestconfig: pytest.Config) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def rowcall_databases(
-    rowcall_schema: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory
+    pytestconfig: pytest.Config, rowcall_schema: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Databases]:
     """The databases of this session, beside that of DATABASE_URL or on a server of the session's own."""
-    session = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    # What pytest-xdist tells each of its processes.
+    session = getattr(pytestconfig, "workerinput", {}).get("testrunuid")
     base = tmp_path_factory.getbasetemp()
     home = (base.parent if session else base) / "rowcall"
 
