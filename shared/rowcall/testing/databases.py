@@ -35,6 +35,9 @@ WHERE datname ~ '^{PREFIX}[0-9a-f]{{{SESSION_CHARACTERS}}}_' AND pg_get_userbyid
     )
 """
 
+# A handler that needs a row which its test has changed and not committed would wait for ever.
+LOCK_SECONDS = 10
+
 EXISTS = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = %(name)s)"
 
 # A database with connections can be neither renamed nor copied, and an app's engine may have left some.
@@ -93,6 +96,7 @@ class Databases:
 
     def _create(self, name: str, template: str = "template1") -> None:
         self._run(f"CREATE DATABASE {name} TEMPLATE {template}")
+        self._run(f"ALTER DATABASE {name} SET lock_timeout = '{LOCK_SECONDS}s'")
         # PostgreSQL looks first in the schema that has the user's name: an app's tables would land in Rowcall's.
         if self._connection.info.user == "rowcall":
             self._run(f"ALTER DATABASE {name} SET search_path = public")

@@ -77,6 +77,12 @@ def test_a_handler_has_a_thread_of_its_own_without_the_tests_app_context(rowcall
         assert rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": 1, "ends": "in Flask"})).result == {"in Flask": False}
 
 
+def test_a_handler_that_waits_for_what_the_test_has_locked_does_not_wait_for_ever(rowcall: Rowcall) -> None:
+    with rowcall.transaction() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("10s",)
+
+
 def test_rows_and_success_are_one_commit(rowcall: Rowcall) -> None:
     assert rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": 7, "ends": "in the table"})).result == {"baked": 1}
     with rowcall.transaction() as connection, connection.cursor() as cursor:
