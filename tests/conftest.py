@@ -17,14 +17,12 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
+from rowcall.testing.server import UNSAFE_AND_FAST
 from rowcall_migrations.migrate import migrate
 from tests.support.pooler import pgbouncer
 from tests.support.superuser import let_do_all
 
 TEMPLATE = "rowcall_template"
-
-# A test's database may be lost with the machine; it need not wait for a disk.
-UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}
 
 # Nobody's own settings may reach a test, least of all the URL of a database that matters.
 CHOOSES_PROGRAMS = "ROWCALL_POSTGRES"

@@ -8,9 +8,9 @@ import stat
 from pathlib import Path
 
 from rowcall.local_postgres.home import LOG_LIMIT, Home
+from rowcall.testing.server import superuser_url
 from tests.local_postgres.conftest import SOURCES, Open
 from tests.local_postgres.processes import ask, eventually, postmaster_of, processes_in
-from tests.support.superuser import superuser_url
 
 ODD = "a b'c\"d\ne%sü$HOME`f\\"
 

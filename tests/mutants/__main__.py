@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from rowcall.local_postgres.server import open_server
-from tests.conftest import SOURCE, UNSAFE_AND_FAST
+from rowcall.testing.server import UNSAFE_AND_FAST
+from tests.conftest import SOURCE
 from tests.mutants.copies import NONSENSE, Copies, TrialResult
 from tests.mutants.listed import MUTANTS
 from tests.mutants.mutant import QUEUE, Mutant

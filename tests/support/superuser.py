@@ -6,14 +6,7 @@ from pathlib import Path
 
 from rowcall.base import database
 from rowcall.local_postgres import cluster
-from rowcall.local_postgres.home import Home
-
-
-def superuser_url(home: Path, url: str) -> str:
-    """The superuser's URL of the database of this URL, on the server of this home."""
-    place = Home(home)
-    ours, theirs = place.read_password(), place.superuser_password.read_text().strip()
-    return url.replace(f"{cluster.USER}:{ours}@", f"{cluster.SUPERUSER}:{theirs}@")
+from rowcall.testing.server import superuser_url
 
 
 def let_do_all(home: Path, url: str) -> str:

@@ -10,8 +10,8 @@ import pytest
 from rowcall import queue
 from rowcall.base import database
 from rowcall.local_postgres.server import open_server
+from rowcall.testing.server import UNSAFE_AND_FAST
 from rowcall_migrations.migrate import migrate
-from tests.conftest import UNSAFE_AND_FAST
 from tests.support.processes import rowcall
 from tests.support.shop import Shop
 

@@ -21,8 +21,8 @@ from rowcall.base.child_processes import own_command
 from rowcall.base.settings import all_settings
 from rowcall.local_postgres.server import open_server
 from rowcall.status import Status
+from rowcall.testing.server import UNSAFE_AND_FAST
 from rowcall_migrations.migrate import migrate
-from tests.conftest import UNSAFE_AND_FAST
 from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, living_with, wait_until
 from tests.support.rows import row_of, run_in
 

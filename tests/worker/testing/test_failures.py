@@ -1,0 +1,147 @@
+"""rowcall_worker.testing: what pytest shows of tests that fail, and of those that cannot begin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rowcall.base import database
+from tests.worker.testing.conftest import bakery_in, environment_for, run_pytest
+
+FAILING = """
+import pytest
+
+from .job_types import BAKE, REMIND
+
+
+def test_a_handler_breaks(rowcall):
+    assert rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": 7, "ends": "badly"})).status == "succeeded"
+
+
+def test_another_run_is_expected(rowcall):
+    rowcall.enqueue(BAKE, {"loaf_id": 7})
+    rowcall.enqueue(BAKE, {"loaf_id": 8}, key="order 1")
+    rowcall.assert_enqueued(BAKE, {"loaf_id": 9})
+
+
+def test_two_runs_are_there(rowcall):
+    rowcall.enqueue(BAKE, {"loaf_id": 7})
+    rowcall.enqueue(BAKE, {"loaf_id": 8})
+    rowcall.assert_enqueued(BAKE)
+
+
+def test_no_run_is_expected(rowcall):
+    rowcall.enqueue(BAKE, {"loaf_id": 7})
+    rowcall.assert_none_enqueued(BAKE, key="bake:7")
+
+
+def test_nothing_is_there(rowcall):
+    rowcall.assert_enqueued("bakery_remind")
+
+
+def test_the_handler_fails_the_test(rowcall, monkeypatch):
+    monkeypatch.setattr("bakery.handlers.REMIND", None)
+    monkeypatch.setattr("rowcall_worker.gateways.mail.compose", lambda *_, **__: pytest.fail("said in the handler"))
+    rowcall.perform(rowcall.enqueue(REMIND, {"loaf_id": 7}))
+"""
+
+# A machine without PostgreSQL's programs.
+NOWHERE = """
+from rowcall.local_postgres import programs
+
+*others, _ = programs.find_programs.__defaults__
+programs.find_programs.__defaults__ = (*others, programs.Places(path="", patterns=(), wheel="not_there"))
+"""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> str:
+    """What pytest says of all of them."""
+    folder = bakery_in(tmp_path_factory.mktemp("failing"))
+    (folder / "bakery" / "test_failing.py").write_text(FAILING)
+    done = run_pytest(folder, environment_for(server_url))
+    assert "6 failed" in done.stdout, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_handlers_traceback_is_shown(said: str) -> None:
+    assert "run 1 of bakery_bake is failed: its handler raised" in said
+    assert "ValueError: the loaf is burnt" in said
+    assert "bakery/handlers.py" in said
+
+
+def test_what_was_logged_is_shown(said: str) -> None:
+    assert "warning run failed error='the loaf is burnt' error_type='ValueError' run_id=1" in said
+
+
+def test_a_wrong_expectation_lists_what_there_is(said: str) -> None:
+    assert 'expected one run of bakery_bake with {"loaf_id": 9}, and found none; there is:' in said
+    assert 'run 1 bakery_bake {"ends": "well", "loaf_id": 7} key bake:7 (queued)' in said
+    assert 'run 2 bakery_bake {"ends": "well", "loaf_id": 8} key bake:8, order 1 (queued)' in said
+    assert "expected one run of bakery_bake, and found 2; there is:" in said
+    assert "expected no run of bakery_bake under the key 'bake:7', and found 1; there is:" in said
+    assert "expected one run of bakery_remind, and found none; nothing is enqueued at all" in said
+
+
+def test_pytests_own_errors_pass_through_a_handler(said: str) -> None:
+    assert "said in the handler" in said
+
+
+# What a session cannot begin with.
+
+
+def begun(folder: Path, environment: dict[str, str]) -> str:
+    """What pytest says of one check."""
+    done = run_pytest(folder, environment, "bakery/checks.py", "-k", "result_is_seen")
+    return "".join(line.removeprefix("E  ").strip() + " " for line in done.stdout.splitlines())
+
+
+def test_an_app_that_nobody_names_is_asked_for(bakery: Path, environment_of_tests: dict[str, str]) -> None:
+    (bakery / "pytest.ini").unlink()
+    told = begun(bakery, environment_of_tests)
+    assert "tests need to know your app: set ROWCALL_APP to the package with your job_types and handlers" in told
+    assert "1 error" in told
+    assert "1 passed" in begun(bakery, {**environment_of_tests, "ROWCALL_APP": "bakery"})
+
+
+def test_an_app_that_cannot_be_imported_is_named(bakery: Path, environment_of_tests: dict[str, str]) -> None:
+    (bakery / "pytest.ini").write_text("[pytest]\nrowcall_app = bakehouse\n")
+    assert "there is no module bakehouse.job_types on Python's path" in begun(bakery, environment_of_tests)
+
+
+def test_a_type_without_a_handler_is_named(bakery: Path, environment_of_tests: dict[str, str]) -> None:
+    with (bakery / "bakery" / "job_types.py").open("a") as file:
+        file.write('\nFORGOTTEN = JobType("bakery_forgotten", schema=Loaf)\n')
+    assert "job type 'bakery_forgotten' has no handler" in begun(bakery, environment_of_tests)
+
+
+def test_a_server_that_does_not_answer_is_named(bakery: Path, environment_of_tests: dict[str, str]) -> None:
+    environment = {**environment_of_tests, "DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/none"}
+    told = begun(bakery, environment)
+    assert "no connection to postgresql://me:" in told
+    assert "check DATABASE_URL" in told
+    assert "hush" not in told
+
+
+def test_without_any_server_both_ways_out_are_named(bakery: Path, environment_of_tests: dict[str, str]) -> None:
+    del environment_of_tests["DATABASE_URL"]
+    with (bakery / "conftest.py").open("a") as file:
+        file.write(NOWHERE)
+    told = begun(bakery, environment_of_tests)
+    assert "tests need a PostgreSQL, and DATABASE_URL is not set: name a server with it, or install one" in told
+    assert "pip install 'rowcall[local]'" in told
+
+
+def test_a_role_that_may_make_no_database_is_told_what_it_lacks(
+    bakery: Path, environment_of_tests: dict[str, str], server_url: str
+) -> None:
+    with database.transaction(server_url) as connection:
+        database.fetch_all(connection, "CREATE ROLE bakery_without_rights LOGIN PASSWORD 'flour'")
+    try:
+        address = server_url.rpartition("@")[2]
+        environment = {**environment_of_tests, "DATABASE_URL": f"postgresql://bakery_without_rights:flour@{address}"}
+        assert "ALTER ROLE ... CREATEDB to the role of DATABASE_URL" in begun(bakery, environment)
+    finally:
+        with database.transaction(server_url) as connection:
+            database.fetch_all(connection, "DROP ROLE bakery_without_rights")

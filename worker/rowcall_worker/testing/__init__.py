@@ -1,0 +1,44 @@
+"""A pytest plugin for those who test handlers of their own: docs/testing.md.
+
+It is named in the tests' conftest.py, `pytest_plugins = ["rowcall_worker.testing"]`, and not an entry point: that would
+load Rowcall into every run of pytest in an environment that has it, and nothing but this package needs pytest.
+"""
+
+from rowcall.base.errors import (
+    Blocked,
+    Declined,
+    KeyReused,
+    OutcomeUnknown,
+    Refused,
+    Unavailable,
+    Unusable,
+    WrongCharge,
+)
+from rowcall_worker.testing.kit import Performed, Rowcall
+from rowcall_worker.testing.plugin import (
+    pytest_addoption,
+    pytest_runtest_makereport,
+    rowcall,
+    rowcall_app,
+    rowcall_databases,
+    rowcall_schema,
+)
+
+__all__ = [
+    "Blocked",
+    "Declined",
+    "KeyReused",
+    "OutcomeUnknown",
+    "Performed",
+    "Refused",
+    "Rowcall",
+    "Unavailable",
+    "Unusable",
+    "WrongCharge",
+    "pytest_addoption",
+    "pytest_runtest_makereport",
+    "rowcall",
+    "rowcall_app",
+    "rowcall_databases",
+    "rowcall_schema",
+]

@@ -1,0 +1,209 @@
+"""Gateways that record: what was sent is kept here and goes nowhere; everything that production refuses is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Any, TypeVar
+
+from rowcall.base.endpoints import HttpUrl
+from rowcall.base.errors import GatewayError, KeyReused
+from rowcall.base.files import Files, Written
+from rowcall.base.settings import Settings
+from rowcall_worker.gateways import NOBODY, Gateways
+from rowcall_worker.gateways.charge import Charge
+from rowcall_worker.gateways.mail import Mail
+from rowcall_worker.gateways.message import Letter
+from rowcall_worker.gateways.payment import check_charge
+from rowcall_worker.gateways.sockets import Address, Deadline
+from rowcall_worker.gateways.webhook import Webhook
+
+# What signs webhooks where ROWCALL_WEBHOOK_SECRET is not set.
+SECRET = b"the secret of webhooks in tests!"
+
+# Names are not looked up; each is at some address of the public internet.
+SOMEWHERE = ip_address("1.1.1.1")
+
+Answer = TypeVar("Answer")
+
+
+class Recording:
+    """What the gateways that record share."""
+
+    def __init__(self) -> None:
+        self._failures: deque[tuple[GatewayError, bool]] = deque()
+
+    def fail_next(self, error: GatewayError, *, acted: bool = False) -> None:
+        """Let the next call raise this error; with `acted`, the other side has carried the request out nevertheless."""
+        if not isinstance(error, GatewayError):
+            raise TypeError(
+                f"a gateway fails with an error of docs/gateways.md, such as Unavailable(...), not {error!r}"
+            )
+        if acted and error.acted == "no":
+            raise ValueError(
+                f"{type(error).__name__} says that nothing happened; with acted, raise OutcomeUnknown(...)"
+            )
+        self._failures.append((error, acted))
+
+    def _answer(self, act: Callable[[], Answer]) -> Answer:
+        """What the other side does, and answers."""
+        if not self._failures:
+            return act()
+        error, acted = self._failures.popleft()
+        if acted:
+            act()
+        raise error
+
+
+@dataclass(frozen=True)
+class SentMail:
+    """A mail as its receiver has it; `message` is all of it."""
+
+    to: str
+    subject: str
+    text: str
+    message_id: str
+    message: EmailMessage
+
+
+class RecordingMail(Mail, Recording):
+    """Mails that are kept in `sent`."""
+
+    def __init__(self, settings: Settings) -> None:
+        Mail.__init__(self, settings.mail_from or NOBODY)
+        Recording.__init__(self)
+        self.sent: list[SentMail] = []
+
+    def _deliver(self, letter: Letter) -> str:
+        return self._answer(lambda: self._keep(letter))
+
+    def _keep(self, letter: Letter) -> str:
+        message = message_from_bytes(letter.content, policy=default)
+        assert isinstance(message, EmailMessage)
+        body = message.get_body(("plain",))
+        text = "" if body is None else str(body.get_content())
+        self.sent.append(SentMail(letter.recipient, str(message["Subject"]), text, letter.message_id, message))
+        return f"250 kept as {len(self.sent)}"
+
+
+@dataclass(frozen=True)
+class DeliveredEvent:
+    """An event as its receiver has it; the headers carry its signature."""
+
+    url: str
+    event_id: str
+    payload: Any
+    headers: Mapping[str, str]
+
+
+class RecordingWebhook(Webhook, Recording):
+    """Events that are kept in `delivered`; URLs are refused as in production, but no name is looked up."""
+
+    def __init__(self, settings: Settings) -> None:
+        Webhook.__init__(
+            self,
+            settings.webhook_secrets or (SECRET,),
+            allow_loopback=settings.webhook_allow_loopback,
+            timeout=settings.webhook_timeout,
+            resolve=_found,
+        )
+        Recording.__init__(self)
+        self.delivered: list[DeliveredEvent] = []
+
+    def _send(
+        self, target: HttpUrl, _: Sequence[Address], headers: Mapping[str, str], body: bytes, deadline: Deadline
+    ) -> str:
+        return self._answer(lambda: self._keep(target, headers, body))
+
+    def _keep(self, target: HttpUrl, headers: Mapping[str, str], body: bytes) -> str:
+        self.delivered.append(DeliveredEvent(str(target), headers["webhook-id"], json.loads(body), dict(headers)))
+        return "HTTP 204"
+
+
+def _found(host: str, port: int, deadline: Deadline) -> list[Address]:
+    try:
+        return [ip_address(host)]
+    except ValueError:
+        return [ip_address("127.0.0.1") if host == "localhost" else SOMEWHERE]
+
+
+@dataclass(frozen=True)
+class Payment:
+    """A charge that was made; asked for again under its key, it is not made again."""
+
+    amount: int
+    currency: str
+    customer: str
+    reference: str
+    idempotency_key: str
+
+
+class RecordingPayment(Recording):
+    """A provider that takes each charge once for each key, and keeps it in `charged`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.charged: list[Payment] = []
+
+    def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
+        """Charge once for each key."""
+        check_charge(amount, currency, customer, reference, idempotency_key)
+        payment = Payment(amount, currency, customer, reference, idempotency_key)
+        return self._answer(lambda: self._keep(payment))
+
+    def _keep(self, payment: Payment) -> Charge:
+        known = {one.idempotency_key: one for one in self.charged}.get(payment.idempotency_key)
+        if known not in (None, payment):
+            raise KeyReused(f"the key {payment.idempotency_key!r} was used before, for another charge")
+        if known is None:
+            self.charged.append(payment)
+        return Charge(f"pi_{self.charged.index(payment) + 1}", payment.amount, payment.currency, "succeeded")
+
+
+class RecordingFiles(Files, Recording):
+    """Files in a folder of the test's own; `written` tells which, in their order."""
+
+    def __init__(self, settings: Settings) -> None:
+        Files.__init__(self, settings.file_folder)
+        Recording.__init__(self)
+        self.written: list[Written] = []
+
+    def write(self, path: str, content: bytes | Iterable[bytes]) -> Written:
+        """Write a file, or write it anew."""
+        return self._answer(lambda: self._keep(path, content))
+
+    def _keep(self, path: str, content: bytes | Iterable[bytes]) -> Written:
+        written = super().write(path, content)
+        self.written.append(written)
+        return written
+
+
+class RecordingGateways(Gateways):
+    """The outside of a test, in the place of `run.gateways`."""
+
+    @cached_property
+    def mail(self) -> RecordingMail:
+        """Keeps mails."""
+        return RecordingMail(self._settings)
+
+    @cached_property
+    def webhook(self) -> RecordingWebhook:
+        """Keeps signed events."""
+        return RecordingWebhook(self._settings)
+
+    @cached_property
+    def payment(self) -> RecordingPayment:
+        """Keeps charges."""
+        return RecordingPayment()
+
+    @cached_property
+    def files(self) -> RecordingFiles:
+        """Writes files, and reads them again."""
+        return RecordingFiles(self._settings)

@@ -1,0 +1,139 @@
+"""The fixtures, and what pytest shows of a test that fails."""
+
+from __future__ import annotations
+
+import traceback
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+from rowcall.base import settings
+from rowcall.base.errors import RowcallError
+from rowcall.job_types import catalogue
+from rowcall.testing.databases import Databases
+from rowcall.testing.server import server_url
+from rowcall_worker.testing.kit import Rowcall
+
+KIT = pytest.StashKey[Rowcall]()
+
+NO_APP = (
+    "tests need to know your app: set ROWCALL_APP to the package with your job_types and handlers, or write"
+    " `rowcall_app = PACKAGE` into pytest's configuration"
+)
+
+# By its name, as the command line does: the worker and the migrations never import each other.
+MIGRATE = "rowcall_migrations.migrate:migrate"
+
+# Nobody else uses a database that is being made.
+LOCK_SECONDS = 3.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`rowcall_app = shop` in pytest's configuration stands for ROWCALL_APP=shop."""
+    parser.addini("rowcall_app", "The package with your job types and handlers, in place of ROWCALL_APP.", default="")
+
+
+@pytest.fixture(scope="session")
+def rowcall_schema() -> Callable[[str], None]:
+    """Override this to add your own tables to the template: return a function that gets the database's URL."""
+    return _nothing_more
+
+
+def _nothing_more(url: str) -> None:
+    """An app without tables."""
+
+
+@pytest.fixture(scope="session")
+def rowcall_app(pytestconfig: pytest.Config) -> Iterator[str]:
+    """The app under test."""
+    with pytest.MonkeyPatch.context() as patch:
+        if own := str(pytestconfig.getini("rowcall_app")):
+            patch.setenv("ROWCALL_APP", own)
+        catalogue.cache_clear()
+        with _sentences():
+            app = settings.read().app
+            catalogue()
+        if app is None:
+            pytest.fail(NO_APP, pytrace=False)
+        yield app
+    catalogue.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def rowcall_databases(
+    pytestconfig: pytest.Config, rowcall_schema: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Databases]:
+    """The databases of this session, beside that of DATABASE_URL or on a server of the session's own."""
+    # What pytest-xdist tells each of its processes.
+    session = getattr(pytestconfig, "workerinput", {}).get("testrunuid")
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if session else base) / "rowcall"
+
+    def fill(url: str) -> None:
+        resolve_name(MIGRATE)(url, lock_timeout=LOCK_SECONDS)
+        rowcall_schema(url)
+
+    with _sentences(), server_url(settings.read(), home) as url:
+        databases = Databases(url, session or uuid.uuid4().hex)
+        try:
+            databases.make_template(fill)
+            yield databases
+        finally:
+            databases.close()
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Show an error of Rowcall's own as its sentence, without a traceback."""
+    try:
+        yield
+    except RowcallError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def rowcall(
+    rowcall_app: str,
+    rowcall_databases: Databases,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Iterator[Rowcall]:
+    """A database of this test's own, and a worker that does in this process what the test asks of it."""
+    url = rowcall_databases.copy()
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setenv("ROWCALL_HOME", str(tmp_path / "rowcall"))
+    try:
+        with _sentences():
+            kit = Rowcall(settings.read(), url)
+        request.node.stash[KIT] = kit
+        yield kit
+        kit.close()
+    finally:
+        rowcall_databases.drop_copies()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Show with a test that fails what its handlers raised and what was logged."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    kit = item.stash.get(KIT, None)
+    if kit is None or not report.failed or report.when != "call":
+        return
+    for done in kit.performed:
+        if done.exception is not None:
+            told = f"run {done.run_id} of {done.job_type} is {done.status}: its handler raised"
+            report.sections.append((told, "".join(traceback.format_exception(done.exception))))
+    if kit.log:
+        report.sections.append(("Rowcall's log", "\n".join(map(_line, kit.log))))
+
+
+def _line(logged: dict[str, Any]) -> str:
+    fields = {name: value for name, value in logged.items() if name not in ("timestamp", "level", "event")}
+    return " ".join([logged["level"], logged["event"], *(f"{name}={value!r}" for name, value in fields.items())])
