@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import flask
 import psycopg2
@@ -42,7 +42,8 @@ def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
 @contextmanager
 def transaction() -> Iterator[sqlalchemy.Connection]:
     """A transaction on the application's pool: committed at the end of the block, rolled back on an error."""
-    with reachable(flask.current_app.extensions["database"]) as connection:
+    changes = flask.request.method not in ("GET", "HEAD")
+    with reachable(flask.current_app.extensions["database"], changes=changes) as connection:
         yield connection
 
 
@@ -54,13 +55,16 @@ def app_transaction() -> Iterator[sqlalchemy.Connection]:
 
 
 @contextmanager
-def reachable(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[sqlalchemy.Connection]:
-    """A transaction on the pool; a lost database is DatabaseUnreachable, and a doubtful commit CommitUnconfirmed."""
+def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = True) -> Iterator[sqlalchemy.Connection]:
+    """A transaction on the pool; a lost database is DatabaseUnreachable, and a doubtful commit CommitUnconfirmed.
+
+    What changes nothing has nothing to confirm, although its locks make a commit that a standby is waited for.
+    """
     try:
         with pool.connect() as connection:
             driver = connection.connection.driver_connection
             assert isinstance(driver, PgConnection)
-            with confirmed(driver), connection.begin():
+            with confirmed(driver) if changes else nullcontext(), connection.begin():
                 limit_waiting(connection, PATIENCE_SECONDS, internal)
                 yield connection
                 # What the statements have said is not about the commit.
