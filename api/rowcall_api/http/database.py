@@ -42,7 +42,7 @@ def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
 @contextmanager
 def transaction() -> Iterator[sqlalchemy.Connection]:
     """A transaction on the application's pool: committed at the end of the block, rolled back on an error."""
-    changes = flask.request.method not in ("GET", "HEAD")
+    changes = not flask.has_request_context() or flask.request.method not in ("GET", "HEAD")
     with reachable(flask.current_app.extensions["database"], changes=changes) as connection:
         yield connection
 
