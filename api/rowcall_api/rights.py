@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import flask
 
-from rowcall import definitions
+from rowcall import definitions, effects
 from rowcall.access.api_keys import UNLIMITED
 from rowcall.base.database import Connection, Row
-from rowcall.base.errors import DefinitionNotFound, JobTypeUnknown, RunInvalid, RunNotFound
+from rowcall.base.errors import (
+    DefinitionNotFound,
+    EffectNotFound,
+    JobTypeUnknown,
+    RowcallError,
+    RunInvalid,
+    RunNotFound,
+)
 from rowcall.job_types import catalogue
 from rowcall.queue import get_run, has_queue
 from rowcall_api.http.auth import KeyLimited, ScopeMissing
@@ -58,32 +66,33 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
 
 
 def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:
-    """Refuse a run of another type or queue than this key is limited to.
-
-    A run that is not there is refused in the same words; otherwise they would tell that another one exists.
-    """
-    if flask.g.caller.limits == UNLIMITED:
-        return
-    try:
-        run = get_run(connection, run_id)
-    except RunNotFound:
-        must_be_allowed_to_miss()
-        raise
-    _must_be_within(run["job_type"], run["queue"])
+    """Refuse a run of another type or queue than this key is limited to."""
+    if flask.g.caller.limits != UNLIMITED:
+        with _missing_refused(RunNotFound):
+            run = get_run(connection, run_id)
+        _must_be_within(run["job_type"], run["queue"])
 
 
-def must_be_allowed_to_miss() -> None:
-    """Refuse to say that something is not there to a limited key that may not read."""
-    if not may("read"):
-        _must_be_within(None, None)
-
-
-def must_be_allowed_to_resolve(connection: Connection, run_id: int) -> None:
+def must_be_allowed_to_resolve(connection: Connection, kind: str, effect_id: int) -> None:
     """Refuse an effect of a run that this key may not steer; nobody knows the type of a run that was pruned."""
+    if flask.g.caller.limits != UNLIMITED:
+        with _missing_refused(EffectNotFound):
+            effect = effects.lock_effect(connection, kind, effect_id)
+        try:
+            must_be_allowed_to_steer(connection, effect["run_id"])
+        except RunNotFound:
+            _must_be_within(None, None)
+
+
+@contextmanager
+def _missing_refused(missing: type[RowcallError]) -> Iterator[None]:
+    """Refuse what is not there in the words for what is beyond a key's limits, unless the key may read."""
     try:
-        must_be_allowed_to_steer(connection, run_id)
-    except RunNotFound:
-        _must_be_within(None, None)
+        yield
+    except missing:
+        if not may("read"):
+            _must_be_within(None, None)
+        raise
 
 
 def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:

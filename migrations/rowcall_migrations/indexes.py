@@ -77,7 +77,7 @@ def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
     if found and not found["valid"]:
         _alone(pool, f"LOCK TABLE {found['table']} IN SHARE UPDATE EXCLUSIVE MODE", isolation_level="READ COMMITTED")
         while _is_being_built(pool, name):
-            time.sleep(COMMIT_STEP_SECONDS)
+            time.sleep(COMMIT_STEP_SECONDS)  # nothing tells of that commit: the lock on the table is gone before it
         found = _find(pool, name)
     return bool(found["valid"]) if found else None
 

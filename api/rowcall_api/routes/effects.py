@@ -6,11 +6,10 @@ from typing import Any
 
 from rowcall import effects
 from rowcall.base.database import Row
-from rowcall.base.errors import EffectNotFound, EffectNotOpen
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
-from rowcall_api.rights import must_be_allowed_to_miss, must_be_allowed_to_resolve, shown
+from rowcall_api.rights import must_be_allowed_to_resolve, shown
 from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, ResolveSchema, cursor_behind
 
 blueprint = BodyBlueprint(
@@ -53,14 +52,6 @@ def resolve_effect(answer: dict[str, Any], kind: str, effect_id: int) -> Row:
     its run; retry the run if it is dead.
     """
     with transaction() as connection:
-        # What a refusal would tell is refused as well; what was done is undone with this transaction.
-        try:
-            effect = effects.resolve(connection, kind, effect_id, answer["happened"], operator(), answer["reference"])
-        except EffectNotFound:
-            must_be_allowed_to_miss()
-            raise
-        except EffectNotOpen as error:
-            must_be_allowed_to_resolve(connection, error.run_id)
-            raise
-        must_be_allowed_to_resolve(connection, effect["run_id"])
+        must_be_allowed_to_resolve(connection, kind, effect_id)
+        effect = effects.resolve(connection, kind, effect_id, answer["happened"], operator(), answer["reference"])
     return shown(effect, "kind", "id", "state")

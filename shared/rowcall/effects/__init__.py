@@ -6,7 +6,7 @@ All functions take the caller's connection first, run in its transaction, and ne
 from rowcall.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of, policy_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
 from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects
-from rowcall.effects.operate import STATES, effects_of, resolve
+from rowcall.effects.operate import STATES, effects_of, lock_effect, resolve
 
 __all__ = [
     "KINDS",
@@ -25,6 +25,7 @@ __all__ = [
     "key_of",
     "kind_of",
     "list_effects",
+    "lock_effect",
     "page_of_effects",
     "policy_of",
     "record",

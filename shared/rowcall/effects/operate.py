@@ -44,21 +44,26 @@ def effects_of(connection: Connection, run_id: int) -> list[Row]:
     return sorted(rows, key=lambda row: (row["intent_at"], row["id"]))
 
 
+def lock_effect(connection: Connection, kind: str, effect_id: int) -> Row:
+    """The effect as it is until the end of this transaction."""
+    name = kind_of(kind).name
+    effect = fetch_one(connection, LOCK[name], {"id": effect_id}) if 0 < effect_id <= LARGEST_ID else None
+    if effect is None:
+        raise EffectNotFound(name, effect_id)
+    return effect
+
+
 def resolve(
     connection: Connection, kind: str, effect_id: int, happened: bool, operator: Operator, reference: str | None = None
 ) -> Row:
     """Close an effect of which nobody knew: it happened, or it did not and may be done by the run's next attempt."""
-    name = kind_of(kind).name
-    before = fetch_one(connection, LOCK[name], {"id": effect_id}) if 0 < effect_id <= LARGEST_ID else None
-    if before is None:
-        raise EffectNotFound(name, effect_id)
+    name, before = kind_of(kind).name, lock_effect(connection, kind, effect_id)
     if before["state"] not in ("unknown", "intent"):
         sentence = f"effect {effect_id} of {name} is {before['state']}: there is nothing to resolve"
-        raise EffectNotOpen(before["state"], before["run_id"], sentence)
+        raise EffectNotOpen(before["state"], sentence)
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
         raise EffectNotOpen(
             before["state"],
-            before["run_id"],
             f"run {before['run_id']} is at effect {effect_id} of {name} just now: wait for its end, or cancel it first",
         )
     if happened:

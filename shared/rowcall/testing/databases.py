@@ -78,7 +78,7 @@ class Databases:
         return self._sibling(name)
 
     def drop_copies(self) -> None:
-        """Drop the copies of this process, whoever is connected to them."""
+        """Drop this process's copies, even if sessions are connected to them."""
         while self._copies:
             self._drop(self._copies.pop())
 

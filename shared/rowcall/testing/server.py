@@ -12,13 +12,14 @@ from rowcall.base.settings import Settings
 from rowcall.local_postgres import cluster
 from rowcall.local_postgres.home import Home
 from rowcall.local_postgres.server import open_server, remove
+from rowcall.testing.databases import ADVISORY_LOCK
 
 # A test's database may be lost with the machine; it need not wait for a disk.
 UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}
 
 # The local server's role owns one database; that of tests makes more.
 MAY_CREATE = f"ALTER ROLE {cluster.USER} CREATEDB"
-LOCK = "SELECT pg_advisory_xact_lock(769225784)"
+LOCK = f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 
 
 @contextmanager

@@ -20,9 +20,8 @@ class EffectNotFound(EffectInvalid):
 class EffectNotOpen(EffectInvalid):
     """An effect is to be resolved of which nobody needs to be asked, or not now; `state` is the one it is in."""
 
-    def __init__(self, state: str, run_id: int, sentence: str) -> None:
+    def __init__(self, state: str, sentence: str) -> None:
         self.state = state
-        self.run_id = run_id
         super().__init__(sentence)
 
 
