@@ -53,6 +53,18 @@ def test_a_server_that_vanishes_is_found_out_by_who_waits_for_it(module_url: str
     assert (bool(kept_alive), idle, unheard) == (True, 10, 25_000)
 
 
+def test_a_pooled_connection_in_a_failed_transaction_is_replaced(module_url: str) -> None:
+    pool = database.engine(module_url, pool_size=1)
+    with pool.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, PgConnection)
+    with pytest.raises(psycopg2.Error):  # as a ping does that is cancelled
+        database.fetch_all(driver, "SELECT 1/0")
+    with pool.connect() as connection:
+        assert connection.connection.driver_connection is not driver
+    pool.dispose()
+
+
 def test_a_run_is_enqueued_with_what_flask_sqlalchemy_calls_its_session(module_url: str) -> None:
     pool = database.engine(module_url, pool_size=1)
     session = scoped_session(sessionmaker(pool))

@@ -12,8 +12,9 @@ from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection
-from rowcall.base.errors import NaturalKeyHeld
+from rowcall.base.errors import DatabaseUnavailable, NaturalKeyHeld
 from rowcall.queue.bulk import Bulk
+from rowcall.queue.views import lists
 from rowcall.queue.views.inspect import lock_run
 from rowcall.status import Status
 from tests.support.locks import wait_for_a_waiting_session
@@ -99,3 +100,20 @@ def test_of_many_retried_the_one_is_left_whose_key_is_waited_for_in_a_circle(fre
         other.rollback()
     with database.transaction(fresh_url) as connection:
         assert retried(connection, "a").ids == [first]
+
+
+def test_many_are_not_retried_while_a_key_is_waited_for_too_long(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "SECONDS", 0.2)
+    run_id = dead(fresh_url, "a")
+    with database.transaction(fresh_url) as other:
+        wanted(other, "a")
+        with (
+            pytest.raises(DatabaseUnavailable, match="another transaction holds a lock"),
+            database.transaction(fresh_url) as connection,
+        ):
+            retried(connection, "a")
+        other.rollback()
+    with database.transaction(fresh_url) as connection:
+        assert retried(connection, "a").ids == [run_id]

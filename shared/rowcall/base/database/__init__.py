@@ -184,7 +184,14 @@ def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sql
         use_native_hstore=False,
     )
     _leave_to_parent(pool)
+    sqlalchemy.event.listen(pool, "handle_error", _replace_what_fails_its_ping)
     return pool
+
+
+def _replace_what_fails_its_ping(context: sqlalchemy.engine.ExceptionContext) -> None:
+    """Also where the ping was cancelled, which leaves a failed transaction, and the connection is not lost."""
+    if context.is_pre_ping:
+        context.is_disconnect = True
 
 
 def _leave_to_parent(pool: sqlalchemy.Engine) -> None:
