@@ -40,6 +40,10 @@ def test_nothing_is_there(rowcall):
     rowcall.assert_enqueued("bakery_remind")
 
 
+def test_a_type_that_does_not_exist(rowcall):
+    rowcall.assert_none_enqueued("bakery_bkae")
+
+
 def test_the_handler_fails_the_test(rowcall, monkeypatch):
     monkeypatch.setattr("bakery.handlers.REMIND", None)
     monkeypatch.setattr("rowcall_worker.gateways.mail.compose", lambda *_, **__: pytest.fail("said in the handler"))
@@ -61,7 +65,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> str:
     folder = bakery_in(tmp_path_factory.mktemp("failing"))
     (folder / "bakery" / "test_failing.py").write_text(FAILING)
     done = run_pytest(folder, environment_for(server_url))
-    assert "6 failed" in done.stdout, done.stdout + done.stderr
+    assert "7 failed" in done.stdout, done.stdout + done.stderr
     return done.stdout
 
 
@@ -82,6 +86,10 @@ def test_a_wrong_expectation_lists_what_there_is(said: str) -> None:
     assert "expected one run of bakery_bake, and found 2; there is:" in said
     assert "expected no run of bakery_bake under the key 'bake:7', and found 1; there is:" in said
     assert "expected one run of bakery_remind, and found none; nothing is enqueued at all" in said
+
+
+def test_a_type_that_does_not_exist_is_not_taken_for_one_of_which_nothing_was_enqueued(said: str) -> None:
+    assert "'bakery_bkae'" in said
 
 
 def test_pytests_own_errors_pass_through_a_handler(said: str) -> None:

@@ -7,39 +7,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rowcall.base.database import Row
-from rowcall.job_types import JobType
 
 SHOWN_MOST = 20
 
 
-def matching(
-    runs: Sequence[Row], job_type: str | JobType, payload: Mapping[str, Any] | None, key: str | None
-) -> list[Row]:
+def matching(runs: Sequence[Row], job_type: str, payload: Mapping[str, Any] | None, key: str | None) -> list[Row]:
     """The runs of this type whose payload holds these fields, and one of whose keys is this one."""
     return [
         run
         for run in runs
-        if run["job_type"] == name_of(job_type)
+        if run["job_type"] == job_type
         and all(name in run["payload"] and run["payload"][name] == value for name, value in (payload or {}).items())
         and key in (None, run["natural_key"], run["idempotency_key"])
     ]
-
-
-def name_of(job_type: str | JobType) -> str:
-    """The name of a type that is given as it is declared, or by its name."""
-    return job_type if isinstance(job_type, str) else job_type.name
 
 
 def complaint(
     runs: Sequence[Row],
     found: Sequence[Row],
     wanted: str,
-    job_type: str | JobType,
+    job_type: str,
     payload: Mapping[str, Any] | None,
     key: str | None,
 ) -> str:
     """What was expected, what was found, and all that there is."""
-    asked = name_of(job_type)
+    asked = job_type
     asked += f" with {_json(payload)}" if payload is not None else ""
     asked += f" under the key {key!r}" if key is not None else ""
     lines = [_line(run) for run in runs[:SHOWN_MOST]]

@@ -158,10 +158,10 @@ class Rowcall:
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> int:
         """Exactly one run of this type was enqueued in this test, with these fields and this key; its id."""
-        runs = self._runs()
-        found = matching(runs, job_type, payload, key)
+        runs, name = self._runs(), self._known(job_type)
+        found = matching(runs, name, payload, key)
         if len(found) != 1:
-            raise AssertionError(complaint(runs, found, "one run", job_type, payload, key))
+            raise AssertionError(complaint(runs, found, "one run", name, payload, key))
         run_id: int = found[0]["id"]
         return run_id
 
@@ -169,10 +169,14 @@ class Rowcall:
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> None:
         """No run of this type was enqueued in this test, with these fields and this key."""
-        runs = self._runs()
-        found = matching(runs, job_type, payload, key)
+        runs, name = self._runs(), self._known(job_type)
+        found = matching(runs, name, payload, key)
         if found:
-            raise AssertionError(complaint(runs, found, "no run", job_type, payload, key))
+            raise AssertionError(complaint(runs, found, "no run", name, payload, key))
+
+    def _known(self, job_type: str | JobType) -> str:
+        """The name of a type that is declared; of any other, nothing would ever be enqueued."""
+        return self._catalogue[job_type if isinstance(job_type, str) else job_type.name].name
 
     def _runs(self) -> list[Row]:
         with self.transaction() as connection:

@@ -7,6 +7,8 @@ import socket
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
+
 from rowcall import __version__
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import CancelRequested, Permanent, Retry, RowcallError, Snooze
@@ -28,6 +30,15 @@ from rowcall_worker.runtime.in_flight import InFlight
 
 # Nothing renews the lease, and somebody may look at the handler with a debugger.
 LEASE_SECONDS = 86400.0
+
+# What ends the test and not the attempt, such as pytest.fail() in a handler, and Ctrl-C.
+PYTESTS = (
+    pytest.fail.Exception,
+    pytest.skip.Exception,
+    pytest.xfail.Exception,
+    pytest.exit.Exception,
+    KeyboardInterrupt,
+)
 
 # How a handler ends an attempt on purpose.  Gateways' errors are among them.
 EXPECTED = (Retry, Permanent, Snooze, CancelRequested)
@@ -112,8 +123,8 @@ class Performer:
             self._ended.clear()
         self._write(ended)
         raised, self._raised = self._raised, None
-        if raised is not None and not isinstance(raised, (Exception, SystemExit)):
-            raise raised  # pytest's own, such as pytest.fail(), and Ctrl-C
+        if isinstance(raised, PYTESTS):
+            raise raised
         return Attempted(claimed, raised)
 
     def _in_flight_run(self, claimed: Claimed) -> InFlightRun:

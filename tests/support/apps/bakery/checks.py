@@ -103,6 +103,7 @@ def test_what_is_logged_is_seen(rowcall: Rowcall) -> None:
     ("ends", "status", "error_type", "error"),
     [
         ("badly", "failed", "ValueError", "the loaf is burnt"),
+        ("from its base", "failed", "GeneratorExit", "the fire is out"),
         ("for good", "dead", "Permanent", "no flour"),
         ("later", "failed", "Retry", "the oven is cold"),
         ("unstorable", "dead", "Permanent", "cannot be stored"),
