@@ -65,10 +65,14 @@ class Saas:
         }
         return self.ask(job_type, **payloads[job_type])
 
-    def work(self, **settings: str) -> None:
+    def work(self, *options: str, **settings: str) -> None:
         """Let a worker do what is due, and what comes due because of it."""
-        worked = rowcall({**self.environment, **settings}, "worker", "once")
+        worked = rowcall({**self.environment, **settings}, "worker", "once", *options)
         assert worked.returncode == 0, worked.stderr
+
+    def attempt(self, **settings: str) -> None:
+        """Let a worker make one attempt, also where the next one is due before it ends, as on a machine that stood."""
+        self.work("--limit", "1", **settings)
 
     def row(self, run_id: int) -> dict[str, Any]:
         """The run as it stands."""

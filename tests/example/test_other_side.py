@@ -38,7 +38,7 @@ def after(saas: Saas, run_id: int, kind: str) -> Ends:
 def two_attempts(saas: Saas, job_type: str, kind: str, how: str | Behaviour) -> tuple[Ends, Ends]:
     """Let a worker try, and another one after it."""
     run_id = saas.ask_for(job_type)
-    saas.work(**HASTY if how in {SILENT, LATE, says_nothing, drips_the_head} else {})
+    saas.attempt(**HASTY if how in {SILENT, LATE, says_nothing, drips_the_head} else {})
     first = after(saas, run_id, kind)
     saas.try_again_now()
     saas.work()
@@ -69,7 +69,7 @@ def test_a_mail_is_sent_at_most_once_whatever_the_mail_server_does(
 
 def test_a_mail_waits_for_a_mail_server_that_is_gone(saas: Saas) -> None:
     run_id = saas.ask_for("send_weekly_report")
-    saas.work(ROWCALL_SMTP_URL="smtp://127.0.0.1:9?starttls=never")
+    saas.attempt(ROWCALL_SMTP_URL="smtp://127.0.0.1:9?starttls=never")
     assert after(saas, run_id, "sent_emails") == ONCE_LATER[0]
     saas.try_again_now()
     saas.work()
