@@ -265,3 +265,21 @@ def test_a_policy_is_given_by_its_name_and_one_that_there_is_not_is_refused(
 def test_an_unknown_kind_is_an_error_that_lists_those_there_are() -> None:
     with pytest.raises(EffectInvalid, match="no kind of effect 'sent_pigeons'; there are: sent_emails, "):
         effects.kind_of("sent_pigeons")
+
+
+def test_an_answer_that_is_no_reference_is_told_by_what_it_is(connection: PgConnection, lease: Lease) -> None:
+    def perform(effect: Effect) -> Any:
+        return effect
+
+    with pytest.raises(TypeError, match="must return the provider's reference as a text, .* it returned a Effect"):
+        perform_once(
+            lease,
+            lambda: nullcontext(connection),
+            lambda: None,
+            PAYMENT,
+            KEYS[PAYMENT.name],
+            CONTENT,
+            perform,
+            horizon=60,
+        )
+    assert stored(connection, PAYMENT)["state"] == "intent"

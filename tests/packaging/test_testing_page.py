@@ -14,19 +14,18 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def write_app(folder: Path) -> None:
-    """Every block, in the file that its first line names; what a later block says of a file is added."""
+    """Every block, in the file that its first line names; a later block replaces an earlier one."""
     for language, text in BLOCKS:
         named = re.match(r"# ([\w/]+\.(?:py|ini))\n", text)
         assert named is not None, f"a block of {language} names no file"
         file = folder / named[1]
         file.parent.mkdir(exist_ok=True)
-        with file.open("a") as opened:
-            opened.write(text)
+        file.write_text(text)
 
 
 def test_every_block_is_run(tmp_path: Path, server_url: str) -> None:
     write_app(tmp_path)
-    done = run_pytest(tmp_path, environment_for(server_url))
+    done = run_pytest(tmp_path, environment_for(server_url), "-W", "error")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{PAGE.count('def test_')} passed" in done.stdout
 

@@ -12,6 +12,8 @@ from tests.worker.testing.conftest import bakery_in, environment_for, run_pytest
 FAILING = """
 import pytest
 
+from rowcall_worker.testing import Unavailable
+
 from .job_types import BAKE, REMIND
 
 
@@ -44,6 +46,14 @@ def test_a_type_that_does_not_exist(rowcall):
     rowcall.assert_none_enqueued("bakery_bkae")
 
 
+def test_a_failure_that_nothing_met(rowcall):
+    rowcall.gateways.mail.fail_next(Unavailable("the mail server is down"))
+
+
+def test_an_error_that_is_raised_again(rowcall):
+    rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": 7, "ends": "badly"}), reraise=True)
+
+
 def test_the_handler_fails_the_test(rowcall, monkeypatch):
     monkeypatch.setattr("bakery.handlers.REMIND", None)
     monkeypatch.setattr("rowcall_worker.gateways.mail.compose", lambda *_, **__: pytest.fail("said in the handler"))
@@ -65,7 +75,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> str:
     folder = bakery_in(tmp_path_factory.mktemp("failing"))
     (folder / "bakery" / "test_failing.py").write_text(FAILING)
     done = run_pytest(folder, environment_for(server_url))
-    assert "7 failed" in done.stdout, done.stdout + done.stderr
+    assert "8 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
     return done.stdout
 
 
@@ -90,6 +100,14 @@ def test_a_wrong_expectation_lists_what_there_is(said: str) -> None:
 
 def test_a_type_that_does_not_exist_is_not_taken_for_one_of_which_nothing_was_enqueued(said: str) -> None:
     assert "'bakery_bkae'" in said
+
+
+def test_a_failure_that_no_call_has_met_is_told(said: str) -> None:
+    assert "fail_next was given Unavailable('the mail server is down'), and no call of that gateway followed" in said
+
+
+def test_an_error_that_is_raised_again_is_shown_once(said: str) -> None:
+    assert said.count("its handler raised") == 1  # the one that was not raised again
 
 
 def test_pytests_own_errors_pass_through_a_handler(said: str) -> None:

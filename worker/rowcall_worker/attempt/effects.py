@@ -142,6 +142,11 @@ def _reference_and_columns(answer: Answer) -> tuple[str | None, Mapping[str, Any
     """The provider's reference, and what the table has columns for."""
     if answer is None or isinstance(answer, str):
         return answer, {}
+    if not isinstance(answer, Mapping):
+        raise TypeError(
+            "perform must return the provider's reference as a text, a mapping of it and of columns, or None; it"
+            f" returned a {type(answer).__name__}"
+        )
     learned = dict(answer)
     return learned.pop("reference", None), learned
 

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from typing import Any, TypeVar
 
 from rowcall.base.endpoints import HttpUrl
-from rowcall.base.errors import GatewayError, KeyReused
+from rowcall.base.errors import Declined, GatewayError, KeyReused
 from rowcall.base.files import Files, Written
 from rowcall.base.settings import Settings
 from rowcall_worker.gateways import NOBODY, Gateways
@@ -51,6 +51,11 @@ class Recording:
                 f"{type(error).__name__} says that nothing happened; with acted, raise OutcomeUnknown(...)"
             )
         self._failures.append((error, acted))
+
+    @property
+    def unused(self) -> list[GatewayError]:
+        """The errors that no call has raised yet."""
+        return [error for error, _ in self._failures]
 
     def _answer(self, act: Callable[[], Answer]) -> Answer:
         """What the other side does, and answers."""
@@ -146,17 +151,24 @@ class Payment:
 
 
 class RecordingPayment(Recording):
-    """A provider that takes each charge once for each key, and keeps it in `charged`."""
+    """A provider that takes each charge once for each key, and keeps it in `charged`; it repeats what it declined."""
 
     def __init__(self) -> None:
         super().__init__()
         self.charged: list[Payment] = []
+        self._declined: dict[str, Declined] = {}
 
     def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
         """Charge once for each key."""
         check_charge(amount, currency, customer, reference, idempotency_key)
         payment = Payment(amount, currency, customer, reference, idempotency_key)
-        return self._answer(lambda: self._keep(payment))
+        if idempotency_key in self._declined:
+            raise self._declined[idempotency_key]
+        try:
+            return self._answer(lambda: self._keep(payment))
+        except Declined as error:
+            self._declined[idempotency_key] = error
+            raise
 
     def _keep(self, payment: Payment) -> Charge:
         known = {one.idempotency_key: one for one in self.charged}.get(payment.idempotency_key)
@@ -207,3 +219,8 @@ class RecordingGateways(Gateways):
     def files(self) -> RecordingFiles:
         """Writes files, and reads them again."""
         return RecordingFiles(self._settings)
+
+    @property
+    def unused(self) -> list[GatewayError]:
+        """The errors that were to be raised, and that no call has raised."""
+        return [error for one in (self.mail, self.webhook, self.payment, self.files) for error in one.unused]

@@ -11,13 +11,13 @@ from typing import Any, Unpack
 from rowcall.access.audit import Operator
 from rowcall.base import database, logs
 from rowcall.base.database import PgConnection, Row
-from rowcall.base.errors import RowcallError
+from rowcall.base.errors import DefinitionNotFound, RowcallError
 from rowcall.base.settings import Settings
 from rowcall.definitions import apply_code
 from rowcall.effects import effects_of
 from rowcall.job_types import Catalogue, Definition, JobType, builtin, catalogue
 from rowcall.job_types.catalogue import app_module
-from rowcall.queue import attempts_of, enqueue, get_run
+from rowcall.queue import attempts_of, enqueue, get_run, retry
 from rowcall.queue.enqueue import Options
 from rowcall.status import Status
 from rowcall.testing.log import Lines
@@ -26,6 +26,9 @@ from rowcall.testing.time import move, move_to, time_now
 from rowcall_worker.testing.expectations import complaint, matching
 from rowcall_worker.testing.gateways import RecordingGateways
 from rowcall_worker.testing.performer import Attempted, Performer
+
+# Who acts in the audit log.
+OPERATOR = Operator("test")
 
 # A test that needs more has a handler that enqueues or snoozes without an end.
 DRAINED_MOST = 1000
@@ -83,7 +86,8 @@ class Rowcall:
             self._began = time_now(connection)
             assert settings.app is not None, "the fixture sees to it"
             own = Catalogue(builtin, app_module(settings.app, "job_types"))
-            apply_code(connection, own, Operator("test"))
+            apply_code(connection, own, OPERATOR)
+        self._definitions = sorted(own.definitions)
         self._log_before = logs.log()
         logs.use(logs.Log(Lines(self.log), "debug", "json"))
 
@@ -113,12 +117,18 @@ class Rowcall:
     def perform(self, run_id: int | None = None, *, reraise: bool = False) -> Performed:
         """Make one attempt of this run, or of the one that a worker would take next.
 
-        With `reraise`, what the handler raises is raised here too, unless it is a Retry, a Permanent or a Snooze.
+        With `reraise`, what the handler raises is raised here too, unless handlers raise it to end an attempt: Retry,
+        Permanent, Snooze and gateways' errors.
         """
         attempted = self._performer.perform_next() if run_id is None else self._performer.perform(run_id)
         if attempted is None:
             raise RowcallError(f"nothing is due; {self._what_there_is()}")
         return self._done(attempted, reraise)
+
+    def retry(self, run_id: int) -> None:
+        """Let a run that was given up be tried again, as an operator does with `rowcall runs retry`."""
+        with self.transaction() as connection:
+            retry(connection, run_id, OPERATOR)
 
     def drain(self, *, reraise: bool = False) -> list[Performed]:
         """Make attempts until nothing is due, what they enqueue included; they are returned in their order."""
@@ -143,9 +153,13 @@ class Rowcall:
 
     def advance_to(self, definition: str | Definition) -> int:
         """Let time pass until the next run that this definition's schedule makes is due, and return the run's id."""
-        name = definition if isinstance(definition, str) else definition.name
-        with self.transaction() as connection:
-            run_id, by = move_to(connection, self._catalogue, name, self._began, self._moved)
+        name = definition if isinstance(definition, str) else str(getattr(definition, "name", definition))
+        try:
+            with self.transaction() as connection:
+                run_id, by = move_to(connection, self._catalogue, name, self._began, self._moved)
+        except DefinitionNotFound:
+            declared = ", ".join(self._definitions) or "none"
+            raise RowcallError(f"there is no definition {name!r}; your job_types declare {declared}") from None
         self._moved += by
         return run_id
 
@@ -193,5 +207,5 @@ class Rowcall:
     def _what_there_is(self) -> str:
         waiting = [run for run in self._runs() if run["finished_at"] is None]
         if not waiting:
-            return "no run waits: enqueue one first"
+            return "no run waits: enqueue one, and commit"
         return "these wait: " + ", ".join(f"run {run['id']} {run['job_type']} until {run['run_at']}" for run in waiting)

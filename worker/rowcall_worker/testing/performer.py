@@ -18,6 +18,7 @@ from rowcall.queue import Claimed, ClaimRequest, claim_suspect, exchange, explai
 from rowcall.queue.claims.lanes import Lane, Position
 from rowcall.queue.queues import make_queues
 from rowcall.queue.workers import Registration, register
+from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.runner import Runner
@@ -160,5 +161,7 @@ class Performer:
         told = explain(connection, run_id, self._limits)
         waits = any(one.name == "due" and not one.holds for one in told.conditions)
         advice = "; rowcall.advance() lets time pass" if waits else ""
+        if told.status == Status.DEAD:
+            advice = "; rowcall.retry() lets it be tried again"
         why = f"{told.message}{advice}"
         return f"run {run_id} of {row['job_type']} is {told.status} and a worker does not take it now: {why}"

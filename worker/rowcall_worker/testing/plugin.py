@@ -93,7 +93,10 @@ def _sentences() -> Iterator[None]:
     try:
         yield
     except RowcallError as error:
-        pytest.fail(str(error), pytrace=False)
+        sentence = str(error)
+    else:
+        return
+    pytest.fail(sentence, pytrace=False)
 
 
 @pytest.fixture
@@ -114,12 +117,14 @@ def rowcall(
         request.node.stash[KIT] = kit
         yield kit
         kit.close()
+        for error in kit.gateways.unused:
+            pytest.fail(f"fail_next was given {error!r}, and no call of that gateway followed", pytrace=False)
     finally:
         rowcall_databases.drop_copies()
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     """Show with a test that fails what its handlers raised and what was logged."""
     outcome = yield
     report: pytest.TestReport = outcome.get_result()
@@ -127,11 +132,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     if kit is None or not report.failed or report.when != "call":
         return
     for done in kit.performed:
-        if done.exception is not None:
+        if done.exception is not None and not _is_shown(done.exception, call):
             told = f"run {done.run_id} of {done.job_type} is {done.status}: its handler raised"
             report.sections.append((told, "".join(traceback.format_exception(done.exception))))
     if kit.log:
         report.sections.append(("Rowcall's log", "\n".join(map(_line, kit.log))))
+
+
+def _is_shown(exception: BaseException, call: pytest.CallInfo[None]) -> bool:
+    """Whether it is what ended the test, with its traceback."""
+    return call.excinfo is not None and call.excinfo.value is exception
 
 
 def _line(logged: dict[str, Any]) -> str:

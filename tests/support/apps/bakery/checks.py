@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import flask
 import pytest
 
-from rowcall import enqueue
-from rowcall.base.errors import DefinitionNotFound, RowcallError, RunInvalid
+from rowcall.base.errors import RowcallError, RunInvalid
 from rowcall_worker.testing import Declined, OutcomeUnknown, Rowcall, Unavailable
 
 from .job_types import BAKE, CHARGE, CLEAN, NARROW, NIGHTLY, NOTIFY, PRINT, REMIND
@@ -170,7 +168,7 @@ def test_a_schedule_that_makes_no_run_says_why(rowcall: Rowcall) -> None:
     run_id = rowcall.advance_to("clean-nightly")
     with pytest.raises(RowcallError, match=rf"made no run: skipped: run {run_id} is not finished yet"):
         rowcall.advance_to(NIGHTLY)
-    with pytest.raises(DefinitionNotFound, match="clean-daily"):
+    with pytest.raises(RowcallError, match="no definition .*your job_types declare clean-nightly"):
         rowcall.advance_to("clean-daily")
 
 
@@ -271,28 +269,11 @@ def test_a_gateway_fails_with_an_error_of_gateways_only(rowcall: Rowcall) -> Non
         rowcall.gateways.payment.fail_next(Declined("no"), acted=True)
 
 
-# What was enqueued.
-
-
-def test_what_was_enqueued_is_found_by_type_payload_and_key(rowcall: Rowcall) -> None:
-    run_id = rowcall.enqueue(BAKE, {"loaf_id": 7}, key="order 1")
-    rowcall.enqueue(BAKE, {"loaf_id": 8})
-    assert rowcall.assert_enqueued(BAKE, {"loaf_id": 7}) == run_id
-    assert rowcall.assert_enqueued("bakery_bake", key="bake:7") == run_id
-    assert rowcall.assert_enqueued(BAKE, key="order 1") == run_id
-    rowcall.assert_none_enqueued(BAKE, {"loaf_id": 9})
-    rowcall.assert_none_enqueued(REMIND)
-
-
-@pytest.fixture
-def connected(rowcall: Rowcall) -> Iterator[Rowcall]:
-    """A connection that a test leaves open keeps nobody from dropping the database."""
-    with rowcall.transaction():
-        yield rowcall
-
-
-def test_each_test_has_a_database_of_its_own(connected: Rowcall) -> None:
-    connected.assert_none_enqueued(BAKE)
-    with connected.transaction() as connection:
-        enqueue(connection, "bakery_bake", {"loaf_id": 7})
-    connected.assert_enqueued(BAKE)
+def test_a_run_that_was_given_up_is_tried_again_as_an_operator_would(rowcall: Rowcall) -> None:
+    rowcall.gateways.payment.fail_next(Declined("no"))
+    run_id = rowcall.enqueue(CHARGE, {"loaf_id": 7})
+    assert rowcall.perform(run_id).status == "dead"
+    with pytest.raises(RowcallError, match=r"rowcall\.retry\(\) lets it be tried again"):
+        rowcall.perform(run_id)
+    rowcall.retry(run_id)
+    assert rowcall.perform(run_id).status == "dead"  # the provider repeats its answer for the same key
