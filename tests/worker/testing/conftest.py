@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.processes import APPS, LIMIT_SECONDS
 
+PYTEST = (sys.executable, "-m", "pytest", "-p", "xdist")
+
 CONFTEST = """
 import pytest
 import sqlalchemy
@@ -39,9 +41,9 @@ def bakery_in(folder: Path) -> Path:
 
 
 def environment_for(server_url: str) -> dict[str, str]:
-    """What a team's pytest is started with."""
+    """What a team's pytest is started with; not with the plugins of this environment, which take longer than a test."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
-    return {**kept, "DATABASE_URL": server_url}
+    return {**kept, "DATABASE_URL": server_url, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def environment_of_tests(server_url: str) -> dict[str, str]:
 def run_pytest(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a team's tests to their end."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        [*PYTEST, "-p", "no:cacheprovider", *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -6,7 +6,6 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from rowcall.base import database
 from tests.support.processes import living_with, wait_until
-from tests.worker.testing.conftest import run_pytest
+from tests.worker.testing.conftest import PYTEST, run_pytest
 
 HANGING = """
 import time
@@ -51,7 +50,7 @@ def hanging(folder: Path, environment: dict[str, str], *arguments: str) -> Itera
     (folder / "bakery" / "test_hanging.py").write_text(HANGING)
     base = folder / f"base-{secrets.token_hex(4)}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", f"--basetemp={base}", "bakery/test_hanging.py", *arguments],
+        [*PYTEST, f"--basetemp={base}", "bakery/test_hanging.py", *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
