@@ -1,7 +1,8 @@
 """A connection's requests as they arrive: gunicorn's parser, on bytes that were received before it is asked.
 
-This file only finds where a request ends.  gunicorn reads the same bytes again and decides what they mean; should the
-two disagree, gunicorn meets the end of the bytes, and the connection is closed.
+This file only finds where a request ends, and whether its client waits to be asked for the body.  gunicorn reads the
+same bytes again and decides what they mean; should the two disagree, gunicorn meets the end of the bytes, and the
+connection is closed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from werkzeug.exceptions import RequestEntityTooLarge
 HEAD_ENDS = re.compile(rb"\r\n\r\n|(?<!\r)\n|[^\t\r\n -~\x80-\xff]")
 LINE_END = b"\r\n"
 SECTION_END = b"\r\n\r\n"
+
+# Answered here, and so kept from gunicorn, which would answer it again once the body is here.
+EXPECT = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
 
 # gunicorn would answer a 1.9 as one.
 VERSIONS = ((1, 0), (1, 1))
@@ -64,6 +68,7 @@ class IncomingRequests(RequestParser):
         self._body_bytes = body_bytes
         self._data = bytearray()
         self._in_body = False
+        self._expects_continue = False
         self._searched = 0  # where the search for the head's end, or the next chunk, begins
         self._chunk_bytes = 0
         self._refused: Exception | None = None
@@ -112,10 +117,8 @@ class IncomingRequests(RequestParser):
 
     def expects_continue(self) -> bool:
         """Whether the client waits to be asked for the body; true once."""
-        request: Any = self.mesg
-        expected: bool = self._in_body and request._expected_100_continue
-        if expected:
-            request._expected_100_continue = False
+        expected = self._in_body and self._expects_continue
+        self._expects_continue = False
         return expected
 
     def _head_arrived(self) -> bool:
@@ -132,13 +135,17 @@ class IncomingRequests(RequestParser):
             return False
         if found.group() != SECTION_END:
             raise InvalidRequestLine("a character that no head contains")
-        self._give(length)
+        head, expected = EXPECT.subn(b"", self._data[:length])
+        self._data[:length] = head
+        self._give(len(head))
         request: Any = super().__next__()
         if request.version not in VERSIONS:
             raise InvalidHTTPVersion(request.version)
         # gunicorn would take a body whose chunks are compressed too, and hand it on compressed.
         if any(name == "TRANSFER-ENCODING" and value.strip().lower() != "chunked" for name, value in request.headers):
             raise UnsupportedTransferCoding("only chunked")
+        # RFC 9110 has it ignored in HTTP/1.0.
+        self._expects_continue = expected > 0 and request.version != (1, 0)
         self._in_body, self._searched = True, 0
         return True
 
@@ -153,7 +160,6 @@ class IncomingRequests(RequestParser):
             self.unreader.why_no_more = RequestEntityTooLarge()
         else:
             self._give(end)
-        self.expects_continue()
         return True
 
     def _length_end(self, length: int) -> int | None:
