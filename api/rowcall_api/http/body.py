@@ -20,7 +20,6 @@ from flask_smorest import Blueprint
 from marshmallow import ValidationError
 from webargs.core import missing
 from webargs.flaskparser import FlaskParser
-from webargs.multidictproxy import MultiDictProxy
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
 # A payload has a few fields; deeper nesting is a mistake or an attack on the parser's stack.
@@ -64,19 +63,15 @@ class BoundedParser(FlaskParser):
         """webargs' hook; a body without required fields may be left out."""
         if not req.get_data(cache=True) and not any(field.required for field in schema.fields.values()):
             return missing
-        return super().load_json(req, schema)
-
-    def _raw_load_json(self, req: flask.Request) -> Any:
-        """webargs' hook for reading a body."""
         return usable(parsed(_text(req), "the body"))
 
-    def load_querystring(self, req: flask.Request, schema: marshmallow.Schema) -> MultiDictProxy:
+    def load_querystring(self, req: flask.Request, schema: marshmallow.Schema) -> Any:
         """webargs' hook for reading a query."""
         names = {field.data_key or name: field for name, field in schema.fields.items()}
         wrong = {name: why for name, values in req.args.lists() if (why := _unusable(values, names.get(name)))}
         if wrong:
             raise ValidationError({name: [why] for name, why in wrong.items()})
-        return self._makeproxy(req.args, schema)
+        return super().load_querystring(req, schema)
 
 
 class BodyBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest carries no types

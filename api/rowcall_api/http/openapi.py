@@ -205,6 +205,8 @@ class Operations(BasePlugin):
             scope = auth.named_scope(self._app.view_functions[rule.endpoint], method)
             assert scope or apps, f"{rule} lets everybody in: put @needs below what describes it"
             _complete(Operation(path or "", method, scope or "admin", doc), name)
+            if any(parameter["in"] == "query" for parameter in doc.get("parameters", ())):
+                self._app.extensions[guard.WITH_QUERY].add((rule.endpoint, method))
 
 
 def _complete(operation: Operation, name: str) -> None:
@@ -245,20 +247,11 @@ class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
 
     def __init__(self, app: flask.Flask) -> None:
         super().__init__(app, spec_kwargs={"extra_plugins": [Operations(app)]})
-
-    def _register_error_handlers(self) -> None:
-        """flask-smorest's hook for an application's own form of errors."""
-        errors.register(self._app)
-
-    def _register_responses(self) -> None:
-        """flask-smorest's hook for the answers that operations share."""
+        errors.register(app)  # in place of flask-smorest's own handler
         for name, header in HEADERS.items():
             self.spec.components.header(name, header, lazy=True)
         for common in COMMON:
             self.spec.components.response(common.name, _described(common), lazy=True)
-
-    def _register_pagination_header(self) -> None:
-        """flask-smorest's hook for its own pages; ours have a cursor in the answer."""
 
 
 def _described(common: Common) -> Mapping[str, Any]:
