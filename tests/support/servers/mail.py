@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import ssl
 import threading
@@ -67,6 +68,18 @@ class MailServer:
         return f"250 2.0.0 Ok: queued as {len(self.mails):010X}"
 
 
+def _stepping(step: str) -> Any:
+    """aiosmtpd's method for a command, which also notes that this is now the step."""
+    method: Any = getattr(SMTP, f"smtp_{step}")
+
+    @functools.wraps(method)
+    async def take(self: Conversation, argument: str | None) -> None:
+        self.step = step
+        await method(self, argument)
+
+    return take
+
+
 class Conversation(SMTP):
     """One client's; every reply passes through `push`, which is where the plans are carried out."""
 
@@ -74,15 +87,6 @@ class Conversation(SMTP):
         super().__init__(server, hostname="mail.test", **options)
         self.step = "greeting"
         self._server = server
-        for name, method in self._smtp_methods.items():
-            self._smtp_methods[name] = self._stepping(name, method)
-
-    def _stepping(self, step: str, method: Any) -> Any:
-        async def take(argument: str | None) -> None:
-            self.step = step
-            await method(argument)
-
-        return take
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -93,14 +97,16 @@ class Conversation(SMTP):
         super().connection_lost(error)
         self._server.connected.discard(self)
 
+    def data_received(self, data: bytes) -> None:
+        if self.step == "DATA" and self._server.plans.pop("text", None) == DROP:
+            self.abort()
+        else:
+            super().data_received(data)
+
     async def push(self, status: Any) -> None:
         how = self._server.plans.pop(self.step, None)
         if how is None:
             await super().push(status)
-            if self.step == "DATA" and self._server.plans.pop("text", None) == DROP:
-                await self._reader.readline()
-                self.abort()
-                raise ConnectionResetError
         elif how == DROP:
             self.abort()
             raise ConnectionResetError
@@ -110,10 +116,10 @@ class Conversation(SMTP):
             await asyncio.sleep(LATE_SECONDS)
             await super().push(status)
         elif how == DRIP:
-            self._writer.write(b"250-")
+            assert isinstance(self.transport, asyncio.Transport)
+            self.transport.write(b"250-")
             while True:
-                self._writer.write(b"x")
-                await self._writer.drain()
+                self.transport.write(b"x")
                 await asyncio.sleep(DRIP_SECONDS)
         else:
             await super().push(how)
@@ -131,6 +137,10 @@ class Conversation(SMTP):
                 self._socket.shutdown(socket.SHUT_RDWR)
         else:
             self.transport.abort()
+
+
+for step in ("EHLO", "HELO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DATA", "RSET", "QUIT"):
+    setattr(Conversation, f"smtp_{step}", _stepping(step))
 
 
 @contextmanager
