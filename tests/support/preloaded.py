@@ -16,8 +16,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -146,23 +144,5 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str, stdo
     sys.argv = ["rowcall", *arguments]
     from rowcall.cli.__main__ import main
 
-    code: object = 0
-    try:
-        main()
-    except SystemExit as ended:
-        code = ended.code
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    _end(code)
-
-
-def _end(code: object) -> NoReturn:
-    """End as the interpreter would, without taking apart all that was loaded."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    if isinstance(code, str):
-        print(code, file=sys.stderr)  # noqa: T201
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+    main()
+    sys.exit()
