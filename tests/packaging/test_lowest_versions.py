@@ -52,8 +52,9 @@ def test_the_cores_tests_pass_at_its_lowest_versions(tmp_path: Path, wheel: Path
     environment.install("--no-deps", str(wheel))
     assert any(package.startswith("SQLAlchemy==2.0.") for package in environment.packages())
 
-    helped = environment.run("rowcall", "--help")
-    assert (helped.returncode, helped.stderr) == (0, "")
+    for words in (["--help"], ["worker", "once", "--print-crontab"]):
+        said = environment.run("rowcall", *words)
+        assert (said.returncode, said.stderr) == (0, "")
 
     # A folder without the packages' sources, so that what is tested is what was installed.
     tree = tmp_path / "tree"

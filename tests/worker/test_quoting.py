@@ -15,10 +15,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from ruamel.yaml import YAML
 
-from rowcall_worker.install.crontab import crontab_line
+from rowcall_worker.install.forms import crontab, kubernetes, systemd
 from rowcall_worker.install.installation import Installation
-from rowcall_worker.install.kubernetes import cron_job
-from rowcall_worker.install.systemd import systemd_units
 from tests.support.processes import LIMIT_SECONDS
 
 VALUES = {
@@ -73,12 +71,12 @@ CRONS: dict[str, Callable[[str], str]] = {
 def test_a_crontab_gives_back_every_value_with_every_cron(
     tmp_path: Path, cron: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rowcall_worker.install.crontab.CRON_COMMAND_BYTES", 100_000)
+    monkeypatch.setattr("rowcall_worker.install.forms.CRON_COMMAND_BYTES", 100_000)
     folder = tmp_path / "my 100% \\ app's"
     folder.mkdir()
     given = installation(folder, VALUES)
     Path(str(given.environment_file)).write_text("DATABASE_URL='from the file'\nROWCALL_1='changed'\n")
-    line = crontab_line(given).split("\n")[-2].removeprefix("* * * * * ")
+    line = crontab(given).split("\n")[-2].removeprefix("* * * * * ")
     subprocess.run(
         ["/usr/bin/env", "-i", "/bin/sh", "-c", CRONS[cron](line)], cwd="/", timeout=LIMIT_SECONDS, check=True
     )
@@ -100,7 +98,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.parametrize("name", ["100%h", "it's", 'a "b"', "$HOME", "c:\\d"])
 def test_systemd_gives_back_every_value(open_folder: Path, name: str) -> None:
     given = dataclasses.replace(installation(open_folder / name, BROKEN), program=[str(open_folder / name / "rowcall")])
-    service = systemd_units(given).partition("# /etc/systemd/system/rowcall.timer")[0]
+    service = systemd(given).partition("# /etc/systemd/system/rowcall.timer")[0]
     (open_folder / "rowcall.service").write_text(service)
     read = as_systemd_reads_it(open_folder)
     assert f"WorkingDirectory: {given.folder}\n" in read
@@ -144,7 +142,7 @@ def started(line: str) -> list[str]:
 def test_a_manifest_gives_back_every_value_to_every_reader_of_yaml(tmp_path: Path, version: tuple[int, int]) -> None:
     reader = YAML(typ="safe", pure=True)
     reader.version = version
-    read = reader.load(cron_job(installation(tmp_path, BROKEN)))
+    read = reader.load(kubernetes(installation(tmp_path, BROKEN)))
     [container] = read["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert {variable["name"]: expanded(variable["value"]) for variable in container["env"]} == BROKEN
     assert [expanded(word) for word in container["args"]] == list(BROKEN.values())
