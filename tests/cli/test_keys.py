@@ -231,7 +231,7 @@ def test_a_key_expires_after_a_length_of_time_or_at_a_moment(
     with database.transaction(module_url) as connection:
         row = api_keys.list_keys(connection)[-1]
     if lives:
-        assert lives <= row["expires_at"] - row["created_at"] < lives + timedelta(minutes=1)
+        assert abs(row["expires_at"] - row["created_at"] - lives) < timedelta(minutes=1)
     else:
         assert row["expires_at"] == datetime(2099, 1, 30, 23, tzinfo=UTC)
     assert done.stderr.startswith(f"it expires at {row['expires_at'].year}-")
@@ -241,9 +241,7 @@ def test_a_key_expires_after_a_length_of_time_or_at_a_moment(
 def test_an_end_that_cannot_be_read_is_refused_by_its_option(environment: dict[str, str], expires: str) -> None:
     refused = rowcall(environment, "keys", "create", "ci", "--scope", "read", "--expires", expires)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "neither a duration such as 90d nor a time such as 2027-01-31T00:00Z" in " ".join(
-        refused.stderr.replace("│", " ").split()
-    )
+    assert "is no time that can be read: write 'now', " in " ".join(refused.stderr.replace("│", " ").split())
 
 
 def test_a_key_that_would_have_expired_at_once_is_not_made(environment: dict[str, str]) -> None:

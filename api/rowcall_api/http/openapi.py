@@ -23,7 +23,7 @@ DESCRIPTION = """
 Ask for runs, see what became of them, and steer them.
 
 Every call needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` makes one.
-Times are ISO 8601 with offset. Every refusal is a problem document (RFC 9457) whose `type` never changes its meaning.
+Times are RFC 3339 with offset. Every refusal is a problem document (RFC 9457) whose `type` never changes its meaning.
 What makes something can be repeated safely: with the same `Idempotency-Key` it is done once, and answered alike.
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from rowcall.base.timestamps import unusable
+from rowcall.base.timestamps import unusable, with_plus
 from rowcall.job_types.declaration import KEY_CHARACTERS
 
 # RFC 3339; Python also reads other forms of ISO 8601, which other clients would not.
@@ -37,10 +37,11 @@ class Moment(fields.AwareDateTime):
         super().__init__(metadata={"pattern": PATTERN, "example": EXAMPLE, **(metadata or {})}, **more)
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> datetime:
-        if not isinstance(value, str) or not MOMENT.fullmatch(value.upper()):
+        text = with_plus(value.upper()) if isinstance(value, str) else ""
+        if not MOMENT.fullmatch(text):
             raise ValidationError(f"must be a time with its offset, such as {EXAMPLE}")
         try:
-            moment = datetime.fromisoformat(value.upper())
+            moment = datetime.fromisoformat(text)
         except ValueError as error:
             raise ValidationError(f"does not exist: {error}; such as {EXAMPLE}") from None
         why = unusable(moment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 # Times outside are mistakes, and near the year 10000 Python could not read them back in another zone.
@@ -19,6 +20,11 @@ def unusable(moment: datetime) -> str | None:
     if year not in YEARS:
         return f"must be a time in the years {YEARS[0]} to {YEARS[-1]} in UTC too, where it is in {year}"
     return None
+
+
+def with_plus(text: str) -> str:
+    """The same ISO 8601 with the `+` of its offset, which a URL that does not write it `%2B` makes a space."""
+    return re.sub(r"(:[0-9.]+) ([0-9]{2}:[0-9]{2})$", r"\1+\2", text)
 
 
 def in_utc(moment: datetime | None) -> datetime | None:

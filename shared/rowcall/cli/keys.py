@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -11,11 +10,11 @@ from rowcall.access import api_keys
 from rowcall.base.database import Connection
 from rowcall.base.errors import RowcallError, ScheduleInvalid
 from rowcall.cli.output import json_option, show_json, show_table, shown
+from rowcall.cli.parameters import Moment
 from rowcall.cli.session import command_transaction, operator
-from rowcall.definitions import clock
 from rowcall.job_types import catalogue
 from rowcall.queue.queues import has_queue
-from rowcall.schedule import duration, moment
+from rowcall.schedule import duration
 
 COLUMNS = (
     *("id", "name", "prefix", "scopes", "job_types", "queues"),
@@ -31,18 +30,22 @@ def keys_command() -> None:
 @keys_command.command("create")
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(api_keys.SCOPES))
-@click.option("--expires", help="When it ends: 90d, or a time such as 2027-01-31T00:00Z.  [default: never]")
+@click.option("--expires", "expires_at", type=Moment(), help="When it ends, such as 90d.  [default: never]")
 @click.option("--types", help="Enqueue and steer only these job types: names with commas between.  [default: all]")
 @click.option("--queues", help="Enqueue and steer only in these queues: names with commas between.  [default: all]")
 @json_option
 def create_command(
-    name: str, scopes: tuple[str, ...], expires: str | None, types: str | None, queues: str | None, as_json: bool
+    name: str,
+    scopes: tuple[str, ...],
+    expires_at: datetime | None,
+    types: str | None,
+    queues: str | None,
+    as_json: bool,
 ) -> None:
     """Make a key for NAME.  It is shown once and stored only as a hash."""
     limits = api_keys.Limits(_names(types), _names(queues))
     with command_transaction() as connection:
         _check_known(connection, limits)
-        expires_at = _expiry(expires, clock(connection)) if expires is not None else None
         key = api_keys.create_key(connection, name, scopes, operator(), expires_at, limits=limits)
     if as_json:
         show_json({"key": key})
@@ -107,18 +110,6 @@ def _check_known(connection: Connection, limits: api_keys.Limits) -> None:
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
-
-
-def _expiry(text: str, now: datetime) -> datetime:
-    """A duration from now, or a time; a time without an offset is in UTC."""
-    length = _length(text)
-    try:
-        return now + length if length is not None else moment(text, now, ZoneInfo("UTC"))
-    except ScheduleInvalid:
-        raise click.BadParameter(
-            f"{text!r} is neither a duration such as 90d nor a time such as 2027-01-31T00:00Z",
-            param_hint="--expires",
-        ) from None
 
 
 def _length(text: str) -> timedelta | None:

@@ -5,24 +5,32 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 
+from rowcall.base.errors import ScheduleInvalid
+from rowcall.cli.session import command_transaction
+from rowcall.definitions import clock
+from rowcall.schedule import moment
+
 
 class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
-    """A time with an offset, without which the hour would be ambiguous."""
+    """A time as people write it, by the database's clock; without an offset it is in UTC."""
 
     name = "time"
 
+    def __init__(self, past: bool = False) -> None:
+        self._past = past
+
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read ISO 8601."""
+        """Read ISO 8601 or words."""
+        with command_transaction() as connection:
+            now = clock(connection)
         try:
-            moment = datetime.fromisoformat(str(value))
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            self.fail(f"{value!r} is not a time with an offset, such as 2026-03-29T09:00:00+02:00", param, ctx)
-        return moment
+            return moment(str(value), now, ZoneInfo("UTC"), self._past)
+        except ScheduleInvalid as error:
+            self.fail(str(error), param, ctx)
 
 
 class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from rowcall.base.errors import ScheduleInvalid
+from rowcall.base.timestamps import with_plus
 from rowcall.schedule.fields import shown
 from rowcall.schedule.zones import first_valid_after, instant_of
 
@@ -25,17 +26,22 @@ DAY_AND_TIME = r"(next )?([a-z]+)(?: (?:at )?([0-9]{1,2}):([0-9]{2}))?"
 
 DURATIONS = "write seconds, '90s', '15 minutes', '1h30m' or '2 days'"
 MOMENTS = (
-    "write 'now', '2026-03-29 02:30', '2026-03-29T02:30+01:00', 'tomorrow 09:00', 'next monday 9:00', 'in 3 hours'"
-    " or '2 days ago'"
+    "write 'now', '2026-03-29 02:30', '2026-03-29T02:30+01:00', 'tomorrow 09:00', 'next monday 9:00', '10m',"
+    " 'in 3 hours' or '2 days ago'"
 )
 
 
-def moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """The instant a person means, in UTC; a day, or a time without an offset, is read in the zone."""
+def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> datetime:
+    """The instant a person means, in UTC; a day, or a time without an offset, is read in the zone.
+
+    A duration alone counts from now, and back from now where the time is a past one.
+    """
     words = " ".join(text.lower().split())
     try:
         if words == "now":
             return now.astimezone(UTC)
+        if _in_units(words) is not None:
+            words = f"{words} ago" if past else f"in {words}"
         for read in (_shifted, _day, _iso):
             found = read(words, now.astimezone(zone), zone)
             if found is not None:
@@ -103,7 +109,7 @@ def _day(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _iso(words: str, now: datetime, zone: ZoneInfo) -> datetime:
-    read = datetime.fromisoformat(words.upper())
+    read = datetime.fromisoformat(with_plus(words.upper()))
     return read if read.tzinfo else _on_the_wall(read, zone)
 
 

@@ -57,6 +57,13 @@ def test_times_are_iso_8601_with_offset_in_and_out(call: Call) -> None:
     assert datetime.fromisoformat(run["run_at"]) == datetime.fromisoformat("2030-03-31T07:00:00+00:00")
 
 
+def test_a_plus_that_a_query_made_a_space_is_understood(call: Call) -> None:
+    run = told(call("POST", "/v1/runs", json={**NOOP, "run_at": "2090-03-31T09:00:00+02:00"}))
+    for time, found in (("2090-03-31T09:00:00+02:00", True), ("2090-03-31T09:00:00+01:00", False)):
+        listed = told(call("GET", f"/v1/runs?run_after={time}"))["items"]
+        assert (run["id"] in [one["id"] for one in listed]) is found
+
+
 def test_the_same_key_and_body_again_is_the_same_run(call: Call) -> None:
     first = call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": "once"})
     again = call("POST", "/v1/runs", json=NOOP, headers={"Idempotency-Key": "once"})

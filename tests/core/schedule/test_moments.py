@@ -43,12 +43,23 @@ NOW = datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC)
         ("+90 minutes", "2026-11-21T10:50:30+01:00"),
         ("3 days ago", "2026-11-18T09:20:30+01:00"),
         ("1h30m ago", "2026-11-21T07:50:30+01:00"),
+        ("90 minutes", "2026-11-21T10:50:30+01:00"),
+        ("10m", "2026-11-21T09:30:30+01:00"),
+        # What a query makes of a + that is not written %2B.
+        (" 90 minutes", "2026-11-21T10:50:30+01:00"),
+        ("2026-06-01T12:30 07:00", "2026-06-01T07:30:00+02:00"),
+        ("2026-06-01 12:30:15.250 07:00", "2026-06-01T07:30:15.250000+02:00"),
     ],
 )
 def test_a_moment_is_read_in_the_zone(text: str, there: str) -> None:
     read = moment(text, NOW, BERLIN)
     assert read.tzinfo is UTC
     assert read.astimezone(BERLIN).isoformat() == there
+
+
+def test_a_length_of_time_alone_leads_to_the_past_where_one_is_asked_for() -> None:
+    assert moment("10m", NOW, BERLIN, past=True) == moment("10m ago", NOW, BERLIN)
+    assert moment("in 10m", NOW, BERLIN, past=True) == NOW + timedelta(minutes=10)
 
 
 def test_a_weekday_is_never_this_very_moment() -> None:

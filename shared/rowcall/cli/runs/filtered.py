@@ -18,7 +18,7 @@ TYPES = {
     # As words: click would offer an enum by its members' names.
     Form.STATUSES: click.Choice([status.value for status in Status]),
     Form.TEXT: click.STRING,
-    Form.TIME: Moment(),
+    Form.TIME: Moment(past=True),
     Form.OBJECT: JsonObject(),
 }
 
@@ -40,5 +40,7 @@ def filtered(command: Callable[..., None]) -> Callable[..., None]:
         option = NAMES.get(spec.name, f"--{spec.name.replace('_', '-')}")
         several = form is Form.STATUSES
         help_text = f"{meaning}  May be repeated." if several else meaning
-        with_filter = click.option(option, spec.name, type=TYPES[form], multiple=several, help=help_text)(with_filter)
+        # What was created or finished is past; when a run is due may be to come.
+        kind = Moment() if spec.name.startswith("run_") else TYPES[form]
+        with_filter = click.option(option, spec.name, type=kind, multiple=several, help=help_text)(with_filter)
     return with_filter
