@@ -30,7 +30,7 @@ def test_the_next_times_of_a_definition_are_shown_with_what_is_special_about_the
 
 
 def test_programs_get_the_same(applied: Say) -> None:
-    [shown] = json.loads(well(applied("preview", "hourly", "--from", "2026-03-28 09:30", "--count", "1", "--json")))
+    [shown] = json.loads(well(applied("preview", "hourly", "--at", "2026-03-28 09:30", "--count", "1", "--json")))
     assert shown == {
         "name": "hourly",
         "nominal_at": "2026-03-28T10:00:00+00:00",
