@@ -32,10 +32,7 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
         else:
             of_run = effects.effects_of(connection, run_id)
             rows = [row for row in of_run if kind in (None, row["kind"]) and (not states or row["state"] in states)]
-    if as_json:
-        show_json(rows)
-    else:
-        show_table(rows, LISTED, empty="no effects match")
+    show_table(rows, LISTED, "no effects match", as_json)
 
 
 @effects_command.command("resolve")

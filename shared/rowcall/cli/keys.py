@@ -61,10 +61,7 @@ def list_command(as_json: bool) -> None:
     """All keys, without their secrets."""
     with command_transaction() as connection:
         rows = api_keys.list_keys(connection)
-    if as_json:
-        show_json(rows)
-    else:
-        show_table(rows, COLUMNS, empty="no keys; `rowcall keys create NAME --scope read` makes one")
+    show_table(rows, COLUMNS, "no keys; `rowcall keys create NAME --scope read` makes one", as_json)
 
 
 @keys_command.command("rotate")

@@ -19,10 +19,10 @@ def show_json(value: object) -> None:
     click.echo(json.dumps(value, default=_plain, ensure_ascii=False))
 
 
-def show_table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], empty: str) -> None:
-    """Rows under their headings; `empty` is printed if there are none."""
-    if not rows:
-        click.echo(empty)
+def show_table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], empty: str, as_json: bool = False) -> None:
+    """Rows under their headings, or all they have in JSON; `empty` is printed if there are none."""
+    if as_json or not rows:
+        show_json(rows) if as_json else click.echo(empty)
         return
     lines = [list(columns), *([shown(row[column]) for column in columns] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]

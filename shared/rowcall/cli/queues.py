@@ -24,10 +24,7 @@ def list_command(as_json: bool) -> None:
     """List queues with live runs or settings; `due` is counted up to 1000."""
     with command_transaction() as connection:
         rows = queue.list_queues(connection, catalogue().limits)
-    if as_json:
-        show_json(rows)
-    else:
-        show_table(rows, LISTED, empty="no queue has live runs, and none is paused or limited")
+    show_table(rows, LISTED, "no queue has live runs, and none is paused or limited", as_json)
 
 
 @queues_command.command("pause")

@@ -65,10 +65,7 @@ def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], a
         while page.next and len(rows) < limit:
             page = queue.list_runs(connection, criteria, limit - len(rows), page.next, include=include)
             rows += page.runs
-    if as_json:
-        show_json(rows)
-    else:
-        show_table(rows, LISTED, empty="no runs match; `rowcall enqueue noop` makes one")
+    show_table(rows, LISTED, "no runs match; `rowcall enqueue noop` makes one", as_json)
 
 
 @runs_command.command("show")
