@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row, fetch_all
@@ -127,17 +125,13 @@ def lines(done: Sequence[Difference]) -> list[str]:
 def _sentence(one: Difference) -> str:
     if one.change == Change.CREATED:
         due = one.row["next_run_at"]
-        zone = Content.of(one.row).zone
-        return f"new, {one.row['job_type']}, {f'due next {_minutes(due, zone)}' if due else 'only run by hand'}"
+        local = due and due.astimezone(Content.of(one.row).zone).isoformat(sep=" ", timespec="minutes")
+        return f"new, {one.row['job_type']}, {f'due next {local}' if due else 'only run by hand'}"
     if one.change == Change.CHANGED:
         return ", ".join(
             f"{name} {_shown(name, was)} -> {_shown(name, now)}" for name, (was, now) in one.changes.items()
         )
     return SENTENCES[one.change].format(**one.row)
-
-
-def _minutes(moment: datetime, zone: ZoneInfo) -> str:
-    return moment.astimezone(zone).isoformat(sep=" ", timespec="minutes")
 
 
 def _shown(name: str, value: object) -> str:

@@ -74,15 +74,11 @@ def find_programs(
         seen += found
         fitting = [programs for programs in found if major in (None, programs.major)]
         if fitting:
-            return max(fitting, key=_age)
+            return max(fitting, key=lambda programs: [int(part) for part in programs.version.split(".")])
     if major is not None and source != "auto":
         others = [name for name in SOURCES if name != source]
         seen += [programs for name in others for programs in _survey(name, account, places, [])]
     raise LocalPostgresError(_not_found(source, major, seen, refused))
-
-
-def _age(programs: Programs) -> list[int]:
-    return [int(part) for part in programs.version.split(".")]
 
 
 def _survey(source: str, account: Account, places: Places, refused: list[str]) -> list[Programs]:

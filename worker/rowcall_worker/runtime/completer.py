@@ -50,7 +50,8 @@ class Completer:
         Each has a statement of its own, so that one that the database refuses does not hold up the others.  A run whose
         row is locked leaves the list and is tried again later.
         """
-        self._written_by_handlers([run for run in ended if run.result.finished])
+        written = [run for run in ended if run.result.finished]  # in their handlers' own transactions
+        self.in_flight.written(written, [Status.SUCCEEDED] * len(written))
         for run in list(ended):
             if run.result.error is not None:
                 self._end_with_error(connection, ended, run, run.result.error)
@@ -149,10 +150,6 @@ class Completer:
         """Say which runs stay running until their leases are over, though nobody works on them."""
         for run in runs:
             log().warning(LogEvent.RUN_LEFT, reason=reason, **named(run))
-
-    def _written_by_handlers(self, runs: Sequence[InFlightRun]) -> None:
-        """A handler's own transaction has written its success: the run only leaves."""
-        self.in_flight.written(runs, [Status.SUCCEEDED] * len(runs))
 
     def _write_error(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
         """Write one error: the run's status now, or None when its lease was lost."""

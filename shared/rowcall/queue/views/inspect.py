@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime
+from datetime import UTC
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import RunNotFound
@@ -54,12 +54,8 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
 
 def version_of(run: Row) -> str:
     """A short text that changes with every event that matters to an operator."""
-    state = json.dumps([run[name] for name in VERSION], default=_instant)
+    state = json.dumps([run[name] for name in VERSION], default=lambda moment: moment.astimezone(UTC).isoformat())
     return hashlib.sha256(state.encode()).hexdigest()[:16]
-
-
-def _instant(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat()
 
 
 def attempts_of(connection: Connection, run_id: int) -> list[Row]:
