@@ -14,7 +14,6 @@ class Backoff:
     Full jitter (anything from nothing to the whole delay) keeps runs that failed together from coming back together.
     """
 
-    shape: str
     delay_after: Callable[[int], float]
     cap: float
     jitter: bool
@@ -28,20 +27,20 @@ class Backoff:
 def fixed(seconds: float, jitter: bool = True) -> Backoff:
     """The same delay after every attempt."""
     _check(base=seconds, cap=seconds)
-    return Backoff("fixed", lambda attempts: seconds, seconds, jitter)
+    return Backoff(lambda attempts: seconds, seconds, jitter)
 
 
 def quadratic(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backoff:
     """attempts squared times base: gentle at first, patient later."""
     _check(base, cap)
-    return Backoff("quadratic", lambda attempts: attempts**2 * base, cap, jitter)
+    return Backoff(lambda attempts: attempts**2 * base, cap, jitter)
 
 
 def exponential(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backoff:
     """base, doubled after every attempt."""
     _check(base, cap)
     # 2.0 ** 1024 overflows, and long before that any cap is reached.
-    return Backoff("exponential", lambda attempts: base * 2.0 ** min(max(attempts - 1, 0), 64), cap, jitter)
+    return Backoff(lambda attempts: base * 2.0 ** min(max(attempts - 1, 0), 64), cap, jitter)
 
 
 def _check(base: float, cap: float) -> None:
