@@ -110,6 +110,8 @@ def test_head_and_options_change_nothing_and_have_no_body(app: flask.Flask, call
     for path in ("/v1/definitions", "/v1/definitions/nightly", "/v1/runs/999999", "/healthz", "/openapi.json"):
         assert call("HEAD", path).get_data() == b""
         assert "GET" in call("OPTIONS", path).headers["Allow"]
+    assert call("HEAD", "/v1/runs?limit=1").status_code == 200
+    assert call("HEAD", "/v1/stats?limit=1").status_code == 422
     assert digest() == before
 
 

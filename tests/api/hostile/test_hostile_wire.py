@@ -156,6 +156,8 @@ def test_a_client_that_waits_to_be_asked_for_its_body_is_asked(server: Server, k
         assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         send(connection, NOOP)
         assert heard(connection).status == 202
+    for raw in (head + NOOP, head.replace(b"HTTP/1.1", b"HTTP/1.0") + NOOP):
+        assert ask(server, raw, keys).status == 202
 
 
 @pytest.mark.parametrize(
