@@ -83,7 +83,7 @@ def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
     assert (cloned["status"], cloned["id"] > int(run_id)) == (Status.QUEUED, True)
 
 
-def test_a_time_may_be_in_words_read_by_the_databases_clock_and_in_utc(environment: dict[str, str]) -> None:
+def test_a_time_may_be_in_words_and_is_then_in_utc(environment: dict[str, str]) -> None:
     run_id = made(environment, "{}", "--run-at", "tomorrow 09:00")
     run = json.loads(rowcall(environment, "runs", "show", str(run_id), "--json").stdout)
     created, run_at = (datetime.fromisoformat(run[name]).astimezone(UTC) for name in ("created_at", "run_at"))

@@ -71,6 +71,12 @@ def test_a_worker_with_a_wrong_clock_begins_and_retries_runs_when_a_right_one_wo
     assert failed["run_at"] - failed["failed_at"] == timedelta(hours=1)
 
 
+def test_a_command_with_a_wrong_clock_reads_words_for_times_by_the_right_one(shop: Shop, wrong: dict[str, str]) -> None:
+    assert rowcall(wrong, "enqueue", "noop", "--run-at", "in 10m").returncode == 0
+    [run] = shop.sql("SELECT run_at - created_at AS ahead FROM rowcall.job_runs")
+    assert timedelta(minutes=9) < run["ahead"] <= timedelta(minutes=10)
+
+
 def test_a_worker_with_a_wrong_clock_ticks_by_the_right_one(shop: Shop, wrong: dict[str, str]) -> None:
     with database.transaction(shop.url) as connection:
         row = kept(connection, schedule=hourly_but_not_now(connection), catch_up="all")
