@@ -170,7 +170,9 @@ def test_a_port_in_use_is_an_error_when_it_was_asked_for(beside: dict[str, str])
             rowcall({**beside, "ROWCALL_API_PORT": str(port)}, "up"),
         ):
             assert refused.returncode == 1
-            assert refused.stderr.startswith(f"rowcall: port {port} on 127.0.0.1 is in use: stop the program")
+            assert refused.stderr.startswith(
+                f"rowcall: the API cannot listen on 127.0.0.1:{port}: Address already in use; "
+            )
 
 
 def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(beside: dict[str, str]) -> None:

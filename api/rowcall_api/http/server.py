@@ -19,17 +19,12 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.http import errors as refusals
 
-from rowcall.base.errors import PortInUse
 from rowcall.base.settings import Settings
 from rowcall_api.http import receiving
 from rowcall_api.http.errors import problem_text
 from rowcall_api.http.guard import UNSTORED
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file of its own in it
-
-# Connections that wait to be accepted.  The kernel does not answer more than these, so that their clients try again or
-# elsewhere, instead of waiting for an answer that comes after they have given up.
-BACKLOG = 256
 
 # In one process, silent ones included; at most half of the files that it may open, because a connection is one.
 CONNECTIONS = 1000
@@ -127,19 +122,6 @@ def is_no_timeout(line: logging.LogRecord) -> bool:
     return not (line.exc_info and isinstance(line.exc_info[1], TimeoutError))
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Open the port before anything else starts, so that a port in use is reported at once."""
-    try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
-        )
-    except OSError as error:
-        raise PortInUse(
-            f"the API cannot listen on {host}:{port}: {error.strerror}; choose another with --port or ROWCALL_API_PORT"
-            " (0 takes a free one)"
-        ) from None
-
-
 def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
     """gunicorn's options, each with its reason."""
     return {
@@ -150,7 +132,7 @@ def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
         "worker_class": Worker,
         "workers": settings.api_workers,
         "threads": settings.api_threads,
-        # While all of them have requests to answer, more connections wait to be accepted (BACKLOG).
+        # While all of them have requests to answer, more connections wait to be accepted (listeners.BACKLOG).
         "worker_connections": min(CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2),
         # A process whose main thread shows no sign of life is replaced.  The threads that answer the requests are not
         # watched: their waits have limits of their own.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,13 @@ from typing import Any
 import pytest
 from gunicorn.config import Config
 
+from rowcall.base.child_processes import own_command
+from rowcall.base.listeners import listen
 from rowcall.base.settings import Settings
 from rowcall.queue.views import lists
 from rowcall_api.app import BODY_BYTES
 from rowcall_api.http import database, incoming, rate_limit, receiving
-from rowcall_api.http.server import CONNECTIONS, Worker, listen, options
+from rowcall_api.http.server import CONNECTIONS, Worker, options
 from rowcall_api.http.token_bucket import Policy
 
 PAGE = (Path(__file__).parents[3] / "docs" / "api-server.md").read_text()
@@ -50,6 +54,19 @@ def test_a_process_that_finds_nobody_listening_any_more_ends_its_requests_all_th
     listener.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         worker.accept(listener)
+
+
+def test_the_port_is_the_apis_before_the_api_has_begun(listener: socket.socket, fresh_url: str) -> None:
+    with socket.create_connection(listener.getsockname()) as client:
+        client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        api = subprocess.Popen(
+            own_command("api", "--listener", str(listener.fileno())),
+            pass_fds=[listener.fileno()],
+            env={**os.environ, "DATABASE_URL": fresh_url},
+        )
+        assert client.recv(100).startswith(b"HTTP/1.0 200 OK")
+        api.terminate()
+        assert api.wait(timeout=60) == 0
 
 
 def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:

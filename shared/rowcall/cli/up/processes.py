@@ -7,8 +7,9 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from rowcall.base import database
 from rowcall.base.child_processes import dies_with_us, own_command
 from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
+from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
 from rowcall.cli.up.demo import Demo, asked, prepared
 from rowcall.cli.up.secret_files import read_private, write_private
@@ -82,9 +84,12 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
         _migrate(url)
         children: list[subprocess.Popen[bytes]] = []
         stack.callback(_stop, children)
-        api_port = _port(settings, port)
-        # gunicorn ends gently on SIGTERM, within the time its requests take, and at once on SIGQUIT.
-        children.append(_start(["api", "--port", str(api_port)], if_we_die=signal.SIGQUIT))
+        # Opened here: a port that is only found free could be another program's before the API has it.
+        with _listener(settings, port) as listener:
+            api = url_of(listener, settings.api_host)
+            handed = ["api", "--listener", str(listener.fileno())]
+            # gunicorn ends gently on SIGTERM, within the time its requests take, and at once on SIGQUIT.
+            children.append(_start(handed, if_we_die=signal.SIGQUIT, handed=[listener.fileno()]))
         demo = prepared(settings, url)
         environment = demo.environment if demo else {}
         if demo:
@@ -93,13 +98,12 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
         serving = ["--queues", own] if own else []
         worker = ["worker", "run", "--grace", str(WORKER_GRACE_SECONDS), *serving]
         children.append(_start(worker, signal.SIGTERM, environment))
-        _wait_for_port("the API", settings.api_host, api_port, children)
+        _wait_for_api(api, children)
         with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key", own)
             version = database.fetch_value(connection, "SELECT current_setting('server_version')")
         first_run = _first_run(url, children, own)
         shown = _show(settings, url, demo, children) if demo else []
-        api = f"http://{settings.api_host}:{api_port}"
         yield Running(api, url, str(version), key, own, first_run, shown), children
 
 
@@ -134,31 +138,21 @@ def _migrate(url: str) -> None:
         raise RowcallError("the schema could not be brought up to date; the reason stands above")
 
 
-def _port(settings: Settings, asked: int | None) -> int:
-    """The API's port: the one asked for, or nothing; the usual one, or any that is free."""
-    wanted = settings.api_port if asked is None else asked
-    if wanted and _free(settings.api_host, wanted):
-        return wanted
-    if wanted and (asked is not None or os.environ.get("ROWCALL_API_PORT")):
-        raise PortInUse(
-            f"port {wanted} on {settings.api_host} is in use: stop the program that has it, or ask for another with"
-            " --port or ROWCALL_API_PORT (0 takes a free one)"
-        )
-    with socket.create_server((settings.api_host, 0)) as probe:
-        free: int = probe.getsockname()[1]
-    return free
-
-
-def _free(host: str, port: int) -> bool:
+def _listener(settings: Settings, asked: int | None) -> socket.socket:
+    """The API's port, open: the one asked for, or nothing; the usual one, or any that is free."""
     try:
-        socket.create_server((host, port)).close()
-    except OSError:
-        return False
-    return True
+        return listen(settings.api_host, settings.api_port if asked is None else asked)
+    except PortInUse:
+        if asked is not None or os.environ.get("ROWCALL_API_PORT"):
+            raise
+        return listen(settings.api_host, 0)
 
 
 def _start(
-    arguments: Sequence[str], if_we_die: signal.Signals, environment: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    if_we_die: signal.Signals,
+    environment: Mapping[str, str] | None = None,
+    handed: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start one of our own commands, in a session of its own: the terminal's Ctrl-C reaches only us, and we order the
     end."""
@@ -168,6 +162,7 @@ def _start(
         stdout=subprocess.DEVNULL,
         env={**os.environ, **(environment or {})},
         start_new_session=True,
+        pass_fds=handed,
         preexec_fn=dies_with_us(if_we_die),
     )
 
@@ -191,6 +186,16 @@ def _all_alive(children: Sequence[subprocess.Popen[bytes]]) -> None:
             assert isinstance(child.args, list), "it was started by own_command"
             command = " ".join(["rowcall", *child.args[len(own_command()) :]])
             raise RowcallError(f"`{command}` ended with {child.returncode}; the reason stands above")
+
+
+def _wait_for_api(url: str, children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Return once it answers; its port takes connections from the start."""
+    until = time.monotonic() + READY_SECONDS
+    while time.monotonic() < until:
+        _all_alive(children)
+        with suppress(OSError), urllib.request.urlopen(f"{url}/healthz", timeout=1):  # noqa: S310  # the URL is ours
+            return
+    raise RowcallError(f"the API did not answer at {url} within {READY_SECONDS:g} seconds")
 
 
 def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess.Popen[bytes]]) -> None:
