@@ -308,7 +308,7 @@ SELECT EXISTS (
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[sent_emails]
--- The primary key, from the last place on; nearly all effects are applied.
+-- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -319,7 +319,7 @@ FROM rowcall.sent_emails WHERE id < :'behind_sent_emails' ORDER BY id DESC LIMIT
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[sent_reports]
--- The primary key, from the last place on; nearly all effects are applied.
+-- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -330,7 +330,7 @@ FROM rowcall.sent_reports WHERE id < :'behind_sent_reports' ORDER BY id DESC LIM
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[payments]
--- The primary key, from the last place on; nearly all effects are applied.
+-- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -341,7 +341,7 @@ FROM rowcall.payments WHERE id < :'behind_payments' ORDER BY id DESC LIMIT :'lim
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[delivered_webhooks]
--- The primary key, from the last place on; nearly all effects are applied.
+-- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -352,7 +352,7 @@ FROM rowcall.delivered_webhooks WHERE id < :'behind_delivered_webhooks' ORDER BY
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[generated_files]
--- The primary key, from the last place on; nearly all effects are applied.
+-- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -362,8 +362,20 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
+-- rowcall.effects.lists: ALL[other_effects]
+-- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
 -- rowcall.effects.lists: APPLIED[sent_emails]
--- Of each kind a page at the most, and one more, which tells that there is another.
+-- Of each table a page at the most, and one more, which tells that there is another.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -374,7 +386,7 @@ FROM rowcall.sent_emails WHERE state = 'applied' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[sent_reports]
--- Of each kind a page at the most, and one more, which tells that there is another.
+-- Of each table a page at the most, and one more, which tells that there is another.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -385,7 +397,7 @@ FROM rowcall.sent_reports WHERE state = 'applied' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[payments]
--- Of each kind a page at the most, and one more, which tells that there is another.
+-- Of each table a page at the most, and one more, which tells that there is another.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -396,7 +408,7 @@ FROM rowcall.payments WHERE state = 'applied' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[delivered_webhooks]
--- Of each kind a page at the most, and one more, which tells that there is another.
+-- Of each table a page at the most, and one more, which tells that there is another.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -407,7 +419,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[generated_files]
--- Of each kind a page at the most, and one more, which tells that there is another.
+-- Of each table a page at the most, and one more, which tells that there is another.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -417,8 +429,20 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE state = 'applied' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
+-- rowcall.effects.lists: APPLIED[other_effects]
+-- Of each table a page at the most, and one more, which tells that there is another.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE state = 'applied' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
 -- rowcall.effects.lists: OPEN[sent_emails, intent]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -429,7 +453,7 @@ FROM rowcall.sent_emails WHERE state = 'intent' AND id < :'behind_sent_emails' O
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_emails, unknown]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -440,7 +464,7 @@ FROM rowcall.sent_emails WHERE state = 'unknown' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_emails, refused]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -451,7 +475,7 @@ FROM rowcall.sent_emails WHERE state = 'refused' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_reports, intent]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -462,7 +486,7 @@ FROM rowcall.sent_reports WHERE state = 'intent' AND id < :'behind_sent_reports'
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_reports, unknown]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -473,7 +497,7 @@ FROM rowcall.sent_reports WHERE state = 'unknown' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_reports, refused]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -484,7 +508,7 @@ FROM rowcall.sent_reports WHERE state = 'refused' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[payments, intent]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -495,7 +519,7 @@ FROM rowcall.payments WHERE state = 'intent' AND id < :'behind_payments' ORDER B
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[payments, unknown]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -506,7 +530,7 @@ FROM rowcall.payments WHERE state = 'unknown' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[payments, refused]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -517,7 +541,7 @@ FROM rowcall.payments WHERE state = 'refused' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[delivered_webhooks, intent]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -528,7 +552,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id < :'behind_deliver
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[delivered_webhooks, unknown]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -539,7 +563,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[delivered_webhooks, refused]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -550,7 +574,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[generated_files, intent]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -561,7 +585,7 @@ FROM rowcall.generated_files WHERE state = 'intent' AND id < :'behind_generated_
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[generated_files, unknown]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -572,7 +596,7 @@ FROM rowcall.generated_files WHERE state = 'unknown' AND id < :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[generated_files, refused]
--- What is not settled is a stretch of the partial index {kind}_open, state by state.
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -582,8 +606,44 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE state = 'refused' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
+-- rowcall.effects.lists: OPEN[other_effects, intent]
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE state = 'intent' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[other_effects, unknown]
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE state = 'unknown' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OPEN[other_effects, refused]
+-- What is not settled is a stretch of the partial index {table}_open, state by state.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE state = 'refused' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
 -- rowcall.effects.lists: OF_A_RUN[sent_emails]
--- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
 \set run_id '1'
 \set behind_sent_emails '9223372036854775807'
 \set states '{"applied"}'
@@ -600,7 +660,7 @@ WHERE id < :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_reports]
--- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
 \set run_id '1'
 \set behind_sent_reports '9223372036854775807'
 \set states '{"applied"}'
@@ -617,7 +677,7 @@ WHERE id < :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[payments]
--- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
 \set run_id '1'
 \set behind_payments '9223372036854775807'
 \set states '{"applied"}'
@@ -634,7 +694,7 @@ WHERE id < :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'st
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[delivered_webhooks]
--- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
 \set run_id '1'
 \set behind_delivered_webhooks '9223372036854775807'
 \set states '{"applied"}'
@@ -651,7 +711,7 @@ WHERE id < :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state 
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[generated_files]
--- The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
 \set run_id '1'
 \set behind_generated_files '9223372036854775807'
 \set states '{"applied"}'
@@ -667,28 +727,67 @@ WHERE id < :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = A
 );
 ROLLBACK;
 
--- rowcall.effects.lists: COUNT_UNKNOWN
--- The index {kind}_open.
+-- rowcall.effects.lists: OF_A_RUN[other_effects]
+-- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+\set run_id '1'
+\set kind 'sms'
+\set behind_other_effects '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
 BEGIN;
-SELECT 'sent_emails' AS kind, count(*) AS unknown FROM (
-    SELECT FROM rowcall.sent_emails WHERE state = 'unknown' LIMIT 1000
-) AS sent_emails UNION ALL 
-SELECT 'sent_reports' AS kind, count(*) AS unknown FROM (
-    SELECT FROM rowcall.sent_reports WHERE state = 'unknown' LIMIT 1000
-) AS sent_reports UNION ALL 
-SELECT 'payments' AS kind, count(*) AS unknown FROM (
-    SELECT FROM rowcall.payments WHERE state = 'unknown' LIMIT 1000
-) AS payments UNION ALL 
-SELECT 'delivered_webhooks' AS kind, count(*) AS unknown FROM (
-    SELECT FROM rowcall.delivered_webhooks WHERE state = 'unknown' LIMIT 1000
-) AS delivered_webhooks UNION ALL 
-SELECT 'generated_files' AS kind, count(*) AS unknown FROM (
-    SELECT FROM rowcall.generated_files WHERE state = 'unknown' LIMIT 1000
-) AS generated_files;
+(
+WITH its AS MATERIALIZED (
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE run_id = :'run_id' AND (:'kind'::text IS NULL OR kind = :'kind'))
+SELECT * FROM its
+WHERE id < :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: DECLARED_KINDS
+-- The unique index, by leaps from one kind to the next.
+BEGIN;
+WITH RECURSIVE leap AS (
+    (SELECT kind FROM rowcall.other_effects ORDER BY kind LIMIT 1)
+    UNION ALL
+    SELECT (SELECT kind FROM rowcall.other_effects WHERE kind > leap.kind ORDER BY kind LIMIT 1) FROM leap
+    WHERE leap.kind IS NOT NULL
+)
+SELECT kind FROM leap WHERE kind IS NOT NULL;
+ROLLBACK;
+
+-- rowcall.effects.lists: COUNT_UNKNOWN
+-- The index {table}_open.
+BEGIN;
+SELECT kind, count(*) AS unknown FROM (
+    SELECT 'sent_emails' AS kind FROM rowcall.sent_emails
+    WHERE state = 'unknown' LIMIT 1000
+) AS sent_emails GROUP BY kind UNION ALL 
+SELECT kind, count(*) AS unknown FROM (
+    SELECT 'sent_reports' AS kind FROM rowcall.sent_reports
+    WHERE state = 'unknown' LIMIT 1000
+) AS sent_reports GROUP BY kind UNION ALL 
+SELECT kind, count(*) AS unknown FROM (
+    SELECT 'payments' AS kind FROM rowcall.payments
+    WHERE state = 'unknown' LIMIT 1000
+) AS payments GROUP BY kind UNION ALL 
+SELECT kind, count(*) AS unknown FROM (
+    SELECT 'delivered_webhooks' AS kind FROM rowcall.delivered_webhooks
+    WHERE state = 'unknown' LIMIT 1000
+) AS delivered_webhooks GROUP BY kind UNION ALL 
+SELECT kind, count(*) AS unknown FROM (
+    SELECT 'generated_files' AS kind FROM rowcall.generated_files
+    WHERE state = 'unknown' LIMIT 1000
+) AS generated_files GROUP BY kind UNION ALL 
+SELECT kind, count(*) AS unknown FROM (
+    SELECT kind FROM rowcall.other_effects
+    WHERE state = 'unknown' LIMIT 1000
+) AS other_effects GROUP BY kind;
 ROLLBACK;
 
 -- rowcall.effects.operate: OF_RUN
--- The index {kind}_run of each table.
+-- The index {table}_run of each table.
 \set run_id '1'
 BEGIN;
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
@@ -705,7 +804,10 @@ SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state,
 FROM rowcall.delivered_webhooks WHERE run_id = :'run_id' UNION ALL 
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.generated_files WHERE run_id = :'run_id';
+FROM rowcall.generated_files WHERE run_id = :'run_id' UNION ALL 
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE run_id = :'run_id';
 ROLLBACK;
 
 -- rowcall.effects.operate: LOCK[sent_emails]
@@ -746,6 +848,15 @@ BEGIN;
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at
 FROM rowcall.generated_files WHERE id = :'id' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.operate: LOCK[other_effects]
+\set id '1'
+\set kind 'sms'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE id = :'id' AND (:'kind'::text IS NULL OR kind = :'kind') FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.effects.operate: HAPPENED[sent_emails]
@@ -793,6 +904,16 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.generated_files SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
+    applied_at = now(), updated_at = now()
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: HAPPENED[other_effects]
+\set reference 'ch_1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.other_effects SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
     applied_at = now(), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
@@ -1109,6 +1230,68 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.generated_files
+SET state = :'state', refusal = coalesce(:'refusal', refusal), updated_at = now(),
+    generation = generation + CASE WHEN :'permanent' AND :'state' = 'refused' THEN 1 ELSE 0 END
+WHERE id = :'id' AND state IN ('intent', 'unknown')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[other_effects].insert
+\set kind 'sms'
+\set key 'welcome:1'
+\set content_hash '9f86d081884c7d659a2feaa0c55ad015'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+INSERT INTO rowcall.other_effects (kind, key, content_hash, run_id, lease_no) VALUES (:'kind', :'key', :'content_hash', :'run_id', :'lease_no')
+ON CONFLICT (kind, key) DO NOTHING
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[other_effects].find
+\set horizon '86400'
+\set kind 'sms'
+\set key 'welcome:1'
+BEGIN;
+SELECT *, coalesce(intent_at > now() - :'horizon' * interval '1 second', true) AS within_horizon
+FROM rowcall.other_effects
+WHERE kind = :'kind' AND key = :'key'
+FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[other_effects].take
+\set run_id '1'
+\set lease_no '1'
+\set anew 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.other_effects
+SET state = 'intent', run_id = :'run_id', lease_no = :'lease_no', refusal = NULL, updated_at = now(),
+    intent_at = CASE WHEN :'anew' THEN now() ELSE intent_at END
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[other_effects].apply
+\set reference 'ch_1'
+\set id '1'
+\set run_id '1'
+\set lease_no '1'
+BEGIN;
+UPDATE rowcall.other_effects
+SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
+    updated_at = pg_catalog.now()
+WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.statements: STATEMENTS[other_effects].settle
+\set state 'refused'
+\set refusal 'declined'
+\set permanent 'false'
+\set id '1'
+BEGIN;
+UPDATE rowcall.other_effects
 SET state = :'state', refusal = coalesce(:'refusal', refusal), updated_at = now(),
     generation = generation + CASE WHEN :'permanent' AND :'state' = 'refused' THEN 1 ELSE 0 END
 WHERE id = :'id' AND state IN ('intent', 'unknown')

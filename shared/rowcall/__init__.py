@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rowcall.base.errors import Permanent, Retry, Snooze
+    from rowcall.base.errors import Declined, OutcomeUnknown, Permanent, Refused, Retry, Snooze, Unavailable
+    from rowcall.effects import EffectKind
     from rowcall.job_types import Definition, exponential, fixed, quadratic
     from rowcall.queue.enqueue import enqueue, enqueue_many
     from rowcall.queue.job_type import JobType
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "Declined",
     "Definition",
+    "EffectKind",
     "JobType",
+    "OutcomeUnknown",
     "Permanent",
+    "Refused",
     "Retry",
     "Run",
     "Snooze",
+    "Unavailable",
     "enqueue",
     "enqueue_many",
     "exponential",
@@ -32,12 +38,17 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Declined": "rowcall.base.errors",
     "Definition": "rowcall.job_types",
+    "EffectKind": "rowcall.effects",
     "JobType": "rowcall.queue.job_type",
+    "OutcomeUnknown": "rowcall.base.errors",
     "Permanent": "rowcall.base.errors",
+    "Refused": "rowcall.base.errors",
     "Retry": "rowcall.base.errors",
     "Run": "rowcall_worker.handlers",
     "Snooze": "rowcall.base.errors",
+    "Unavailable": "rowcall.base.errors",
     "enqueue": "rowcall.queue.enqueue",
     "enqueue_many": "rowcall.queue.enqueue",
     "exponential": "rowcall.job_types",

@@ -18,12 +18,15 @@ from rowcall.status import Status
 from tests.api.conftest import MAKER, Call, told
 from tests.support.rows import run_in
 
+# Kind -> its table.
+TABLES = {**{kind: kind for kind in KINDS}, "sms": "other_effects"}
 KEYS = {
     "sent_emails": "idempotency_key",
     "sent_reports": "user_id, week_start_date",
     "payments": "idempotency_key",
     "delivered_webhooks": "event_id",
     "generated_files": "type, date, key",
+    "sms": "kind, key",
 }
 VALUES = {
     "sent_emails": "'mail:' || number",
@@ -31,10 +34,11 @@ VALUES = {
     "payments": "'charge:' || number",
     "delivered_webhooks": "'evt_' || number",
     "generated_files": "'pdf', '2026-03-23', 'file:' || number",
+    "sms": "'sms', 'text:' || number",
 }
 # By turns in each state, and begun at times that have nothing to do with the ids.
 FILL = """
-INSERT INTO rowcall.{kind} ({key}, run_id, lease_no, content_hash, state, applied_at, intent_at)
+INSERT INTO rowcall.{table} ({key}, run_id, lease_no, content_hash, state, applied_at, intent_at)
 SELECT {values}, 1 + number %% 3, 1, '', state, CASE WHEN state = 'applied' THEN now() END,
     now() - (number * 7919 %% 101) * interval '1 minute'
 FROM generate_series(1, %(many)s) AS number
@@ -48,8 +52,8 @@ def rows(module_url: str) -> Iterator[PgConnection]:
     """A look at the database, in which each kind has some effects in each state."""
     connection = database.connect(module_url)
     connection.autocommit = True
-    for kind in KINDS:
-        fetch_all(connection, FILL.format(kind=kind, key=KEYS[kind], values=VALUES[kind]), {"many": EACH})
+    for kind, table in TABLES.items():
+        fetch_all(connection, FILL.format(table=table, key=KEYS[kind], values=VALUES[kind]), {"many": EACH})
     yield connection
     connection.close()
 
@@ -74,15 +78,15 @@ def test_following_next_shows_every_effect_once_each_kind_the_newest_first(
     call: Call, rows: PgConnection, limit: int
 ) -> None:
     seen = list(itertools.chain.from_iterable(names(page) for page in pages(call, "", limit)))
-    assert len(seen) == len(set(seen)) == EACH * len(KINDS)
-    for kind in KINDS:
+    assert len(seen) == len(set(seen)) == EACH * len(TABLES)
+    for kind in TABLES:
         assert [number for name, number in seen if name == kind] == list(range(EACH, 0, -1))
 
 
 def test_of_what_each_kind_has_next_the_youngest_comes_first(call: Call, rows: PgConnection) -> None:
     items = list(itertools.chain.from_iterable(pages(call, "", 4)))
     while items:
-        heads = [next((item for item in items if item["kind"] == kind), None) for kind in KINDS]
+        heads = [next((item for item in items if item["kind"] == kind), None) for kind in TABLES]
         assert items[0]["intent_at"] == max(head["intent_at"] for head in heads if head)
         items.pop(0)
 
@@ -91,13 +95,15 @@ def test_of_what_each_kind_has_next_the_youngest_comes_first(call: Call, rows: P
     ("query", "kinds", "states", "runs"),
     [
         ("kind=payments", ["payments"], STATES, (1, 2, 3)),
-        ("state=unknown", KINDS, ["unknown"], (1, 2, 3)),
+        ("kind=sms", ["sms"], STATES, (1, 2, 3)),
+        ("kind=sms&state=unknown,applied&run_id=2", ["sms"], ["unknown", "applied"], (2,)),
+        ("state=unknown", TABLES, ["unknown"], (1, 2, 3)),
         ("state=applied&kind=sent_reports", ["sent_reports"], ["applied"], (1, 2, 3)),
-        ("state=unknown&state=intent", KINDS, ["unknown", "intent"], (1, 2, 3)),
-        ("state=unknown,applied", KINDS, ["unknown", "applied"], (1, 2, 3)),
-        ("run_id=2", KINDS, STATES, (2,)),
+        ("state=unknown&state=intent", TABLES, ["unknown", "intent"], (1, 2, 3)),
+        ("state=unknown,applied", TABLES, ["unknown", "applied"], (1, 2, 3)),
+        ("run_id=2", TABLES, STATES, (2,)),
         ("run_id=2&state=refused,unknown&kind=generated_files", ["generated_files"], ["refused", "unknown"], (2,)),
-        ("run_id=999", KINDS, STATES, ()),
+        ("run_id=999", TABLES, STATES, ()),
     ],
 )
 def test_filters_leave_what_was_asked_for(
@@ -115,10 +121,10 @@ def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_changed_meanwh
     walk = pages(call, "", 10)
     seen = names(next(walk))
     fetch_all(rows, "UPDATE rowcall.payments SET intent_at = now() WHERE id = 1")
-    fetch_all(rows, FILL.format(kind="sent_emails", key=KEYS["sent_emails"], values="'later:' || number"), {"many": 5})
+    fetch_all(rows, FILL.format(table="sent_emails", key=KEYS["sent_emails"], values="'later:' || number"), {"many": 5})
     for page in walk:
         seen += names(page)
-    assert sorted(seen) == sorted((kind, number) for kind in KINDS for number in range(1, EACH + 1))
+    assert sorted(seen) == sorted((kind, number) for kind in TABLES for number in range(1, EACH + 1))
     fetch_all(rows, "DELETE FROM rowcall.sent_emails WHERE idempotency_key LIKE 'later:%%'", {})
 
 
@@ -126,6 +132,9 @@ def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_changed_meanwh
     ("query", "field"),
     [
         ("kind=mails", "kind"),
+        ("kind=other_effects", "kind"),
+        ("kind=SMS", "kind"),
+        ("kind=", "kind"),
         ("state=done", "state"),
         ("state=", "state"),
         ("state=unknown,", "state"),
@@ -139,9 +148,9 @@ def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_changed_meanwh
         ("cursor=", "cursor"),
         ("cursor=here", "cursor"),
         ("cursor=%00", "cursor"),
-        (f"cursor={base64.urlsafe_b64encode(bytes(40)).decode()}", "cursor"),
-        (f"cursor={base64.urlsafe_b64encode(bytes([0, 1] * 20)).decode()}!", "cursor"),
-        (f"cursor={base64.urlsafe_b64encode(bytes(39)).decode()}", "cursor"),
+        (f"cursor={base64.urlsafe_b64encode(bytes(48)).decode()}", "cursor"),
+        (f"cursor={base64.urlsafe_b64encode(bytes([0, 1] * 24)).decode()}!", "cursor"),
+        (f"cursor={base64.urlsafe_b64encode(bytes(47)).decode()}", "cursor"),
     ],
 )
 def test_what_cannot_be_asked_is_a_wrong_field(call: Call, query: str, field: str) -> None:

@@ -7,19 +7,23 @@ from typing import Any
 from rowcall import effects
 from rowcall.base.database import PgConnection, fetch_all, fetch_one
 from rowcall.base.errors import GatewayError
-from rowcall.effects import KINDS, Decision, Effect
+from rowcall.effects import KINDS, Decision, Effect, EffectKind
 from rowcall.queue import Lease
 from rowcall.status import Status
 from tests.support.rows import WORKER, run_in
 
 MAIL, PAYMENT, WEBHOOK = KINDS["sent_emails"], KINDS["payments"], KINDS["delivered_webhooks"]
-KEYS = {
+SMS = EffectKind("sms", policy="at_most_once")
+REFUND = EffectKind("refunds", policy="provider_key", horizon=60.0)
+NUDGE = EffectKind("nudges", policy="at_least_once")
+KEYS: dict[str, dict[str, Any]] = {
     "sent_emails": {"idempotency_key": "welcome:1"},
     "payments": {"idempotency_key": "invoice_charge:1"},
     "delivered_webhooks": {"event_id": "evt-1"},
     "generated_files": {"type": "sales_report", "date": "2026-03-29", "key": "csv"},
+    **{kind.name: {"key": "7"} for kind in (SMS, REFUND, NUDGE)},
 }
-PERFORMED = [KINDS[name] for name in KEYS]
+PERFORMED = [effects.kind_of(name) for name in KEYS]
 CONTENT = {"recipient": "a@example.com", "subject": "Hello"}
 HOUR = 3600.0
 
@@ -40,13 +44,13 @@ def begun(connection: PgConnection, lease: Lease, kind: effects.Kind = MAIL, **m
 
 
 def stored(connection: PgConnection, kind: effects.Kind = MAIL) -> dict[str, Any]:
-    row = fetch_one(connection, f"SELECT * FROM rowcall.{kind.name}")
+    row = fetch_one(connection, f"SELECT * FROM rowcall.{kind.table.name}")
     assert row is not None
     return row
 
 
 def failed(connection: PgConnection, lease: Lease, effect: Effect, error: GatewayError) -> bool:
-    return effects.failed(connection, lease, effect, error, effect.kind.policy)
+    return effects.failed(connection, lease, effect, error)
 
 
 STALE = ["another lease", "another worker", "not running"]

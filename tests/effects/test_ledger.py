@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -13,16 +12,18 @@ from rowcall import effects
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import EffectInvalid, LeaseLost, Refused
-from rowcall.effects import KINDS, Decision, Effect, Policy
+from rowcall.effects import KINDS, Decision
 from rowcall.queue import Lease
-from rowcall_worker.attempt.effects import perform_once
 from tests.effects.attempts import (
     CONTENT,
     HOUR,
     KEYS,
     MAIL,
+    NUDGE,
     PAYMENT,
     PERFORMED,
+    REFUND,
+    SMS,
     STALE,
     WEBHOOK,
     begun,
@@ -98,25 +99,26 @@ def test_the_same_key_with_other_content_is_a_conflict(
 
 
 GAPS = [
-    (MAIL, None, Decision.AMBIGUOUS, "unknown"),
-    (MAIL, Policy.AT_LEAST_ONCE, Decision.PERFORM, "intent"),
-    (WEBHOOK, None, Decision.PERFORM, "intent"),
-    (KINDS["generated_files"], None, Decision.PERFORM, "intent"),
-    (PAYMENT, None, Decision.PERFORM, "intent"),
+    (MAIL, Decision.AMBIGUOUS, "unknown"),
+    (SMS, Decision.AMBIGUOUS, "unknown"),
+    (WEBHOOK, Decision.PERFORM, "intent"),
+    (NUDGE, Decision.PERFORM, "intent"),
+    (KINDS["generated_files"], Decision.PERFORM, "intent"),
+    (PAYMENT, Decision.PERFORM, "intent"),
+    (REFUND, Decision.PERFORM, "intent"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "policy", "decision", "state"), GAPS)
+@pytest.mark.parametrize(("kind", "decision", "state"), GAPS)
 def test_an_intent_that_an_earlier_attempt_left_goes_by_the_policy(
     connection: PgConnection,
     lease: Lease,
     kind: effects.Kind,
-    policy: Policy | None,
     decision: Decision,
     state: str,
 ) -> None:
     _, first = begun(connection, lease, kind)
-    found = begun(connection, next_attempt(connection, lease), kind, policy=policy, horizon=HOUR)
+    found = begun(connection, next_attempt(connection, lease), kind, horizon=HOUR)
     assert (found[0], found[1].state) == (decision, state)
     if decision is Decision.PERFORM:
         assert found[1].again
@@ -210,76 +212,24 @@ def test_an_effect_of_the_runs_own_transaction_is_written_once(connection: PgCon
 
 
 @pytest.mark.parametrize(
-    ("key", "content", "complaint"),
+    ("kind", "content", "details", "complaint"),
     [
-        ({"event_id": "1"}, {}, "the key of sent_emails is made of idempotency_key, not of event_id"),
-        (KEYS["sent_emails"], {"a": object()}, "cannot be told apart from other content: object is no JSON"),
-        (KEYS["sent_emails"], {"a": float("nan")}, "cannot be told apart"),
-        ({"idempotency_key": "é" * 1001}, {}, "idempotency_key of sent_emails is 2002 bytes; the limit is 2000"),
+        (MAIL, {"a": object()}, {}, "cannot be told apart from other content: object is no JSON"),
+        (MAIL, {"a": float("nan")}, {}, "cannot be told apart"),
+        (SMS, "hello", {}, "the content of sms is 'hello' and must be a mapping"),
+        (SMS, {}, {"recipient": "1"}, "sms has no column 'recipient' for details"),
+        (PAYMENT, {"amount_minor": "much"}, {}, 'payments cannot hold what it was given: .* bigint: "much"'),
+        (PAYMENT, {"amount_minor": 2**63}, {}, "payments cannot hold what it was given: bigint out of range"),
     ],
 )
 def test_what_is_no_effect_is_refused_with_a_reason(
-    connection: PgConnection, lease: Lease, key: dict[str, Any], content: dict[str, Any], complaint: str
+    connection: PgConnection, lease: Lease, kind: effects.Kind, content: Any, details: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(EffectInvalid, match=complaint):
-        effects.begin(connection, lease, MAIL, key, content)
+        effects.begin(connection, lease, kind, KEYS[kind.name], content, details)
 
 
 def test_what_is_kept_for_people_to_see_is_kept_up_to_2000_characters(connection: PgConnection, lease: Lease) -> None:
     content = {"recipient": "a@example.com", "subject": "x" * 2001}
     effects.begin(connection, lease, MAIL, KEYS["sent_emails"], content)
     assert stored(connection)["subject"] == "x" * 2000
-
-
-def test_a_column_that_the_kind_has_not_is_named(connection: PgConnection, lease: Lease) -> None:
-    _, effect = begun(connection, lease)
-    with pytest.raises(EffectInvalid, match="sent_emails has no column 'sha256'"):
-        effects.applied(connection, lease, effect, None, {"sha256": "00"})
-
-
-def test_a_policy_is_given_by_its_name_and_one_that_there_is_not_is_refused(
-    connection: PgConnection, lease: Lease
-) -> None:
-    begun(connection, lease)
-    again = next_attempt(connection, lease)
-
-    def perform(policy: str) -> Effect:
-        return perform_once(
-            again,
-            lambda: nullcontext(connection),
-            lambda: None,
-            MAIL,
-            KEYS[MAIL.name],
-            CONTENT,
-            lambda effect: "sent again",
-            policy=policy,
-            horizon=HOUR,
-        )
-
-    with pytest.raises(EffectInvalid, match="no policy 'at_last'; there are: at_most_once, at_least_once, provider_"):
-        perform("at_last")
-    effect = perform("at_least_once")
-    assert (effect.state, effect.reference) == ("applied", "sent again")
-
-
-def test_an_unknown_kind_is_an_error_that_lists_those_there_are() -> None:
-    with pytest.raises(EffectInvalid, match="no kind of effect 'sent_pigeons'; there are: sent_emails, "):
-        effects.kind_of("sent_pigeons")
-
-
-def test_an_answer_that_is_no_reference_is_told_by_what_it_is(connection: PgConnection, lease: Lease) -> None:
-    def perform(effect: Effect) -> Any:
-        return effect
-
-    with pytest.raises(TypeError, match="must return the provider's reference as a text, .* it returned a Effect"):
-        perform_once(
-            lease,
-            lambda: nullcontext(connection),
-            lambda: None,
-            PAYMENT,
-            KEYS[PAYMENT.name],
-            CONTENT,
-            perform,
-            horizon=60,
-        )
-    assert stored(connection, PAYMENT)["state"] == "intent"

@@ -8,8 +8,9 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import LARGEST_ID, PgConnection
-from rowcall.effects import KINDS
-from rowcall.effects.lists import COUNT_UNKNOWN, page_sql
+from rowcall.effects import TABLES
+from rowcall.effects.kinds import table_of
+from rowcall.effects.lists import COUNT_UNKNOWN, DECLARED_KINDS, page_sql
 from tests.support.plans import looked_at, plan
 
 MANY = 100_000
@@ -21,6 +22,9 @@ INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash
 SELECT 'mail:' || number, number / 10, 1, '', 'applied', now() FROM generate_series(1, {MANY}) AS number;
 INSERT INTO rowcall.payments (idempotency_key, run_id, lease_no, content_hash, state)
 SELECT 'charge:' || number, number, 1, '', CASE WHEN number <= 20 THEN 'unknown' ELSE 'refused' END
+FROM generate_series(1, {MANY}) AS number;
+INSERT INTO rowcall.other_effects (kind, key, run_id, lease_no, content_hash, state, applied_at)
+SELECT CASE WHEN number <= 20 THEN 'faxes' ELSE 'sms' END, number, number, 1, '', 'applied', now()
 FROM generate_series(1, {MANY}) AS number
 """
 
@@ -30,35 +34,46 @@ def filled(module_url: str) -> Iterator[PgConnection]:
     connection = database.connect(module_url)
     connection.autocommit = True
     database.fetch_all(connection, FILL)
-    database.fetch_all(connection, "VACUUM (ANALYZE) rowcall.sent_emails, payments")
+    database.fetch_all(connection, "VACUUM (ANALYZE) rowcall.sent_emails, rowcall.payments, rowcall.other_effects")
     yield connection
     connection.close()
 
 
 @pytest.mark.parametrize("behind", [LARGEST_ID, MANY // 2])
 @pytest.mark.parametrize(
-    ("kinds", "states", "run_id", "table"),
+    ("kind", "states", "run_id", "table"),
     [
-        (list(KINDS), [], None, "sent_emails"),
-        (list(KINDS), [], None, "payments"),
-        (["sent_emails"], ["applied"], None, "sent_emails"),
-        (["sent_emails"], ["applied", "unknown"], None, "sent_emails"),
-        (["payments"], ["unknown"], None, "payments"),
-        (["payments"], ["intent"], None, "payments"),
-        (["payments"], ["refused", "unknown"], None, "payments"),
-        (list(KINDS), ["unknown"], None, "payments"),
-        (["sent_emails"], [], 4711, "sent_emails"),
-        (["payments"], ["unknown"], 4711, "payments"),
+        (None, [], None, "sent_emails"),
+        (None, [], None, "payments"),
+        ("sent_emails", ["applied"], None, "sent_emails"),
+        ("sent_emails", ["applied", "unknown"], None, "sent_emails"),
+        ("payments", ["unknown"], None, "payments"),
+        ("payments", ["intent"], None, "payments"),
+        ("payments", ["refused", "unknown"], None, "payments"),
+        (None, ["unknown"], None, "payments"),
+        ("sent_emails", [], 4711, "sent_emails"),
+        ("payments", ["unknown"], 4711, "payments"),
+        (None, [], None, "other_effects"),
+        ("sms", [], None, "other_effects"),
+        ("faxes", [], None, "other_effects"),
+        ("faxes", ["applied"], None, "other_effects"),
+        ("faxes", ["unknown", "intent"], None, "other_effects"),
+        ("sms", [], 4711, "other_effects"),
     ],
 )
 def test_a_page_looks_at_little_more_than_it_shows(
-    filled: PgConnection, kinds: Sequence[str], states: Sequence[str], run_id: int | None, table: str, behind: int
+    filled: PgConnection, kind: str | None, states: Sequence[str], run_id: int | None, table: str, behind: int
 ) -> None:
-    places = {f"behind_{name}": behind for name in KINDS}
-    known = {"limit": LIMIT, "run_id": run_id, "states": list(states) or None}
-    assert looked_at(plan(filled, page_sql(kinds, states, run_id), known | places), table) <= 2 * (LIMIT + 1)
+    tables = [table_of(kind)] if kind else TABLES
+    places = {f"behind_{table.name}": behind for table in TABLES}
+    known = {"kind": kind, "limit": LIMIT, "run_id": run_id, "states": list(states) or None}
+    assert looked_at(plan(filled, page_sql(tables, states, run_id), known | places), table) <= 2 * (LIMIT + 1)
 
 
 def test_counting_what_waits_for_an_operator_looks_at_what_is_counted(filled: PgConnection) -> None:
     database.fetch_all(filled, "UPDATE rowcall.payments SET state = 'unknown' WHERE id %% 10 = 0", {})
     assert looked_at(plan(filled, COUNT_UNKNOWN, {}), "payments") == 1000
+
+
+def test_naming_the_kinds_looks_at_one_effect_of_each(filled: PgConnection) -> None:
+    assert looked_at(plan(filled, DECLARED_KINDS, {}), "other_effects") <= 3

@@ -7,32 +7,36 @@ import pytest
 from rowcall import effects
 from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, fetch_all
-from rowcall.base.errors import EffectInvalid
+from rowcall.base.errors import EffectKindUnknown, EffectNotFound, EffectNotOpen
 from rowcall.effects import KINDS, Decision, Effect
 from rowcall.queue import Lease
 from rowcall.status import Status
+from tests.effects.attempts import REFUND, SMS
 from tests.support.rows import WORKER, run_in
 
 OPERATOR = Operator("a test")
 MAIL = KINDS["sent_emails"]
 
 
-def begun(connection: PgConnection, key: str = "welcome:1") -> tuple[Lease, Effect]:
+KINDS_OF_BOTH = pytest.mark.parametrize("kind", [MAIL, SMS], ids=lambda kind: kind.name)
+
+
+def begun(connection: PgConnection, key: str = "welcome:1", kind: effects.Kind = MAIL) -> tuple[Lease, Effect]:
     run = run_in(connection, Status.RUNNING)
     lease = Lease(WORKER, run["id"], run["lease_no"])
-    return lease, effects.begin(connection, lease, MAIL, {"idempotency_key": key}, {})[1]
+    return lease, effects.begin(connection, lease, kind, effects.key_of(kind, key), {})[1]
 
 
-def again(connection: PgConnection, lease: Lease, key: str = "welcome:1") -> Decision:
+def again(connection: PgConnection, lease: Lease, kind: effects.Kind = MAIL) -> Decision:
     """What the run's next attempt is told."""
     fetch_all(connection, "UPDATE rowcall.job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
     later = Lease(lease.worker, lease.run_id, lease.lease_no + 1)
-    return effects.begin(connection, later, MAIL, {"idempotency_key": key}, {})[0]
+    return effects.begin(connection, later, kind, effects.key_of(kind, "welcome:1"), {})[0]
 
 
-def unknown(connection: PgConnection) -> tuple[Lease, Effect]:
-    lease, effect = begun(connection)
-    assert again(connection, lease) is Decision.AMBIGUOUS
+def unknown(connection: PgConnection, kind: effects.Kind = MAIL) -> tuple[Lease, Effect]:
+    lease, effect = begun(connection, kind=kind)
+    assert again(connection, lease, kind) is Decision.AMBIGUOUS
     return Lease(lease.worker, lease.run_id, lease.lease_no + 1), effect
 
 
@@ -41,22 +45,24 @@ def test_a_reference_that_an_operator_gives_is_made_storable(connection: PgConne
     assert effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "mail \udcff5")["reference"] == "mail ?5"
 
 
-def test_what_happened_is_never_done_again(connection: PgConnection) -> None:
-    lease, effect = unknown(connection)
-    row = effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "found in the log of the mail server")
+@KINDS_OF_BOTH
+def test_what_happened_is_never_done_again(connection: PgConnection, kind: effects.Kind) -> None:
+    lease, effect = unknown(connection, kind)
+    row = effects.resolve(connection, kind.name, effect.id, True, OPERATOR, "found in the log of the mail server")
     assert (row["state"], row["reference"]) == ("applied", "found in the log of the mail server")
-    assert again(connection, lease) is Decision.DONE
+    assert again(connection, lease, kind) is Decision.DONE
 
 
-def test_what_did_not_happen_is_done_by_the_runs_next_attempt(connection: PgConnection) -> None:
-    lease, effect = unknown(connection)
-    assert effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)["state"] == "refused"
-    assert again(connection, lease) is Decision.PERFORM
+@KINDS_OF_BOTH
+def test_what_did_not_happen_is_done_by_the_runs_next_attempt(connection: PgConnection, kind: effects.Kind) -> None:
+    lease, effect = unknown(connection, kind)
+    assert effects.resolve(connection, kind.name, effect.id, False, OPERATOR)["state"] == "refused"
+    assert again(connection, lease, kind) is Decision.PERFORM
 
 
 def test_an_intent_whose_run_will_not_come_back_can_be_settled_too(connection: PgConnection) -> None:
     lease, effect = begun(connection)
-    with pytest.raises(EffectInvalid, match=f"run {lease.run_id} is at effect {effect.id} of sent_emails just now"):
+    with pytest.raises(EffectNotOpen, match=f"run {lease.run_id} is at effect {effect.id} of sent_emails just now"):
         effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
     fetch_all(
         connection,
@@ -68,14 +74,22 @@ def test_an_intent_whose_run_will_not_come_back_can_be_settled_too(connection: P
 def test_what_is_settled_cannot_be_settled_otherwise(connection: PgConnection) -> None:
     _, effect = unknown(connection)
     effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
-    with pytest.raises(EffectInvalid, match="is applied: there is nothing to resolve"):
+    with pytest.raises(EffectNotOpen, match="is applied: there is nothing to resolve"):
         effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)
 
 
+@pytest.mark.parametrize("kind", ["sent_emails", "sms", "nonsense"])
 @pytest.mark.parametrize("effect_id", [0, -1, 999_999, 2**63])
-def test_an_effect_that_is_not_there_is_named(connection: PgConnection, effect_id: int) -> None:
-    with pytest.raises(EffectInvalid, match=f"there is no effect {effect_id} of sent_emails"):
-        effects.resolve(connection, MAIL.name, effect_id, True, OPERATOR)
+def test_an_effect_that_is_not_there_is_named(connection: PgConnection, kind: str, effect_id: int) -> None:
+    with pytest.raises(EffectNotFound, match=f"there is no effect {effect_id} of {kind}"):
+        effects.resolve(connection, kind, effect_id, True, OPERATOR)
+
+
+def test_an_effect_of_another_kind_in_the_same_table_is_not_there(connection: PgConnection) -> None:
+    _, effect = unknown(connection, SMS)
+    for kind in ("refunds", "other_effects", "sent_emails"):
+        with pytest.raises(EffectNotFound, match=f"there is no effect {effect.id} of {kind}"):
+            effects.resolve(connection, kind, effect.id, True, OPERATOR)
 
 
 def test_every_word_of_an_operator_is_audited_with_before_and_after(connection: PgConnection) -> None:
@@ -104,3 +118,15 @@ def test_what_waits_for_an_operator_is_counted_by_kind(connection: PgConnection)
     unknown(connection)
     begun(connection, "welcome:2")
     assert effects.count_unknown(connection) == {kind: int(kind == MAIL.name) for kind in KINDS}
+
+
+def test_kinds_of_an_app_are_listed_and_counted_where_no_code_declares_them(connection: PgConnection) -> None:
+    unknown(connection, SMS)
+    begun(connection, kind=REFUND)
+    fetch_all(connection, "UPDATE rowcall.other_effects SET kind = 'pigeons' WHERE kind = 'sms'")
+    assert [row["kind"] for row in effects.list_effects(connection)] == ["refunds", "pigeons"]
+    assert [row["kind"] for row in effects.list_effects(connection, "pigeons")] == ["pigeons"]
+    assert effects.count_unknown(connection) == {**dict.fromkeys(KINDS, 0), "pigeons": 1}
+    assert effects.list_effects(connection, "pigeons", ["applied"]) == []
+    with pytest.raises(EffectKindUnknown, match="kind 'sms'; there are effects of: .*, pigeons, refund"):
+        effects.list_effects(connection, "sms")

@@ -13,6 +13,8 @@ from tests.effects.attempts import (
     HOUR,
     MAIL,
     PAYMENT,
+    REFUND,
+    SMS,
     WEBHOOK,
     begun,
     failed,
@@ -29,6 +31,9 @@ NO, MAYBE = Unavailable("the server is busy"), OutcomeUnknown("no answer came")
         (MAIL, NO, False, "refused"),
         (MAIL, Refused("550 no such user"), False, "refused"),
         (MAIL, MAYBE, True, "unknown"),
+        (SMS, MAYBE, True, "unknown"),
+        (SMS, Refused("no such number"), False, "refused"),
+        (REFUND, MAYBE, False, "intent"),
         (PAYMENT, MAYBE, False, "intent"),
         (PAYMENT, Declined("card declined"), False, "refused"),
         (WEBHOOK, MAYBE, False, "intent"),
@@ -50,6 +55,7 @@ def test_what_a_first_try_that_failed_leaves_behind(
         (WEBHOOK, Refused("410"), True, "unknown"),
         (PAYMENT, NO, False, "intent"),
         (PAYMENT, Declined("card declined"), False, "refused"),
+        (REFUND, Declined("already refunded"), False, "refused"),
     ],
 )
 def test_a_no_says_nothing_of_an_earlier_try_unless_the_provider_goes_by_the_key(

@@ -26,4 +26,4 @@ def test_every_test_of_a_gap_is_on_the_page() -> None:
 
 def test_every_kind_is_told_of_with_its_key_and_policy() -> None:
     for kind in KINDS.values():
-        assert f"| `{kind.name}` | {', '.join(f'`{name}`' for name in kind.key)} |" in PAGE
+        assert f"| `{kind.name}` | {', '.join(f'`{name}`' for name in kind.table.key)} |" in PAGE

@@ -55,7 +55,10 @@ NOT_OF_A_WEB_PROCESS = (
 TYPED = {
     "job_types.py": """
 from marshmallow import Schema, fields
-from rowcall import Definition, JobType, exponential
+from rowcall import Definition, EffectKind, JobType, exponential
+
+SMS = EffectKind("shop_sms", policy="at_most_once")
+REFUND = EffectKind("shop_refund", policy="provider_key", horizon=24 * 3600)
 
 class Welcome(Schema):
     user_id = fields.Integer(required=True)
@@ -67,8 +70,8 @@ WELCOME = JobType(
 DAILY = Definition("daily", WELCOME, "@daily", payload={"user_id": 1})
 """,
     "handlers.py": """
-from rowcall import Permanent, Retry, Run, Snooze
-from .job_types import WELCOME
+from rowcall import OutcomeUnknown, Permanent, Refused, Retry, Run, Snooze, Unavailable
+from .job_types import SMS, WELCOME
 
 @WELCOME.handler
 def welcome(run: Run) -> dict[str, int]:
@@ -81,7 +84,8 @@ def welcome(run: Run) -> dict[str, int]:
             to="ada@example.com", subject="Welcome", text="Hello", message_id=effect.message_id
         ),
     )
-    return {"greeted": run.payload["user_id"]}
+    text = run.effect(SMS, key="1", content={}, perform=lambda effect: effect.idempotency_key)
+    return {"greeted": run.payload["user_id"], "length": len(text.reference or "")}
 """,
     "web.py": """
 import psycopg
@@ -109,11 +113,12 @@ def again(run: "Run") -> None:
     global greeted
     greeted = welcome(run)
 
-from rowcall import Run
+from rowcall import EffectKind, Run
 from rowcall import nonsense
 WELCOME.enqueue("postgresql://shop", {})
 WELCOME.enqueue(psycopg2.connect(""), {}, prioritee=1)
 WELCOME.handler(lambda: None)
+EffectKind("fax", policy="maybe")
 """,
 }
 
@@ -122,6 +127,7 @@ REFUSED = (
     'Argument 1 to "enqueue" of "JobType" has incompatible type "str"',
     'Unexpected keyword argument "prioritee" for "enqueue" of "JobType"',
     'of "handler" of "JobType" cannot be "Callable[[], None]"',
+    'Argument "policy" to "EffectKind" has incompatible type',
 )
 
 

@@ -55,6 +55,7 @@ SAMPLES = {
     "natural_keys": "welcome:1",
     "unique_mode": "ever",
     "key_owner": "app",
+    "kind": "sms",
     "finished_after": NOON,
     "finished_before": LATER,
     "forensics": '{"signal": "SIGKILL"}',

@@ -37,6 +37,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.NaturalKeyConflict: ("natural-key-conflict", 422),
     errors.KeyGone: ("idempotency-key-gone", 503),
     errors.RunNotFound: ("not-found", 404),
+    errors.EffectKindUnknown: ("effect-kind-unknown", 422),
     errors.EffectNotFound: ("not-found", 404),
     errors.EffectNotOpen: ("effect-not-open", 409),
     errors.TransitionRefused: ("transition-refused", 409),
@@ -147,6 +148,8 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     if isinstance(error, CHANGED) and error.version is not None:
         return {"current_etag": f'"{error.version}"'}
+    if isinstance(error, errors.EffectKindUnknown):
+        return {"errors": {"kind": str(error)}}
     if isinstance(error, errors.EffectNotOpen):
         return {"current_status": error.state, "allowed_events": []}
     return {}

@@ -16,7 +16,7 @@ blueprint = BodyBlueprint(
     "effects",
     __name__,
     url_prefix="/v1/effects",
-    description="What runs did to the world: mails, reports, payments, webhooks, files.",
+    description="What runs did to the world: mails, reports, payments, webhooks, files, and what the app declares.",
 )
 
 
@@ -41,7 +41,7 @@ def list_effects(query: dict[str, Any]) -> dict[str, Any]:
     return {"items": page.effects, "next": cursor_behind(page.behind)}
 
 
-@blueprint.post("/<any({}):kind>/<int:effect_id>/resolve".format(", ".join(effects.KINDS)))
+@blueprint.post("/<string:kind>/<int:effect_id>/resolve")
 @blueprint.arguments(ResolveSchema)
 @blueprint.response(200, EffectSchema)
 @needs("operate")

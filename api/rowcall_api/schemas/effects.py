@@ -10,21 +10,26 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from rowcall.base.database import LARGEST_ID
-from rowcall.effects import KINDS, STATES
+from rowcall.effects import KINDS, STATES, TABLES
 from rowcall.effects.kinds import REFERENCE_CHARACTERS
+from rowcall.job_types.declaration import NAME
 from rowcall_api.schemas.fields import Words, YesOrNo
 
-# One id for each kind, in their order.
-PLACES = struct.Struct(f">{len(KINDS)}q")
+# One id for each table, in their order.
+PLACES = struct.Struct(f">{len(TABLES)}q")
+
+KIND = f"{', '.join(KINDS)}, or one that the app declares."
 
 
 class Cursor(fields.String):
-    """Where a page of effects ended: kind -> id, as text that the next request hands back."""
+    """Where a page of effects ended: table -> id, as text that the next request hands back."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
-            places = dict(zip(KINDS, PLACES.unpack(base64.urlsafe_b64decode(text)), strict=True))
+            places = dict(
+                zip((table.name for table in TABLES), PLACES.unpack(base64.urlsafe_b64decode(text)), strict=True)
+            )
         except (ValueError, struct.error):
             places = {}
         # The decoder skips characters outside its alphabet.
@@ -41,7 +46,9 @@ def cursor_behind(places: Mapping[str, int] | None) -> str | None:
 class EffectsQuery(Schema):
     """Which effects, how many, and from where on."""
 
-    kind = fields.String(load_default=None, validate=validate.OneOf([*KINDS]))
+    kind = fields.String(
+        load_default=None, validate=validate.Regexp(rf"{NAME.pattern}\Z"), metadata={"description": KIND}
+    )
     state = Words(
         fields.String(validate=validate.OneOf(STATES)),
         load_default=(),
@@ -61,7 +68,7 @@ class EffectsQuery(Schema):
 class EffectSchema(Schema):
     """Something that a run did to the world, or tried."""
 
-    kind = fields.String(validate=validate.OneOf([*KINDS]))
+    kind = fields.String(metadata={"description": KIND})
     id = fields.Integer(metadata={"description": "Unique within its kind."})
     key = fields.String(metadata={"description": "Unique among the effects of its kind."})
     state = fields.String(validate=validate.OneOf(STATES))

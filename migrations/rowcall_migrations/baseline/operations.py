@@ -37,7 +37,10 @@ EFFECTS = {
         "type, date, key",
         "type text NOT NULL, date date NOT NULL, key text NOT NULL, path text, sha256 text, size_bytes bigint",
     ),
+    "other_effects": ("kind, key", "kind text NOT NULL, key text NOT NULL"),
 }
+
+OTHER_EFFECTS_KIND = "CREATE INDEX other_effects_kind ON rowcall.other_effects (kind, id)"
 
 # Enqueue calls this for a run that is due, after inserting its row.  In READ COMMITTED it sees every worker that was
 # asleep by then; elsewhere its snapshot may be older.  A SET search_path here would cost more than the function itself.

@@ -5,7 +5,7 @@ Frozen from 0.2.0 on: what is different afterwards is a version of its own.
 
 from alembic import op
 
-from rowcall_migrations.baseline.operations import EFFECT, EFFECTS, OPERATIONS, WAKE
+from rowcall_migrations.baseline.operations import EFFECT, EFFECTS, OPERATIONS, OTHER_EFFECTS_KIND, WAKE
 from rowcall_migrations.baseline.runs import RUNS
 
 revision = "0001"
@@ -22,6 +22,7 @@ def upgrade() -> None:
     op.execute(RUNS)
     for table, (key, columns) in EFFECTS.items():
         op.execute(EFFECT.format(table=table, key=key, columns=columns, key_name=key.replace(", ", "_")))
+    op.execute(OTHER_EFFECTS_KIND)
     op.execute(OPERATIONS)
     op.execute(WAKE)
 
@@ -29,7 +30,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop them again; alembic's own table stays, empty."""
     op.execute(
-        "DROP TABLE rowcall.audit_log, rowcall.api_keys, rowcall.queues, rowcall.workers, rowcall.generated_files,"
+        "DROP TABLE rowcall.audit_log, rowcall.api_keys, rowcall.queues, rowcall.workers, rowcall.other_effects,"
+        " rowcall.generated_files,"
         " rowcall.delivered_webhooks, rowcall.payments, rowcall.sent_reports, rowcall.sent_emails,"
         " rowcall.schedule_ticks, rowcall.schedule_occurrences, rowcall.job_attempts, rowcall.job_runs,"
         " rowcall.job_definitions"

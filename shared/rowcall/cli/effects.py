@@ -10,7 +10,6 @@ from rowcall.cli.session import command_transaction, operator
 from rowcall.effects.operate import STATES
 
 LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
-KINDS = click.Choice(list(effects.KINDS))
 
 
 @click.group("effects")
@@ -19,7 +18,7 @@ def effects_command() -> None:
 
 
 @effects_command.command("list")
-@click.option("--kind", type=KINDS, help="Only of this kind.")
+@click.option("--kind", help="Only of this kind, such as sent_emails or one that your app declares.")
 @click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only these; may be repeated.")
 @click.option("--run", "run_id", type=int, help="Only those of this run.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
@@ -27,22 +26,18 @@ def effects_command() -> None:
 def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, limit: int, as_json: bool) -> None:
     """List the newest effects.  `--state unknown` shows those that wait for an operator."""
     with command_transaction() as connection:
-        if run_id is None:
-            rows = effects.list_effects(connection, kind, states, limit)
-        else:
-            of_run = effects.effects_of(connection, run_id)
-            rows = [row for row in of_run if kind in (None, row["kind"]) and (not states or row["state"] in states)]
+        rows = effects.page_of_effects(connection, kind, states, limit, run_id).effects
     show_table(rows, LISTED, "no effects match", as_json)
 
 
 @effects_command.command("resolve")
-@click.argument("kind", type=KINDS)
+@click.argument("kind")
 @click.argument("effect_id", type=int)
 @click.option("--happened/--did-not-happen", "happened", default=None, help="Whether it happened.")
 @click.option("--reference", help="What the provider calls it, with --happened.")
 @json_option
 def resolve_command(kind: str, effect_id: int, happened: bool | None, reference: str | None, as_json: bool) -> None:
-    """Record whether effect EFFECT_ID of KIND happened.
+    """Record whether effect EFFECT_ID of KIND happened; `rowcall effects list` shows both.
 
     Look it up first where it would have happened (the mail server's log, the provider's page): after --did-not-happen
     the run's next attempt performs it again.

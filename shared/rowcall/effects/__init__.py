@@ -3,7 +3,8 @@
 All functions take the caller's connection first, run in its transaction, and never commit.
 """
 
-from rowcall.effects.kinds import KINDS, Effect, Kind, Policy, key_of, kind_of, policy_of
+from rowcall.effects.keys import key_of
+from rowcall.effects.kinds import KINDS, TABLES, Effect, EffectKind, Kind, Policy, kind_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
 from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects
 from rowcall.effects.operate import STATES, effects_of, lock_effect, resolve
@@ -11,8 +12,10 @@ from rowcall.effects.operate import STATES, effects_of, lock_effect, resolve
 __all__ = [
     "KINDS",
     "STATES",
+    "TABLES",
     "Decision",
     "Effect",
+    "EffectKind",
     "Kind",
     "Page",
     "Policy",
@@ -27,7 +30,6 @@ __all__ = [
     "list_effects",
     "lock_effect",
     "page_of_effects",
-    "policy_of",
     "record",
     "resolve",
 ]

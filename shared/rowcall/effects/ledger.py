@@ -13,6 +13,8 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
+from psycopg2 import DataError
+
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
 from rowcall.base.redaction import fit_to_keep
@@ -22,9 +24,6 @@ from rowcall.queue import Lease
 from rowcall.status import Event, sources_of
 
 REFUSAL_CHARACTERS = 1000
-
-# An entry of the unique index takes 2.7 KB at the most.
-KEY_BYTES = 2000
 
 # What is kept beside the key is for people to see.
 DETAIL_CHARACTERS = 2000
@@ -63,7 +62,6 @@ def begin(
     key: Mapping[str, Any],
     content: Mapping[str, Any],
     details: Mapping[str, Any] | None = None,
-    policy: Policy | None = None,
     horizon: float | None = None,
     unperformed: bool = False,
 ) -> tuple[Decision, Effect]:
@@ -77,20 +75,20 @@ def begin(
     row = _insert(connection, lease, kind, values)
     if row is not None:
         return Decision.PERFORM, effect_of(kind, row)
-    row = fetch_one(connection, STATEMENTS[kind.name].find, {**values, "horizon": horizon})
+    row = fetch_one(connection, STATEMENTS[kind.table.name].find, {**values, "horizon": horizon})
     if row is None:
         # Its maker rolled back between our two statements; there is no harm in trying once more.
-        return begin(connection, lease, kind, key, content, details, policy, horizon, unperformed)
+        return begin(connection, lease, kind, key, content, details, horizon, unperformed)
     if row["content_hash"] != values["content_hash"]:
         return Decision.CONFLICT, effect_of(kind, row)
     own = (row["run_id"], row["lease_no"]) == (lease.run_id, lease.lease_no)
     if unperformed and own and row["state"] == "intent":
         # Written again, so that this transaction's commit confirms it.
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False))
-    return _continue(connection, lease, kind, row, policy or kind.policy)
+    return _continue(connection, lease, kind, row)
 
 
-def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row, policy: Policy) -> tuple[Decision, Effect]:
+def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row) -> tuple[Decision, Effect]:
     """What an effect's state means for an attempt that finds it."""
     if row["state"] == "applied":
         return Decision.DONE, effect_of(kind, row)
@@ -100,7 +98,7 @@ def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row, policy
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=True))
     if row["run_id"] != lease.run_id and fetch_value(connection, HOLDER_LIVES, row):
         return Decision.BUSY, effect_of(kind, row)
-    if policy is Policy.AT_LEAST_ONCE or (policy is Policy.PROVIDER_KEY and row["within_horizon"]):
+    if kind.policy is Policy.AT_LEAST_ONCE or (kind.policy is Policy.PROVIDER_KEY and row["within_horizon"]):
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False), again=True)
     settled = _settle(connection, kind, row["id"], "unknown")
     assert settled is not None  # `find` has locked it
@@ -112,13 +110,13 @@ def applied(
 ) -> Effect:
     """It has happened, and the provider calls it by this reference."""
     hold(connection, lease)
-    unknown = set(learned) - set(effect.kind.learned)
+    unknown = set(learned) - set(effect.kind.table.learned)
     if unknown:
         raise EffectInvalid(f"{effect.kind.name} has no column {min(unknown)!r} for what performing it answered")
-    parameters = {name: learned.get(name) for name in effect.kind.learned}
+    parameters = {name: learned.get(name) for name in effect.kind.table.learned}
     row = fetch_one(
         connection,
-        STATEMENTS[effect.kind.name].apply,
+        STATEMENTS[effect.kind.table.name].apply,
         {**parameters, **lease._asdict(), "id": effect.id, "reference": kept_reference(reference)},
     )
     if row is None:
@@ -126,13 +124,14 @@ def applied(
     return effect_of(effect.kind, row, effect.again)
 
 
-def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError, policy: Policy) -> bool:
+def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError) -> bool:
     """The gateway could not do it, or does not know.  True when the effect is now unknown, for an operator to look at.
 
     What is certain not to have happened is refused, and may begin anew.  A "no" to this try says nothing about an
     earlier one that got no answer; only a provider that goes by the key answers for all of them.
     """
     hold(connection, lease)
+    policy = effect.kind.policy
     refusal = fit_to_keep(str(error))[:REFUSAL_CHARACTERS]
     answers_for_all = policy is Policy.PROVIDER_KEY and isinstance(error, Declined)
     if error.acted == "no" and (not effect.again or answers_for_all):
@@ -156,12 +155,12 @@ def record(
     row = _insert(connection, lease, kind, _values(kind, key, content, {}))
     if row is not None:
         parameters = {
-            **dict.fromkeys(kind.learned),
+            **dict.fromkeys(kind.table.learned),
             **lease._asdict(),
             "id": row["id"],
             "reference": kept_reference(reference),
         }
-        fetch_all(connection, STATEMENTS[kind.name].apply, parameters)
+        fetch_all(connection, STATEMENTS[kind.table.name].apply, parameters)
     return row is not None
 
 
@@ -174,12 +173,15 @@ def hold(connection: Connection, lease: Lease) -> None:
 def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
     """The intent of an effect that nobody has begun; None where its key is taken."""
     hold(connection, lease)
-    return fetch_one(connection, STATEMENTS[kind.name].insert, {**values, **lease._asdict()})
+    try:
+        return fetch_one(connection, STATEMENTS[kind.table.name].insert, {**values, **lease._asdict()})
+    except DataError as error:
+        raise EffectInvalid(f"{kind.name} cannot hold what it was given: {str(error).partition(chr(10))[0]}") from None
 
 
 def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool) -> Row:
     """Make an effect that was refused or left open this attempt's own."""
-    taken = fetch_one(connection, STATEMENTS[kind.name].take, {**lease._asdict(), "id": row["id"], "anew": anew})
+    taken = fetch_one(connection, STATEMENTS[kind.table.name].take, {**lease._asdict(), "id": row["id"], "anew": anew})
     assert taken is not None  # `find` has locked it
     return taken
 
@@ -190,7 +192,7 @@ def _settle(
     """The settled effect; None where this attempt has settled it before, and did not hear of its commit."""
     return fetch_one(
         connection,
-        STATEMENTS[kind.name].settle,
+        STATEMENTS[kind.table.name].settle,
         {"id": effect_id, "state": state, "refusal": refusal, "permanent": permanent},
     )
 
@@ -199,19 +201,16 @@ def _values(
     kind: Kind, key: Mapping[str, Any], content: Mapping[str, Any], details: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The row's own columns, and the hash by which other content is told apart."""
-    if set(key) != set(kind.key):
-        raise EffectInvalid(f"the key of {kind.name} is made of {', '.join(kind.key)}, not of {', '.join(key)}")
-    for name, value in key.items():
-        if isinstance(value, str) and (size := len(value.encode())) > KEY_BYTES:
-            raise EffectInvalid(
-                f"{name} of {kind.name} is {size} bytes; the limit is {KEY_BYTES}: use an id, or a hash of the text"
-            )
+    if not isinstance(content, Mapping):
+        raise EffectInvalid(f"the content of {kind.name} is {content!r:.100} and must be a mapping")
+    if unknown := set(details) - set(kind.table.known):
+        raise EffectInvalid(f"{kind.name} has no column {min(unknown)!r} for details")
     try:
         text = json.dumps(content, sort_keys=True, default=_plain, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise EffectInvalid(f"the content of {kind.name} cannot be told apart from other content: {error}") from None
-    known = {name: _shortened(details.get(name, content.get(name))) for name in kind.known}
-    return {**key, **known, "content_hash": hashlib.sha256(text.encode()).hexdigest()}
+    known = {name: _shortened(details.get(name, content.get(name))) for name in kind.table.known}
+    return {"kind": kind.name, **key, **known, "content_hash": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def _shortened(value: object) -> object:

@@ -1,7 +1,7 @@
 """Lists of effects: the newest of all kinds, a page at a time.
 
-Each kind is a list of its own, by id, which never changes; a page takes from the head of whichever begins with the
-youngest.  So a page is gone on from where it left each kind, and what comes or changes meanwhile shifts nothing.
+Each table is a list of its own, by id, which never changes; a page takes from the head of whichever begins with the
+youngest.  So a page is gone on from where it left each table, and what comes or changes meanwhile shifts nothing.
 """
 
 from __future__ import annotations
@@ -11,54 +11,71 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
-from rowcall.effects.kinds import KINDS, kind_of
-from rowcall.effects.operate import STATES, listing
+from rowcall.base.errors import EffectKindUnknown
+from rowcall.effects.kinds import KINDS, TABLES, Table, table_of
+from rowcall.effects.operate import STATES, listing, of_kind
 from rowcall.queue.views.pages import PAGE_BYTES, fitting
 
-# Of each kind a page at the most, and one more, which tells that there is another.
+# Of each table a page at the most, and one more, which tells that there is another.
 NEWEST = "ORDER BY id DESC LIMIT %(limit)s + 1"
 
-# The primary key, from the last place on; nearly all effects are applied.
-ALL = {name: f"({listing(kind)} WHERE id < %(behind_{name})s {NEWEST})" for name, kind in KINDS.items()}
+# The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+ALL = {
+    table.name: f"({listing(table)} WHERE id < %(behind_{table.name})s{of_kind(table)} {NEWEST})" for table in TABLES
+}
 APPLIED = {
-    name: f"({listing(kind)} WHERE state = 'applied' AND id < %(behind_{name})s {NEWEST})"
-    for name, kind in KINDS.items()
+    table.name: f"({listing(table)} WHERE state = 'applied' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
+    for table in TABLES
 }
 
-# What is not settled is a stretch of the partial index {kind}_open, state by state.
+# What is not settled is a stretch of the partial index {table}_open, state by state.
 OPEN = {
-    (name, state): f"({listing(kind)} WHERE state = '{state}' AND id < %(behind_{name})s {NEWEST})"
-    for name, kind in KINDS.items()
+    (table.name, state): (
+        f"({listing(table)} WHERE state = '{state}' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
+    )
+    for table in TABLES
     for state in STATES
     if state != "applied"
 }
 
-# The index {kind}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+# The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
 OF_A_RUN = {
-    name: f"""(
-WITH its AS MATERIALIZED ({listing(kind)} WHERE run_id = %(run_id)s)
+    table.name: f"""(
+WITH its AS MATERIALIZED ({listing(table)} WHERE run_id = %(run_id)s{of_kind(table)})
 SELECT * FROM its
-WHERE id < %(behind_{name})s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[])) {NEWEST}
+WHERE id < %(behind_{table.name})s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[])) {NEWEST}
 )"""
-    for name, kind in KINDS.items()
+    for table in TABLES
 }
+
+# The unique index, by leaps from one kind to the next.
+DECLARED_KINDS = """
+WITH RECURSIVE leap AS (
+    (SELECT kind FROM rowcall.other_effects ORDER BY kind LIMIT 1)
+    UNION ALL
+    SELECT (SELECT kind FROM rowcall.other_effects WHERE kind > leap.kind ORDER BY kind LIMIT 1) FROM leap
+    WHERE leap.kind IS NOT NULL
+)
+SELECT kind FROM leap WHERE kind IS NOT NULL
+"""
 
 # Nobody needs to know whether it is a thousand or two: counting stops here.
 COUNTED_MOST = 1000
 
-# The index {kind}_open.
+# The index {table}_open.
 COUNT_UNKNOWN = " UNION ALL ".join(
     f"""
-SELECT '{name}' AS kind, count(*) AS unknown FROM (
-    SELECT FROM rowcall.{name} WHERE state = 'unknown' LIMIT {COUNTED_MOST}
-) AS {name}"""
-    for name in KINDS
+SELECT kind, count(*) AS unknown FROM (
+    SELECT {"kind" if table.shared else f"'{table.name}' AS kind"} FROM rowcall.{table.name}
+    WHERE state = 'unknown' LIMIT {COUNTED_MOST}
+) AS {table.name} GROUP BY kind"""
+    for table in TABLES
 )
 
 
 @dataclass(frozen=True)
 class Page:
-    """Some of the effects that were asked for; kind -> id behind which there may be more, None where there is none."""
+    """Some of the effects that were asked for; table -> id behind which there may be more, None where there is none."""
 
     effects: list[Row]
     behind: Mapping[str, int] | None
@@ -81,30 +98,39 @@ def page_of_effects(
     page_bytes: int = PAGE_BYTES,
 ) -> Page:
     """The same, of one run or of any, from where the page before had come to."""
-    kinds = [kind_of(kind).name] if kind else list(KINDS)
-    places = dict.fromkeys(KINDS, LARGEST_ID) | dict(behind or {})
-    parameters = {"limit": limit, "run_id": run_id, "states": list(states) or None}
+    tables = [table_of(kind)] if kind else list(TABLES)
+    places = {table.name: LARGEST_ID for table in TABLES} | dict(behind or {})
+    parameters = {"kind": kind, "limit": limit, "run_id": run_id, "states": list(states) or None}
     rows = fetch_all(
         connection,
-        page_sql(kinds, states, run_id),
+        page_sql(tables, states, run_id),
         parameters | {f"behind_{name}": place for name, place in places.items()},
     )
-    newest = [sorted((row for row in rows if row["kind"] == name), key=lambda row: -row["id"]) for name in kinds]
+    if not rows and kind and kind not in (known := [*KINDS, *declared_kinds(connection)]):
+        raise EffectKindUnknown(kind, known)
+    newest = [
+        sorted((row for row in rows if table_of(row["kind"]) is table), key=lambda row: -row["id"]) for table in tables
+    ]
     merged = list(heapq.merge(*newest, key=lambda row: (row["intent_at"], row["id"]), reverse=True))
     page = fitting(merged[:limit], page_bytes)
-    # Each kind's come in the order of their ids, so the last one of a kind is the furthest.
-    reached = places | {row["kind"]: row["id"] for row in page}
+    # Each table's come in the order of their ids, so the last one of a table is the furthest.
+    reached = places | {table_of(row["kind"]).name: row["id"] for row in page}
     return Page(page, reached if len(merged) > len(page) else None)
 
 
+def declared_kinds(connection: Connection) -> list[str]:
+    """The kinds of the app that have effects, whether or not this process has their declarations."""
+    return [row["kind"] for row in fetch_all(connection, DECLARED_KINDS)]
+
+
 def count_unknown(connection: Connection) -> dict[str, int]:
-    """Kind -> how many wait for an operator's word, COUNTED_MOST at the most."""
-    return {row["kind"]: row["unknown"] for row in fetch_all(connection, COUNT_UNKNOWN)}
+    """Kind -> how many wait for an operator's word, COUNTED_MOST of a table at the most."""
+    return dict.fromkeys(KINDS, 0) | {row["kind"]: row["unknown"] for row in fetch_all(connection, COUNT_UNKNOWN)}
 
 
-def page_sql(kinds: Sequence[str], states: Sequence[str], run_id: int | None) -> str:
+def page_sql(tables: Sequence[Table], states: Sequence[str], run_id: int | None) -> str:
     """The statement that looks at the fewest rows for what is asked."""
-    return " UNION ALL ".join(part for name in kinds for part in _parts(name, states, run_id))
+    return " UNION ALL ".join(part for table in tables for part in _parts(table.name, states, run_id))
 
 
 def _parts(name: str, states: Sequence[str], run_id: int | None) -> list[str]:

@@ -5,34 +5,40 @@ from __future__ import annotations
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import EffectNotFound, EffectNotOpen
-from rowcall.effects.kinds import KINDS, Kind, kept_reference, kind_of
+from rowcall.effects.kinds import TABLES, Table, kept_reference, table_of
 from rowcall.effects.ledger import HOLDER_LIVES
 from rowcall.effects.statements import STATEMENTS
 
 STATES = ("intent", "applied", "unknown", "refused")
 
 
-def listing(kind: Kind) -> str:
-    """What is shown of an effect of this kind, whichever ones are asked for."""
+def listing(table: Table) -> str:
+    """What is shown of an effect in this table, whichever ones are asked for."""
+    kind = "kind" if table.shared else f"'{table.name}' AS kind"
     return f"""
-SELECT '{kind.name}' AS kind, id, concat_ws('/', {", ".join(kind.key)}) AS key, state, run_id, lease_no, generation,
+SELECT {kind}, id, concat_ws('/', {", ".join(table.key)}) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.{kind.name}"""
+FROM rowcall.{table.name}"""
 
 
-# The index {kind}_run of each table.
-OF_RUN = " UNION ALL ".join(f"{listing(kind)} WHERE run_id = %(run_id)s" for kind in KINDS.values())
+def of_kind(table: Table) -> str:
+    """The condition that leaves one kind, where a table has several; NULL leaves them all."""
+    return " AND (%(kind)s::text IS NULL OR kind = %(kind)s)" if table.shared else ""
 
-LOCK = {name: f"{listing(kind)} WHERE id = %(id)s FOR UPDATE" for name, kind in KINDS.items()}
+
+# The index {table}_run of each table.
+OF_RUN = " UNION ALL ".join(f"{listing(table)} WHERE run_id = %(run_id)s" for table in TABLES)
+
+LOCK = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)} FOR UPDATE" for table in TABLES}
 
 HAPPENED = {
-    name: f"""
-UPDATE rowcall.{name} SET state = 'applied', provider_reference = coalesce(%(reference)s, provider_reference),
+    table.name: f"""
+UPDATE rowcall.{table.name} SET state = 'applied', provider_reference = coalesce(%(reference)s, provider_reference),
     applied_at = now(), updated_at = now()
 WHERE id = %(id)s
 RETURNING *
 """
-    for name in KINDS
+    for table in TABLES
 }
 
 NEVER_HAPPENED = "an operator found that it did not happen"
@@ -46,10 +52,10 @@ def effects_of(connection: Connection, run_id: int) -> list[Row]:
 
 def lock_effect(connection: Connection, kind: str, effect_id: int) -> Row:
     """The effect as it is until the end of this transaction."""
-    name = kind_of(kind).name
-    effect = fetch_one(connection, LOCK[name], {"id": effect_id}) if 0 < effect_id <= LARGEST_ID else None
+    asked = {"id": effect_id, "kind": kind}
+    effect = fetch_one(connection, LOCK[table_of(kind).name], asked) if 0 < effect_id <= LARGEST_ID else None
     if effect is None:
-        raise EffectNotFound(name, effect_id)
+        raise EffectNotFound(kind, effect_id)
     return effect
 
 
@@ -57,21 +63,20 @@ def resolve(
     connection: Connection, kind: str, effect_id: int, happened: bool, operator: Operator, reference: str | None = None
 ) -> Row:
     """Close an effect of which nobody knew: it happened, or it did not and may be done by the run's next attempt."""
-    name, before = kind_of(kind).name, lock_effect(connection, kind, effect_id)
+    table, before = table_of(kind).name, lock_effect(connection, kind, effect_id)
     if before["state"] not in ("unknown", "intent"):
-        sentence = f"effect {effect_id} of {name} is {before['state']}: there is nothing to resolve"
+        sentence = f"effect {effect_id} of {kind} is {before['state']}: there is nothing to resolve"
         raise EffectNotOpen(before["state"], sentence)
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
         raise EffectNotOpen(
             before["state"],
-            f"run {before['run_id']} is at effect {effect_id} of {name} just now: wait for its end, or cancel it first",
+            f"run {before['run_id']} is at effect {effect_id} of {kind} just now: wait for its end, or cancel it first",
         )
     if happened:
-        fetch_one(connection, HAPPENED[name], {"id": effect_id, "reference": kept_reference(reference)})
+        fetch_one(connection, HAPPENED[table], {"id": effect_id, "reference": kept_reference(reference)})
     else:
         settled = {"id": effect_id, "state": "refused", "refusal": NEVER_HAPPENED, "permanent": True}
-        fetch_one(connection, STATEMENTS[name].settle, settled)
-    after = fetch_one(connection, LOCK[name], {"id": effect_id})
-    assert after is not None
+        fetch_one(connection, STATEMENTS[table].settle, settled)
+    after = lock_effect(connection, kind, effect_id)
     record(connection, operator.who, "resolve", "effect", effect_id, before, after, operator.request_id)
     return after

@@ -1,15 +1,15 @@
-"""The ledger's SQL: the same five statements for each kind's table, over its own key and columns."""
+"""The ledger's SQL: the same five statements for each table, over its own key and columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rowcall.effects.kinds import KINDS, Kind
+from rowcall.effects.kinds import TABLES, Table
 
 
 @dataclass(frozen=True)
 class Statements:
-    """The statements of one kind's table; each reaches its row by the unique key or the primary key."""
+    """The statements of one table; each reaches its row by the unique key or the primary key."""
 
     insert: str
     find: str
@@ -18,26 +18,26 @@ class Statements:
     settle: str
 
 
-def statements(kind: Kind) -> Statements:
-    """The statements for this kind's table."""
-    columns = (*kind.key, *kind.known, "content_hash", "run_id", "lease_no")
-    learned = "".join(f", {name} = %({name})s" for name in kind.learned)
+def statements(table: Table) -> Statements:
+    """The statements for this table."""
+    columns = (*table.unique, *table.known, "content_hash", "run_id", "lease_no")
+    learned = "".join(f", {name} = %({name})s" for name in table.learned)
     return Statements(
         # The unique key is the arbiter: of two at once, the second waits for the first one's commit and gets no row.
         insert=f"""
-INSERT INTO rowcall.{kind.name} ({", ".join(columns)}) VALUES ({", ".join(f"%({name})s" for name in columns)})
-ON CONFLICT ({", ".join(kind.key)}) DO NOTHING
+INSERT INTO rowcall.{table.name} ({", ".join(columns)}) VALUES ({", ".join(f"%({name})s" for name in columns)})
+ON CONFLICT ({", ".join(table.unique)}) DO NOTHING
 RETURNING *
 """,
         find=f"""
 SELECT *, coalesce(intent_at > now() - %(horizon)s * interval '1 second', true) AS within_horizon
-FROM rowcall.{kind.name}
-WHERE {" AND ".join(f"{name} = %({name})s" for name in kind.key)}
+FROM rowcall.{table.name}
+WHERE {" AND ".join(f"{name} = %({name})s" for name in table.unique)}
 FOR UPDATE
 """,
         # intent_at stays while the effect is open: the provider's horizon counts from the first try.
         take=f"""
-UPDATE rowcall.{kind.name}
+UPDATE rowcall.{table.name}
 SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s, refusal = NULL, updated_at = now(),
     intent_at = CASE WHEN %(anew)s THEN now() ELSE intent_at END
 WHERE id = %(id)s
@@ -46,7 +46,7 @@ RETURNING *
         # Fenced by the attempt that began it, besides the fence of the run, which HOLD has locked before.  An attempt
         # that did not hear of its commit applies again.
         apply=f"""
-UPDATE rowcall.{kind.name}
+UPDATE rowcall.{table.name}
 SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(){learned}
 WHERE id = %(id)s AND run_id = %(run_id)s AND lease_no = %(lease_no)s AND state IN ('intent', 'applied')
@@ -54,7 +54,7 @@ RETURNING *
 """,
         # What was refused for good is begun anew as another generation, under another key of the provider's.
         settle=f"""
-UPDATE rowcall.{kind.name}
+UPDATE rowcall.{table.name}
 SET state = %(state)s, refusal = coalesce(%(refusal)s, refusal), updated_at = now(),
     generation = generation + CASE WHEN %(permanent)s AND %(state)s = 'refused' THEN 1 ELSE 0 END
 WHERE id = %(id)s AND state IN ('intent', 'unknown')
@@ -63,4 +63,4 @@ RETURNING *
     )
 
 
-STATEMENTS = {name: statements(kind) for name, kind in KINDS.items()}
+STATEMENTS = {table.name: statements(table) for table in TABLES}

@@ -1,4 +1,4 @@
-"""What was done to the world: one table a kind, each with the key that lets it happen once."""
+"""What was done to the world: a table for each built-in kind, one for all others, and the keys that let it be once."""
 
 from __future__ import annotations
 
@@ -84,6 +84,11 @@ generated_files = _effect_table(
     Column("size_bytes", BigInteger),
 )
 
+other_effects = _effect_table("other_effects", ("kind", "key"), _text("kind"), _text("key"))
+# An operator looks at one kind, newest first.
+Index("other_effects_kind", other_effects.c.kind, other_effects.c.id)
+
 EFFECT_TABLES = {
-    table.name: table for table in (sent_emails, sent_reports, payments, delivered_webhooks, generated_files)
+    table.name: table
+    for table in (sent_emails, sent_reports, payments, delivered_webhooks, generated_files, other_effects)
 }

@@ -14,7 +14,7 @@ from rowcall.base.database import PgConnection, Row
 from rowcall.base.errors import CancelRequested, LeaseLost, Permanent
 from rowcall.base.jsonb import stored
 from rowcall.base.watched import answered
-from rowcall.effects import Effect, effects_of, key_of, kind_of, record
+from rowcall.effects import Effect, Kind, effects_of, key_of, kind_of, record
 from rowcall.queue import Done, renew, save, saved, succeed
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import Perform, perform_once
@@ -93,21 +93,19 @@ class Run:
 
     def effect(
         self,
-        kind: str,
+        kind: str | Kind,
         *,
         key: str | Mapping[str, Any],
         content: Mapping[str, Any],
         perform: Perform,
         details: Mapping[str, Any] | None = None,
-        policy: str | None = None,
     ) -> Effect:
         """Do something to the world, once: `perform` is called with the effect unless it has happened already.
 
         `key` is the business fact that may happen once; a kind whose key has several columns takes a mapping of them.
         `content` tells this effect from another one that was given the same key by mistake: facts such as the template
         and the recipient, and nothing that may differ when the run is tried again; `details` are for people to see in
-        the table's own columns.  `policy` names a policy other than the kind's.  `perform` answers with the provider's
-        reference.
+        the table's own columns.  `perform` answers with the provider's reference.
         """
         known = kind_of(kind)
         return perform_once(
@@ -119,14 +117,13 @@ class Run:
             content,
             perform,
             details=details,
-            policy=policy,
-            horizon=self._resources.horizon,
+            horizon=self._resources.horizon if known.horizon is None else known.horizon,
         )
 
     def record(
         self,
         connection: PgConnection,
-        kind: str,
+        kind: str | Kind,
         *,
         key: str | Mapping[str, Any],
         content: Mapping[str, Any],

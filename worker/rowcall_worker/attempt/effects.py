@@ -31,6 +31,9 @@ Answer = str | Mapping[str, Any] | None
 Perform = Callable[[Effect], Answer]
 Transaction = Callable[[], AbstractContextManager[PgConnection]]
 
+# Why the run can be retried once the handler is mended.
+RECORDED = "; the effect has happened and is recorded, without a reference"
+
 Recorded = TypeVar("Recorded")
 
 # Between two tries; an outage ends when it ends, and a lease lasts for two minutes.
@@ -48,17 +51,14 @@ def perform_once(
     perform: Perform,
     *,
     details: Mapping[str, Any] | None = None,
-    policy: str | None = None,
     horizon: float,
 ) -> Effect:
     """Perform an effect unless it has happened; the effect as it was recorded, now or earlier.
 
     Each `transaction` is short and the attempt's own, and none is open while the world is touched.
     """
-    chosen = effects.policy_of(policy or kind.policy)
-    if Policy.WITH_THE_RUN in (chosen, kind.policy):
-        raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
-    asking = Asking(lease, kind, key, content, details, chosen, horizon)
+    _check(kind, perform)
+    asking = Asking(lease, kind, key, content, details, horizon)
     decision, effect = until_recorded(transaction, check_lease, asking.begin)
     if decision is Decision.DONE:
         return effect
@@ -70,14 +70,14 @@ def perform_once(
     except GatewayError as error:
         refused = error
         unknown = until_recorded(
-            transaction, check_lease, lambda connection: effects.failed(connection, lease, effect, refused, chosen)
+            transaction, check_lease, lambda connection: effects.failed(connection, lease, effect, refused)
         )
         if unknown and not error.permanent:
             raise _refusal(Decision.AMBIGUOUS, effect, str(error)) from error
         raise
-    reference, learned = _reference_and_columns(answer)
+    reference, learned, wrong = _reference_and_columns(kind, answer)
     try:
-        return until_recorded(
+        recorded = until_recorded(
             transaction, check_lease, lambda connection: effects.applied(connection, lease, effect, reference, learned)
         )
     except LeaseLost as lost:
@@ -85,6 +85,17 @@ def perform_once(
         log().error(LogEvent.EFFECT_UNRECORDED, kind=kind.name, key=dict(effect.key), reference=reference)
         happened = f"it happened, with the reference {reference!r}, and could not be recorded before the lease ended"
         raise _refusal(Decision.AMBIGUOUS, effect, happened) from lost
+    if wrong:
+        raise EffectInvalid(wrong)
+    return recorded
+
+
+def _check(kind: Kind, perform: object) -> None:
+    """Refuse what no attempt can perform."""
+    if kind.policy is Policy.WITH_THE_RUN:
+        raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
+    if not callable(perform):
+        raise EffectInvalid(f"perform of {kind.name} is {perform!r:.100} and must be a function of the effect")
 
 
 def until_recorded(
@@ -114,7 +125,6 @@ class Asking:
     key: Mapping[str, Any]
     content: Mapping[str, Any]
     details: Mapping[str, Any] | None
-    policy: Policy
     horizon: float
     allowed: Effect | None = None
 
@@ -127,7 +137,6 @@ class Asking:
             self.key,
             self.content,
             self.details,
-            self.policy,
             self.horizon,
             unperformed=self.allowed is not None,
         )
@@ -138,17 +147,20 @@ class Asking:
         return decision, effect
 
 
-def _reference_and_columns(answer: Answer) -> tuple[str | None, Mapping[str, Any]]:
-    """The provider's reference, and what the table has columns for."""
-    if answer is None or isinstance(answer, str):
-        return answer, {}
-    if not isinstance(answer, Mapping):
-        raise TypeError(
-            "perform must return the provider's reference as a text, a mapping of it and of columns, or None; it"
-            f" returned a {type(answer).__name__}"
-        )
-    learned = dict(answer)
-    return learned.pop("reference", None), learned
+def _reference_and_columns(kind: Kind, answer: object) -> tuple[str | None, Mapping[str, Any], str]:
+    """The provider's reference, what the table has columns for, and what is wrong with the answer.
+
+    It has happened, so a wrong answer is told after that is recorded.
+    """
+    learned = dict(answer) if isinstance(answer, Mapping) else {"reference": answer}
+    reference = learned.pop("reference", None)
+    kept = {name: learned.pop(name) for name in kind.table.learned if name in learned}
+    if learned:
+        return None, kept, f"{kind.name} has no column {min(map(str, learned))!r} for what perform returned{RECORDED}"
+    if reference is None or isinstance(reference, str):
+        return reference, kept, ""
+    wrong = f"a reference that is a {type(reference).__name__}"
+    return None, kept, f"perform must return the provider's reference as a text, or None; it returned {wrong}{RECORDED}"
 
 
 def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:

@@ -14,7 +14,14 @@ from rowcall.base.errors.attempts import (
     TimeLimitExceeded,
     TooManyStuck,
 )
-from rowcall.base.errors.effects import AmbiguousEffect, EffectConflict, EffectInvalid, EffectNotFound, EffectNotOpen
+from rowcall.base.errors.effects import (
+    AmbiguousEffect,
+    EffectConflict,
+    EffectInvalid,
+    EffectKindUnknown,
+    EffectNotFound,
+    EffectNotOpen,
+)
 from rowcall.base.errors.gateways import (
     Blocked,
     Declined,
@@ -83,6 +90,7 @@ __all__ = [
     "EffectBusy",
     "EffectConflict",
     "EffectInvalid",
+    "EffectKindUnknown",
     "EffectNotFound",
     "EffectNotOpen",
     "FilterInvalid",

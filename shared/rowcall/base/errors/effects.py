@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rowcall.base.errors.attempts import Permanent
 from rowcall.base.errors.process import RowcallError
 
 
-class EffectInvalid(RowcallError):
-    """An effect was asked for, or is to be resolved, in a way that cannot be."""
+class EffectInvalid(Permanent):
+    """A handler asked for an effect that there cannot be; trying again asks for the same."""
 
 
-class EffectNotFound(EffectInvalid):
+class EffectKindUnknown(RowcallError):
+    """Effects were asked for of a kind that is neither built in nor has any."""
+
+    def __init__(self, kind: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no effect of the kind {kind!r}; there are effects of: {', '.join(known)}")
+
+
+class EffectNotFound(RowcallError):
     """No effect of this kind has this id."""
 
     def __init__(self, kind: str, effect_id: int) -> None:
         super().__init__(f"there is no effect {effect_id} of {kind}; `rowcall effects list` shows those that are")
 
 
-class EffectNotOpen(EffectInvalid):
+class EffectNotOpen(RowcallError):
     """An effect is to be resolved of which nobody needs to be asked, or not now; `state` is the one it is in."""
 
     def __init__(self, state: str, sentence: str) -> None:

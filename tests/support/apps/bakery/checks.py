@@ -94,6 +94,14 @@ def test_what_is_logged_is_seen(rowcall: Rowcall) -> None:
     assert [(line["event"], line["run_id"], line["loaf_id"]) for line in rowcall.log] == [("loaf baked", run_id, 7)]
 
 
+def test_an_effect_of_a_kind_of_the_apps_own_happens_once(rowcall: Rowcall) -> None:
+    done = rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": 7, "ends": "with a text"}))
+    assert done.result == {"reference": "baked:7"}
+    assert [(effect["kind"], effect["key"], effect["state"]) for effect in done.effects] == [
+        ("sms", "baked:7", "applied")
+    ]
+
+
 # Errors, as in production.
 
 
@@ -106,7 +114,7 @@ def test_what_is_logged_is_seen(rowcall: Rowcall) -> None:
         ("later", "failed", "Retry", "the oven is cold"),
         ("unstorable", "dead", "Permanent", "cannot be stored"),
         ("too large", "dead", "Permanent", "cannot be stored"),
-        ("unknown effect", "failed", "EffectInvalid", "sent_pigeons"),
+        ("unknown effect", "dead", "EffectInvalid", "sent_pigeons"),
     ],
 )
 def test_an_attempt_ends_as_a_worker_would_end_it(

@@ -7,7 +7,7 @@ import flask
 
 from rowcall import Permanent, Retry, Run, Snooze
 
-from .job_types import BAKE, CHARGE, CLEAN, NARROW, NOTIFY, PRINT, REMIND
+from .job_types import BAKE, CHARGE, CLEAN, NARROW, NOTIFY, PRINT, REMIND, SMS
 
 
 @BAKE.handler
@@ -53,12 +53,19 @@ def over_and_over(run: Run) -> None:
         BAKE.enqueue(connection, {**run.payload, "loaf_id": run.payload["loaf_id"] + 1})
 
 
+def texted(run: Run) -> dict[str, object]:
+    """Send a text message, a kind of effect that only the bakery has."""
+    sent = run.effect(SMS, key=f"baked:{run.payload['loaf_id']}", content={}, perform=lambda effect: effect.event_id)
+    return {"reference": sent.reference}
+
+
 WORK: dict[str, Callable[[Run], object]] = {
     "in Flask": lambda run: {"in Flask": flask.has_app_context()},
     "in the table": in_the_table,
     "with another": with_another,
     "over and over": over_and_over,
     "unknown effect": lambda run: run.effect("sent_pigeons", key="1", content={}, perform=lambda effect: None),
+    "with a text": texted,
 }
 
 

@@ -2,7 +2,7 @@
 
 from marshmallow import Schema, fields
 
-from rowcall import Definition, JobType, fixed
+from rowcall import Definition, EffectKind, JobType, fixed
 
 
 class Loaf(Schema):
@@ -25,5 +25,7 @@ NOTIFY = JobType("bakery_notify", schema=Loaf, backoff=fixed(60, jitter=False))
 PRINT = JobType("bakery_print", schema=Loaf, isolated=True, backoff=fixed(60, jitter=False))
 NARROW = JobType("bakery_narrow", schema=Loaf, queue="narrow", max_running=1)
 CLEAN = JobType("bakery_clean", schema=Day, key=lambda payload: f"clean:{payload['day']}")
+
+SMS = EffectKind("sms", policy="at_most_once")
 
 NIGHTLY = Definition("clean-nightly", CLEAN, "30 2 * * *", time_zone="UTC", payload={"day": "{date}"})
