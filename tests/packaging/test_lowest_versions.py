@@ -24,6 +24,7 @@ TESTS = (
     "test_transitions.py",
     "test_content.py",
     "test_times.py",
+    "test_sqlalchemy_transactions.py",
 )
 
 SUITE_SECONDS = 900.0

@@ -71,7 +71,11 @@ DAILY = Definition("daily", WELCOME, "@daily", payload={"user_id": 1})
 """,
     "handlers.py": """
 from rowcall import OutcomeUnknown, Permanent, Refused, Retry, Run, Snooze, Unavailable
+from sqlalchemy import Connection, select
+from sqlalchemy.orm import Session, sessionmaker
 from .job_types import SMS, WELCOME
+
+MAKER = sessionmaker(expire_on_commit=False)
 
 @WELCOME.handler
 def welcome(run: Run) -> dict[str, int]:
@@ -84,6 +88,14 @@ def welcome(run: Run) -> dict[str, int]:
             to="ada@example.com", subject="Welcome", text="Hello", message_id=effect.message_id
         ),
     )
+    with run.step(as_=Session) as session:
+        session.execute(select(1)).scalar_one()
+    with run.step(as_=MAKER) as session:
+        session.flush()
+    with run.step(as_=Connection) as connection:
+        connection.execute(select(1))
+    with run.transaction({"greeted": 1}) as driver, driver.cursor() as cursor:
+        cursor.execute("SELECT 1")
     text = run.effect(SMS, key="1", content={}, perform=lambda effect: effect.idempotency_key)
     return {"greeted": run.payload["user_id"], "length": len(text.reference or "")}
 """,

@@ -11,8 +11,9 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
 import psycopg2
@@ -50,6 +51,9 @@ class WatchedConnection(psycopg2.extensions.connection):
     prologue: str | None = None
     waiting_since: float | None = None
     _ends_with_block = False
+    # SQLAlchemy's engine for this one connection, and the typecasters that it registers, once a handler asked for it.
+    engine: object = None
+    typecasters: Mapping[int, Any] = MappingProxyType({})
 
     @contextmanager
     def until_the_block_ends(self) -> Iterator[None]:

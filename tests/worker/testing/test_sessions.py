@@ -14,6 +14,7 @@ import pytest
 
 from rowcall.base import database
 from tests.support.processes import living_with, wait_until
+from tests.support.server import own_server
 from tests.worker.testing.conftest import PYTEST, run_pytest
 
 HANGING = """
@@ -35,6 +36,13 @@ from .job_types import BAKE
 def test_many(rowcall, number):
     assert [done.result["baked"] for done in (rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": number})),)] == [number]
 """
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on which nobody else's sessions begin and end meanwhile."""
+    with own_server(tmp_path_factory.mktemp("server")) as server:
+        yield server.url
 
 
 def left(server_url: str) -> list[str]:

@@ -7,6 +7,7 @@ import selectors
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
@@ -15,6 +16,9 @@ from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import committed
 from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, answered, patient_prologue
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 # How long an effect waits for a lock, such as that of the same effect in another run.
 LOCK_SECONDS = 5.0
@@ -48,6 +52,19 @@ class Connections:
         """A transaction for the handler's own statements among Rowcall's; it commits at the end of the block only."""
         with self._borrowed(None) as connection, committed(connection), connection.until_the_block_ends():
             yield connection
+
+    @contextmanager
+    def sqlalchemy_transaction(self) -> Iterator[tuple[WatchedConnection, sqlalchemy.Connection]]:
+        """The same, also as SQLAlchemy's connection."""
+        from rowcall_worker.attempt.sqlalchemy_session import connected
+
+        with (
+            self._borrowed(None) as connection,
+            connected(connection) as held,
+            committed(connection),
+            connection.until_the_block_ends(),
+        ):
+            yield connection, held
 
     @contextmanager
     def internal_transaction(self) -> Iterator[WatchedConnection]:

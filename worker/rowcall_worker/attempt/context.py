@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
-from rowcall.base.database import PgConnection, Row
+from rowcall.base.database import Connection, PgConnection, Row
 from rowcall.base.errors import CancelRequested, LeaseLost, Permanent
 from rowcall.base.jsonb import stored
 from rowcall.base.watched import answered
@@ -21,6 +21,8 @@ from rowcall_worker.attempt.effects import Perform, perform_once
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import kept_text
 from rowcall_worker.gateways import Gateways
+
+Wanted = TypeVar("Wanted")
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Run:
 
     def record(
         self,
-        connection: PgConnection,
+        connection: Connection,
         kind: str | Kind,
         *,
         key: str | Mapping[str, Any],
@@ -133,7 +135,7 @@ class Run:
         known = kind_of(kind)
         return record(connection, self._in_flight.lease, known, key_of(known, key), content, reference)
 
-    def effects(self, connection: PgConnection) -> list[Row]:
+    def effects(self, connection: Connection) -> list[Row]:
         """What this run has begun so far, in earlier attempts too; each with its kind, key and state."""
         return effects_of(connection, self.id)
 
@@ -141,16 +143,25 @@ class Run:
         """Say how far the work is, from 0 to 1; the heartbeat writes it, at no cost to the handler."""
         self._in_flight.progress = stored({"share": min(max(float(share), 0.0), 1.0), "note": note[:200]})
 
+    @overload
+    def step(self) -> AbstractContextManager[PgConnection]: ...
+    @overload
+    def step(self, *, as_: Callable[..., Wanted]) -> AbstractContextManager[Wanted]: ...
     @contextmanager
-    def step(self) -> Iterator[PgConnection]:
-        """A short transaction of the handler's own, before the run's end; it commits only if the lease was not lost."""
-        self.check()
-        with self._resources.connections.transaction() as connection:
-            yield connection
-            asked_at, seconds = elapsed(), self._resources.leases[self.job_type]
-            with answered(connection):
-                if not renew(connection, self._in_flight.lease, seconds):
-                    raise LeaseLost(self.id, self.lease_no)
+    def step(self, *, as_: Callable[..., Any] | None = None) -> Iterator[Any]:
+        """A short transaction of the handler's own, before the run's end; it commits only if the lease was not lost.
+
+        `as_` is that of `transaction`.
+        """
+        asked_at, seconds = 0.0, self._resources.leases[self.job_type]
+
+        def renewed(connection: PgConnection) -> bool:
+            nonlocal asked_at
+            asked_at = elapsed()
+            return renew(connection, self._in_flight.lease, seconds)
+
+        with self._block(as_, renewed) as held:
+            yield held
         # Only now: what is not committed renews nothing.
         self._in_flight.renewed(asked_at + seconds)
 
@@ -159,23 +170,52 @@ class Run:
         with self._resources.connections.internal_transaction() as connection:
             return saved(connection, self.id)
 
-    def save(self, connection: PgConnection, what: Any) -> None:
+    def save(self, connection: Connection, what: Any) -> None:
         """Keep something for the next attempt to go on from, together with the work of this step."""
         if not save(connection, self._in_flight.lease, kept_text(what, "run.save was given")):
             raise LeaseLost(self.id, self.lease_no)
 
+    @overload
+    def transaction(self, result: Any = None) -> AbstractContextManager[PgConnection]: ...
+    @overload
+    def transaction(self, result: Any = None, *, as_: Callable[..., Wanted]) -> AbstractContextManager[Wanted]: ...
     @contextmanager
-    def transaction(self, result: Any = None) -> Iterator[PgConnection]:
+    def transaction(self, result: Any = None, *, as_: Callable[..., Any] | None = None) -> Iterator[Any]:
         """The handler's own database work and the run's success, committed together or not at all.
 
         The handler ends with this block: `result` becomes the run's, as it is at the block's end; what the handler
         returns does not.  If the lease was lost, everything in the block is rolled back and LeaseLost is raised.
+
+        The block gets a psycopg2 connection; with `as_=Session` an SQLAlchemy session, of this class or of whatever
+        subclass or sessionmaker is given, and with `as_=sqlalchemy.Connection` an SQLAlchemy connection.
         """
-        self.check()
-        with self._resources.connections.transaction() as connection:
-            yield connection
+
+        def succeeded(connection: PgConnection) -> bool:
             text = None if result is None else kept_text(result, "run.transaction was given")
-            with answered(connection):
-                if not succeed(connection, [Done(self._in_flight.lease, text)]):
-                    raise LeaseLost(self.id, self.lease_no)
+            return bool(succeed(connection, [Done(self._in_flight.lease, text)]))
+
+        with self._block(as_, succeeded) as held:
+            yield held
         self.finished = True
+
+    @contextmanager
+    def _block(self, as_: Callable[..., Any] | None, end: Callable[[PgConnection], bool]) -> Iterator[Any]:
+        """A transaction of the handler's; `end` writes what commits with it, and finds the lease lost or not."""
+        self.check()
+        connections = self._resources.connections
+        if as_ is None:
+            with connections.transaction() as connection:
+                yield connection
+                self._end(connection, end)
+            return
+        with connections.sqlalchemy_transaction() as (connection, held):
+            from rowcall_worker.attempt.sqlalchemy_session import session_on
+
+            with session_on(held, as_) as wanted:
+                yield wanted
+            self._end(connection, end)
+
+    def _end(self, connection: PgConnection, end: Callable[[PgConnection], bool]) -> None:
+        with answered(connection):
+            if not end(connection):
+                raise LeaseLost(self.id, self.lease_no)

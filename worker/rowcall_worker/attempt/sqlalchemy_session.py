@@ -1,0 +1,123 @@
+"""A handler's transaction as SQLAlchemy's connection or session, so that an app's models commit together with the run.
+
+SQLAlchemy is loaded here, and this module only when a handler asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import sqlalchemy
+import sqlalchemy.event
+from sqlalchemy.orm import Session, SessionTransaction
+
+from rowcall.base.errors import Permanent
+from rowcall.base.watched import WatchedConnection
+
+Wanted = TypeVar("Wanted")
+
+
+@contextmanager
+def connected(connection: WatchedConnection) -> Iterator[sqlalchemy.Connection]:
+    """SQLAlchemy's connection on one that is ours: it begins and ends no transaction there."""
+    if connection.engine is None:
+        _prepare(connection)
+    assert isinstance(connection.engine, sqlalchemy.Engine)
+    # Types that SQLAlchemy reads in its own way must not change what psycopg2 hands to the next run.
+    connection.string_types.update(connection.typecasters)
+    held = connection.engine.connect()
+    try:
+        yield held
+    finally:
+        connection.string_types.clear()
+        with suppress(Exception):  # our transaction has ended, so there is nothing that this could lose
+            held.close()
+
+
+def _prepare(connection: WatchedConnection) -> None:
+    """Let SQLAlchemy look at the connection once, which it does in a transaction that it rolls back."""
+    connection.engine = sqlalchemy.create_engine(
+        "postgresql+psycopg2://",
+        creator=lambda: connection,
+        # It never closes the connection.
+        poolclass=sqlalchemy.StaticPool,
+        pool_reset_on_return=None,
+        hide_parameters=True,
+        # It would look for a type that the app may not have, with operators that the search_path decides about.
+        use_native_hstore=False,
+    )
+    connection.engine.connect().close()
+    connection.typecasters = dict(connection.string_types)
+
+
+@contextmanager
+def session_on(held: sqlalchemy.Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]:
+    """What `as_` makes of the connection; what a session holds is written at the end of the block."""
+    if as_ is sqlalchemy.Connection:
+        wanted: Any = held
+        yield wanted
+        return
+    held.begin()
+    # In a savepoint: a flush that fails rolls back the session's work, and not the transaction that is ours to end.
+    session = as_(bind=held, join_transaction_mode="create_savepoint")
+    if not isinstance(session, Session):
+        raise Permanent(
+            f"as_ made a {type(session).__name__}: pass sqlalchemy.orm.Session, a subclass or a sessionmaker"
+        )
+    refusals = Refusals(session)
+    try:
+        yield session
+        session.flush()
+    except BaseException:
+        refusals.end()
+        with suppress(Exception):  # what ended the block is the error to report
+            session.close()
+        raise
+    session.expunge_all()  # its objects can be read after the block
+    refusals.end()
+    session.commit()  # of the savepoint
+    session.close()
+
+
+class Refusals:
+    """Keep a handler from ending the transaction through its session; what it rolls back is a savepoint.
+
+    Closing the session would roll back its work too, and the run would succeed without it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._listeners: dict[str, Callable[..., None]] = {
+            "before_commit": self._refuse_commit,
+            "after_soft_rollback": self._note_rollback,
+            "after_transaction_end": self._refuse_close,
+        }
+        self._session = session
+        self._rolled_back = False
+        for name, listener in self._listeners.items():
+            sqlalchemy.event.listen(session, name, listener)
+
+    def end(self) -> None:
+        """From here on the session is ours to end."""
+        for name, listener in self._listeners.items():
+            sqlalchemy.event.remove(self._session, name, listener)
+
+    def _refuse_commit(self, session: Session) -> None:
+        if not session.in_nested_transaction():
+            raise _refused("commit()", "also `with session.begin():`; session.flush() sends what is pending")
+
+    def _note_rollback(self, session: Session, previous: SessionTransaction) -> None:
+        self._rolled_back = True
+
+    def _refuse_close(self, session: Session, transaction: SessionTransaction) -> None:
+        if transaction.parent is None and not self._rolled_back:
+            raise _refused("close()", "also `with session:`")
+        self._rolled_back = False
+
+
+def _refused(what: str, also: str) -> Permanent:
+    return Permanent(
+        f"the handler called {what} within run.step() or run.transaction(), whose end commits all of it: leave it out,"
+        f" {also}"
+    )
