@@ -10,7 +10,7 @@ from tests.support.processes import ROOT
 
 PAGE = (ROOT / "docs" / "security.md").read_text()
 NAMED = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)
-THREATS = PAGE.partition("## Threats")[2].partition("## What is yours")[0]
+THREATS = PAGE.partition("## Threats")[2].partition("## What you must do")[0]
 
 
 @pytest.mark.parametrize(("file", "name"), NAMED)

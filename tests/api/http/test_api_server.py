@@ -21,7 +21,7 @@ from rowcall_api.http import database, incoming, rate_limit, receiving
 from rowcall_api.http.server import CONNECTIONS, Worker, options
 from rowcall_api.http.token_bucket import Policy
 
-PAGE = (Path(__file__).parents[3] / "docs" / "api-server.md").read_text()
+PAGE = " ".join((Path(__file__).parents[3] / "docs" / "api-server.md").read_text().split())
 
 
 @pytest.fixture
@@ -72,15 +72,15 @@ def test_the_port_is_the_apis_before_the_api_has_begun(listener: socket.socket, 
 def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:
     for ends, seconds in {
         "a new connection that sends nothing": receiving.REQUEST_SECONDS,
-        "a request that has begun and does not arrive, head and body together": receiving.REQUEST_SECONDS,
-        "an answer that its client does not take": receiving.ANSWER_SECONDS,
-        "a connection whose client does not close it after the last answer": receiving.LEAVE_SECONDS,
-        "connections without a whole request when the server is told to stop": receiving.STOP_SECONDS,
+        "a request that has started and not fully arrived, head and body together": receiving.REQUEST_SECONDS,
+        "a response that the client does not read": receiving.ANSWER_SECONDS,
+        "a connection that the client does not close after the last response": receiving.LEAVE_SECONDS,
+        "connections without a whole request at shutdown": receiving.STOP_SECONDS,
         "a connection kept open between requests": chosen["keepalive"],
-        "a request that waits for what another transaction holds": database.PATIENCE_SECONDS,
-        "a list that has to look through too much": lists.SECONDS,
-        "requests under way when the server is told to stop": chosen["graceful_timeout"],
-        "a process whose main thread shows no sign of life": chosen["timeout"],
+        "a request that waits for a lock": database.PATIENCE_SECONDS,
+        "a list that reads too many rows": lists.SECONDS,
+        "requests in progress at shutdown": chosen["graceful_timeout"],
+        "a process whose main thread does not respond": chosen["timeout"],
     }.items():
         assert f"| {ends} | {seconds:g} s" in PAGE
     assert f"more than {chosen['limit_request_fields']} headers" in PAGE
