@@ -118,7 +118,7 @@ def _must_have(scope: str, why: str) -> None:
 
 
 def _must_be_within(job_type: str | None, queue: str | None) -> None:
-    allowed = flask.g.caller.limits
-    for what, names, asked in (("job types", allowed.job_types, job_type), ("queues", allowed.queues, queue)):
+    limits = flask.g.caller.limits
+    for names, asked in ((limits.job_types, job_type), (limits.queues, queue)):
         if names is not None and asked not in names:
-            raise KeyLimited(what, names)
+            raise KeyLimited(limits)

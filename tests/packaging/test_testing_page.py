@@ -1,8 +1,10 @@
-"""docs/testing.md: its app is written down block by block, and its tests are run by a real pytest."""
+"""docs/testing.md: its app is written down block by block, and its tests are run by a real pytest and a strict mypy."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from rowcall_worker.testing import Rowcall
@@ -28,6 +30,13 @@ def test_every_block_is_run(tmp_path: Path, server_url: str) -> None:
     done = run_pytest(tmp_path, environment_for(server_url), "-W", "error")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{PAGE.count('def test_')} passed" in done.stdout
+
+
+def test_a_strict_type_checker_accepts_every_block(tmp_path: Path) -> None:
+    write_app(tmp_path)
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--explicit-package-bases", "."]
+    done = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_table_names_all_that_the_fixture_offers() -> None:

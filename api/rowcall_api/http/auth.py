@@ -60,8 +60,11 @@ class ScopeMissing(Forbidden):
 class KeyLimited(Forbidden):
     """Refuses what a key is not made for: other job types, or other queues."""
 
-    def __init__(self, what: str, allowed: Sequence[str]) -> None:
-        super().__init__(f"this key is limited to the {what} {', '.join(allowed)}")
+    def __init__(self, limits: Limits) -> None:
+        # All of them, whichever refuses: to name one would tell what the run has that is not there to be seen.
+        named = (("job types", limits.job_types), ("queues", limits.queues))
+        allowed = " and ".join(f"the {what} {', '.join(names)}" for what, names in named if names is not None)
+        super().__init__(f"this key is limited to {allowed}")
 
     def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
         """Werkzeug's hook: the headers of the answer."""

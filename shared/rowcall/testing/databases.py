@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from psycopg2.errors import InsufficientPrivilege
 from psycopg2.extensions import make_dsn
 
 from rowcall.base import database
 from rowcall.base.errors import RowcallError
+from rowcall.base.prepared import is_our_session
 
 PREFIX = "rowcall_test_"
 SESSION_CHARACTERS = 8
@@ -55,8 +56,22 @@ class Databases:
         self._copies: set[str] = set()
         self._connection = database.connect(url, application_name=self._session)
         self._connection.autocommit = True
+        self._refuse_shared_sessions()
         with self._locked():
             self._drop_left()
+
+    def _refuse_shared_sessions(self) -> None:
+        """A pooler that lends sessions for a transaction keeps neither our lock nor the name of our session."""
+        if is_our_session(self._connection):
+            return
+        with closing(database.connect(self._url)) as other:
+            pids = [database.fetch_value(one, "SELECT pg_backend_pid()") for one in (self._connection, other)]
+        if pids[0] == pids[1]:
+            self._connection.close()
+            raise RowcallError(
+                "tests cannot use DATABASE_URL: it leads to a pooler in transaction mode; name the server itself, or a"
+                " pooler in session mode"
+            )
 
     def make_template(self, fill: Callable[[str], None]) -> None:
         """Make the template, unless another process of the session has; `fill` gets the URL of an empty database."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,6 +66,8 @@ class Performer:
         types = catalogue()
         self._worker = f"{socket.gethostname()}:{os.getpid()}:testing"
         self._raised: BaseException | None = None
+        # A test's own threads take turns: there is one handler thread.
+        self._turn = threading.Lock()
         handlers = {name: self._watched(handler) for name, handler in load_handlers(types, settings.app).items()}
         outage = Outage()
         runner = Runner.of(handlers, Connections(url, outage.answers), settings)
@@ -90,13 +93,17 @@ class Performer:
 
     def perform_next(self) -> Attempted | None:
         """Attempt the run that a worker would take next; None when nothing is due."""
-        connection = self._link.get()
-        sweep(connection, self._request)
-        claimed = self._claim(self._request)
-        return None if claimed is None else self._attempt(claimed)
+        with self._turn:
+            sweep(self._link.get(), self._request)
+            claimed = self._claim(self._request)
+            return None if claimed is None else self._attempt(claimed)
 
     def perform(self, run_id: int) -> Attempted:
         """Attempt this run; an error that tells why, where a worker would not take it now."""
+        with self._turn:
+            return self._perform(run_id)
+
+    def _perform(self, run_id: int) -> Attempted:
         connection = self._link.get()
         sweep(connection, self._request)
         row = get_run(connection, run_id)

@@ -24,7 +24,8 @@ PgConnection: TypeAlias = psycopg2.extensions.connection
 Psycopg3Connection: TypeAlias = "psycopg.Connection[Any]"
 Connection: TypeAlias = (
     "PgConnection | Psycopg3Connection | sqlalchemy.Connection | sqlalchemy.orm.Session"
-    " | sqlalchemy.orm.scoped_session[sqlalchemy.orm.Session]"
+    # Of Any, because a registry of a subclass (Flask-SQLAlchemy's `db.session`) is no registry of Session to a checker.
+    " | sqlalchemy.orm.scoped_session[Any]"
 )
 Row: TypeAlias = dict[str, Any]
 
