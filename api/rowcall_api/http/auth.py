@@ -7,7 +7,7 @@ a key, or without that scope, learns nothing from what else is wrong with a requ
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import flask
@@ -15,7 +15,7 @@ import sqlalchemy
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-from rowcall.access.api_keys import KEY, Caller, find_caller, note_use
+from rowcall.access.api_keys import KEY, Caller, Limits, find_caller, note_use
 from rowcall.access.audit import Operator
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall_api.http import rate_limit, request_log

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.base import database
+from tests.support.pooler import pgbouncer
 from tests.worker.testing.conftest import bakery_in, environment_for, run_pytest
 
 FAILING = """
@@ -171,3 +172,21 @@ def test_a_role_that_may_make_no_database_is_told_what_it_lacks(
     finally:
         with database.transaction(server_url) as connection:
             database.fetch_all(connection, "DROP ROLE bakery_without_rights")
+
+
+def test_a_pooler_that_shares_sessions_is_refused(
+    bakery: Path, environment_of_tests: dict[str, str], server_url: str, tmp_path: Path
+) -> None:
+    with pgbouncer(server_url, "transaction", tmp_path) as url:
+        told = begun(bakery, {**environment_of_tests, "DATABASE_URL": url})
+    assert "tests cannot use DATABASE_URL: it leads to a pooler in transaction mode" in told
+
+
+def test_a_pooler_that_keeps_sessions_apart_is_fine(
+    bakery: Path, environment_of_tests: dict[str, str], server_url: str, tmp_path: Path
+) -> None:
+    with pgbouncer(server_url, "session", tmp_path) as url:
+        done = run_pytest(
+            bakery, {**environment_of_tests, "DATABASE_URL": url}, "bakery/checks.py", "-k", "result_is_seen"
+        )
+    assert "1 passed" in done.stdout, done.stdout

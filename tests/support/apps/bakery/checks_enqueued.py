@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -34,3 +36,16 @@ def test_each_test_has_a_database_of_its_own(connected: Rowcall) -> None:
     with connected.transaction() as connection:
         enqueue(connection, "bakery_bake", {"loaf_id": 7})
     connected.assert_enqueued(BAKE)
+
+
+def test_threads_of_a_test_take_turns(rowcall: Rowcall) -> None:
+    runs = [rowcall.enqueue(BAKE, {"loaf_id": number}) for number in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        assert [done.result["baked"] for done in threads.map(rowcall.perform, runs)] == [0, 1, 2, 3]
+
+
+def test_what_is_no_id_is_refused(rowcall: Rowcall) -> None:
+    with rowcall.transaction() as connection:
+        asked: Any = BAKE.enqueue(connection, {"loaf_id": 7})
+    with pytest.raises(TypeError, match="a run's id, such as the run_id of what enqueue returned; this is: Enqueued"):
+        rowcall.perform(asked)
