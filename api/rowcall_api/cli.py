@@ -16,7 +16,7 @@ from rowcall_api.http.server import Server, options
 
 @click.command("api")
 @click.option("--host", help="Address to listen on.  [default: ROWCALL_API_HOST]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [default: ROWCALL_API_PORT]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free port.  [default: ROWCALL_API_PORT]")
 @click.option(
     "--listener", type=int, hidden=True, help="Descriptor of a socket that listens: `up` opens its port itself."
 )

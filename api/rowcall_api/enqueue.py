@@ -27,11 +27,11 @@ def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
         replayed: View = blueprint.alt_response(
             200,
             schema=RunSchema,
-            description="The same key with the same content: the same run; without `read`, its id and status.",
+            description="The run that has this key and content; without the scope `read`, only its id and status.",
             headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
         )(view)
         described: View = blueprint.response(
-            202, RunSchema, description="The run, which is committed.", headers={"Location": "Location"}
+            202, RunSchema, description="The new run. It is committed.", headers={"Location": "Location"}
         )(replayed)
         return described
 

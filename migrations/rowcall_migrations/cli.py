@@ -18,11 +18,11 @@ from rowcall_migrations.script import as_sql
 
 @click.command("migrate")
 @click.option("--to", "target", default="head", show_default=True, help="Revision to go to, such as 0002, or base.")
-@click.option("--sql", is_flag=True, help="Do nothing, and print the steps as a script for psql.")
+@click.option("--sql", is_flag=True, help="Change nothing; print the steps as a script for psql.")
 @click.option(
     "--from", "start", metavar="REVISION", help="With --sql: the revision that the database has.  [default: none]"
 )
-@click.option("--grants", is_flag=True, help="Do nothing, and print what roles with no more rights than they need get.")
+@click.option("--grants", is_flag=True, help="Change nothing; print the grants of least-privilege roles.")
 @click.option(
     "--role",
     "roles",
@@ -31,11 +31,11 @@ from rowcall_migrations.script import as_sql
     help=f"With --grants: another name for the role of {', '.join(ROLES)}.  [default: rowcall_DUTY]",
 )
 def migrate_command(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...]) -> None:
-    """Bring the database to this version's schema.
+    """Migrate the database to this version's schema.
 
-    Safe to run from every server at each deploy: one does the work, the others wait and find it done.  All steps are
-    one transaction; indexes of large tables are built after it, beside the work.  Then the definitions that the code
-    declares are applied, housekeeping's own among them.
+    Safe to run from every server at each deploy: one migrates, and the others wait for it.  All steps are one
+    transaction; indexes of large tables are built afterwards, without blocking work.  Then the definitions that the
+    code declares are applied.
     """
     _check_options(target, sql, start, grants, roles)
     if sql:
@@ -49,9 +49,9 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
 
 def _check_options(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...]) -> None:
     if sql and grants:
-        raise click.UsageError("--sql and --grants exclude each other: ask for one at a time")
+        raise click.UsageError("--sql and --grants exclude each other: give one")
     if (sql or grants) and target != "head":
-        raise click.UsageError("--to does something, and --sql and --grants only print: ask for one of them")
+        raise click.UsageError("--to migrates, and --sql and --grants only print: give one of them")
     if start is not None and not sql:
         raise click.UsageError("--from belongs to --sql")
     if roles and not grants:

@@ -103,9 +103,9 @@ def test_a_time_may_be_in_words_and_is_then_in_utc(environment: dict[str, str]) 
         (
             ["enqueue", "noop", "{}", "--run-at", "soon"],
             2,
-            "Invalid value for '--run-at': 'soon' is no time that can be",
+            "Invalid value for '--run-at': 'soon' is not a time",
         ),
-        (["runs", "list", "--created-after", "soon"], 2, "'--created-after': 'soon' is no time that can be read"),
+        (["runs", "list", "--created-after", "soon"], 2, "'--created-after': 'soon' is not a time"),
         (["enqueue", "noop", "{}", "--queue", "No Such"], 1, "queue: must be lower-case words"),
         (["keys", "revoke", "999"], 1, "no key has the id 999"),
         (["nothing"], 2, "No such command 'nothing'"),

@@ -203,8 +203,8 @@ def test_a_postgresql_that_is_too_old(module_url: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        ("transaction", "a pooler in transaction mode is between: everything works, but workers hear no LISTEN"),
-        ("session", "a pooler in session mode is between: everything works"),
+        ("transaction", "connections go through a pooler in transaction mode: everything works, but LISTEN does not"),
+        ("session", "connections go through a pooler in session mode: everything works"),
     ],
 )
 def test_a_pooler_is_noticed_with_its_mode(well: dict[str, str], tmp_path: Path, mode: str, told: str) -> None:

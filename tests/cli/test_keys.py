@@ -241,7 +241,7 @@ def test_a_key_expires_after_a_length_of_time_or_at_a_moment(
 def test_an_end_that_cannot_be_read_is_refused_by_its_option(environment: dict[str, str], expires: str) -> None:
     refused = rowcall(environment, "keys", "create", "ci", "--scope", "read", "--expires", expires)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "is no time that can be read: write 'now', " in " ".join(refused.stderr.replace("│", " ").split())
+    assert "is not a time: write 'now', " in " ".join(refused.stderr.replace("│", " ").split())
 
 
 def test_a_key_that_would_have_expired_at_once_is_not_made(environment: dict[str, str]) -> None:

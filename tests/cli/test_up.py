@@ -63,7 +63,7 @@ class Up:
 
     def __init__(self, environment: dict[str, str], *arguments: str) -> None:
         self.process = start(environment, "up", *arguments)
-        self.said = self._read_until("Ctrl-C ends everything.")
+        self.said = self._read_until("Ctrl-C stops everything.")
 
     def _read_until(self, last: str) -> str:
         said = ""

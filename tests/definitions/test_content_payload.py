@@ -24,7 +24,7 @@ def test_a_payload_is_checked_as_it_will_be_when_its_time_comes() -> None:
     for payload, sentence in (
         ({"day": "{month}"}, "day: Not a valid date"),
         ({"day": "{date-1"}, "payload.day has a single '{': {date}, {date-1}, "),
-        ({"day": "{yesterday}"}, "payload.day has '{yesterday}', which is no placeholder"),
+        ({"day": "{yesterday}"}, "payload.day has '{yesterday}', which is not a placeholder"),
         ({}, "day: Missing data for required field"),
         ({"day": "{date}", "hour": 3}, "hour: Unknown field"),
     ):

@@ -89,7 +89,7 @@ def test_dates_and_times_in_a_payload_become_iso_8601(folder: Path) -> None:
         ("a.yaml", "payload: {a: {1: b}}", "payload: payload.a has the name 1, which is not text"),
         ("a.yaml", "payload: {yes: 1, true: 2}", "payload: payload has the name True, which is not text"),
         ("a.yaml", "payload: ~", "payload: is null and must be left out or hold a value"),
-        ("a.yaml", "max_lateness: [6, h]", "max_lateness: \"[6, 'h']\" is no duration"),
+        ("a.yaml", "max_lateness: [6, h]", "max_lateness: \"[6, 'h']\" is not a duration"),
         ("a.yaml", "1: 2", "definition 'a', 1: is not a field of a definition"),
     ],
     ids=str,

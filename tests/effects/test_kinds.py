@@ -132,7 +132,7 @@ def test_what_cannot_be_called_is_told_before_anything_is_begun(connection: PgCo
 
 def test_an_effect_of_the_runs_own_transaction_is_not_performed(connection: PgConnection, lease: Lease) -> None:
     audit = EffectKind("audits", policy="with_the_run")
-    with pytest.raises(EffectInvalid, match=r"audits is recorded in run.transaction\(\), together with the run's"):
+    with pytest.raises(EffectInvalid, match=r"audits has the policy with_the_run: write it with run.record\(\)"):
         perform_once(
             lease, lambda: nullcontext(connection), lambda: None, audit, {"key": "1"}, {}, lambda _: None, horizon=60
         )

@@ -214,7 +214,7 @@ def test_an_effect_of_the_runs_own_transaction_is_written_once(connection: PgCon
 @pytest.mark.parametrize(
     ("kind", "content", "details", "complaint"),
     [
-        (MAIL, {"a": object()}, {}, "cannot be told apart from other content: object is no JSON"),
+        (MAIL, {"a": object()}, {}, "cannot be told apart from other content: object is not JSON"),
         (MAIL, {"a": float("nan")}, {}, "cannot be told apart"),
         (SMS, "hello", {}, "the content of sms is 'hello' and must be a mapping"),
         (SMS, {}, {"recipient": "1"}, "sms has no column 'recipient' for details"),

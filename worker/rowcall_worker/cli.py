@@ -20,9 +20,9 @@ Command = Callable[..., Any]
 def _options(command: Command) -> Command:
     """The options that `run` and `once` share."""
     for option in (
-        click.option("--grace", type=click.FloatRange(0), help="Seconds for running handlers at a stop."),
-        click.option("--types", help="Serve only these job types: names with commas between.  [default: all]"),
-        click.option("--queues", help="Serve only these queues: names with commas between.  [default: all]"),
+        click.option("--grace", type=click.FloatRange(0), help="Seconds that running handlers get at shutdown."),
+        click.option("--types", help="Serve only these job types, separated by commas.  [default: all]"),
+        click.option("--queues", help="Serve only these queues, separated by commas.  [default: all]"),
         click.option(
             "--concurrency", type=click.IntRange(1, 1000), help="Runs at a time.  [default: ROWCALL_CONCURRENCY]"
         ),
@@ -48,14 +48,14 @@ def _print_options(command: Command) -> Command:
 
 @click.group("worker")
 def worker_command() -> None:
-    """Do what is due.  Any number of workers, `run` and `once` alike, may work at once."""
+    """Perform due runs.  Any number of workers, `run` and `once`, can work at the same time."""
 
 
 @worker_command.command("run")
 @_options
 @click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Worker processes.")
 def run_command(processes: int, **options: Any) -> None:
-    """Stay and work.  SIGTERM or Ctrl-C lets running handlers finish; a second one ends at once."""
+    """Keep performing due runs.  SIGTERM or Ctrl-C lets running handlers finish; a second one stops at once."""
     if processes > 1:
         from rowcall_worker.runtime.supervisor import supervise_processes
 
@@ -70,13 +70,13 @@ def run_command(processes: int, **options: Any) -> None:
 @click.option(
     "--max-time",
     type=click.FloatRange(0),
-    help=f"Seconds after which no more is decided or claimed; what runs is finished.  [default: {MAX_TIME_SECONDS:g}]",
+    help=f"Seconds after which nothing more is claimed; running runs finish.  [default: {MAX_TIME_SECONDS:g}]",
 )
 @_print_options
 def once_command(
     crontab: bool, systemd: bool, k8s: bool, environment_file: str | None, image: str | None, **options: Any
 ) -> None:
-    """Do everything that is due and end: for cron, as often as it likes, also overlapping.
+    """Perform everything that is due, then exit.  For cron: calls may overlap.
 
     With a --print option it only prints what makes cron, systemd or Kubernetes start it each minute with the other
     options given here, as this installation needs it: its program, folders, settings and user.  Secrets are not
@@ -85,9 +85,7 @@ def once_command(
     asked = {"crontab": crontab, "systemd": systemd, "k8s": k8s}
     formats = [name for name, given in asked.items() if given]
     if len(formats) > 1:
-        raise click.UsageError(
-            f"--print-{formats[0]} and --print-{formats[1]} exclude each other: ask for one at a time"
-        )
+        raise click.UsageError(f"--print-{formats[0]} and --print-{formats[1]} exclude each other: give one")
     if environment_file is not None and not (crontab or systemd):
         raise click.UsageError("--environment-file belongs to --print-crontab or --print-systemd")
     if image is not None and not k8s:

@@ -57,14 +57,14 @@ CHANGED = (errors.RunChanged, errors.DefinitionChanged)
 
 
 class ProblemSchema(marshmallow.Schema):
-    """What every error answer looks like."""
+    """The form of every error."""
 
-    type = fields.String(required=True, metadata={"description": "Stable, for programs to decide by."})
+    type = fields.String(required=True, metadata={"description": "Stable: programs can decide by it."})
     title = fields.String(required=True)
     status = fields.Integer(required=True)
     detail = fields.String(metadata={"description": "What was wrong, and what to do."})
     errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
-    current_status = fields.String(metadata={"description": "The status that does not allow the request."})
+    current_status = fields.String(metadata={"description": "The current status, which does not allow the request."})
     allowed_events = fields.List(fields.String(), metadata={"description": "The events that are allowed instead."})
     current_etag = fields.String(metadata={"description": "The current ETag of the changed resource."})
 
@@ -162,7 +162,7 @@ def broken(error: Exception) -> flask.Response:
         "internal-error",
         "internal error",
         500,
-        f"this is an error of ours; the log has it under {flask.g.get('request_id')}",
+        f"internal error; the log has it under {flask.g.get('request_id')}",
     )
 
 

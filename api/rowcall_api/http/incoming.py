@@ -134,7 +134,7 @@ class IncomingRequests(RequestParser):
             self._searched = max(0, length - len(SECTION_END) + 1)
             return False
         if found.group() != SECTION_END:
-            raise InvalidRequestLine("a character that no head contains")
+            raise InvalidRequestLine("invalid character in the request head")
         head, expected = EXPECT.subn(b"", self._data[:length])
         self._data[:length] = head
         self._give(len(head))

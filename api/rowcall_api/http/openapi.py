@@ -20,11 +20,11 @@ from rowcall_api.http import auth, errors, guard
 PROBLEM = "application/problem+json"
 
 DESCRIPTION = """
-Ask for runs, see what became of them, and steer them.
+Enqueue runs, see their outcome, and steer them.
 
 Every call needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` makes one.
-Times are RFC 3339 with offset. Every refusal is a problem document (RFC 9457) whose `type` never changes its meaning.
-What makes something can be repeated safely: with the same `Idempotency-Key` it is done once, and answered alike.
+Times are RFC 3339 with offset. Every error is a problem document (RFC 9457) with a stable `type`.
+Requests that create something are safe to repeat: with the same `Idempotency-Key`, the work is done once.
 """
 
 CONFIG: dict[str, Any] = {
@@ -56,7 +56,7 @@ CONFIG: dict[str, Any] = {
 # Headers of answers; each route names its own, as in `headers={"Location": "Location"}`.
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-Id": {
-        "description": "What the log calls this request; a plain one that was sent is taken over.",
+        "description": "The request's id in the log. A plain id that the client sends is kept.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -66,7 +66,7 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "format": "uri-reference"},
     },
     "Idempotent-Replayed": {
-        "description": "This was done before, under the same key, and nothing was added.",
+        "description": "A request with the same key was answered before; nothing new was created.",
         "required": True,
         "schema": {"type": "string", "const": "true"},
     },
@@ -77,7 +77,7 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
     },
     "CurrentETag": {
-        "description": "What there is now; left out if there is nothing.",
+        "description": "The current ETag; left out if the resource does not exist.",
         "schema": {"type": "string"},
     },
     "Retry-After": {
@@ -91,11 +91,11 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
     },
     "RateLimit-Policy": {
-        "description": "How many requests (q) this key may make in how many seconds (w).",
+        "description": "The quota of this key: q requests in w seconds.",
         "schema": {"type": "string"},
     },
     "RateLimit": {
-        "description": "How many requests are left (r), and in how many seconds there will be more (t).",
+        "description": "The requests left (r), and the seconds until there are more (t).",
         "schema": {"type": "string"},
     },
 }
@@ -159,29 +159,31 @@ COMMON = (
         headers=WITH_CHALLENGE,
     ),
     # PUT creates what does not exist, but some names are not possible.
-    Common(404, "NotFound", "There is nothing of this name, or can be.", lambda operation: "{" in operation.path),
-    Common(406, "NotAcceptable", "`Accept` leaves out JSON, and there is nothing else."),
+    Common(404, "NotFound", "Nothing has this name or id.", lambda operation: "{" in operation.path),
+    Common(406, "NotAcceptable", "`Accept` excludes JSON, the only format."),
     Common(
         409,
         "Conflict",
-        "Not in the state it is in: `current_status` tells which, `allowed_events` what is possible.",
+        "The current status does not allow this: see `current_status` and `allowed_events`.",
         lambda operation: operation.steers,
     ),
     Common(
         412,
         "PreconditionFailed",
-        "Its ETag is not one that `If-Match` names, or is one that `If-None-Match` excludes.",
+        "The current ETag does not satisfy `If-Match` or `If-None-Match`.",
         lambda operation: operation.has_condition,
         headers={"ETag": "CurrentETag"},
     ),
     Common(413, "TooLarge", "The body is too large, though it was not asked for."),
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
-    Common(422, "Invalid", "A field is wrong: `errors` names it, and tells why."),
-    Common(429, "TooMany", "Too many requests under this key, or searches in payloads at a time.", headers=WITH_DELAY),
+    Common(422, "Invalid", "A field is invalid: `errors` names it and says why."),
+    Common(
+        429, "TooMany", "Too many requests with this key, or too many searches in payloads at once.", headers=WITH_DELAY
+    ),
     Common(
         503,
         "Unavailable",
-        "The database cannot be reached, or is not this version's. Nothing is lost: repeat the request.",
+        "The database cannot be reached, or its schema is of another version. Nothing is lost: repeat the request.",
         headers=WITH_DELAY,
     ),
 )

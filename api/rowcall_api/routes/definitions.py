@@ -51,7 +51,7 @@ blueprint = BodyBlueprint(
 @blueprint.response(200, DefinitionListSchema)
 @needs("read")
 def list_definitions(query: Mapping[str, Any]) -> dict[str, Any]:
-    """All definitions, by name; one page has room for what most teams write."""
+    """All definitions, by name. One page is enough for most teams."""
     after_id = 0 if query["cursor"] is None else cursors.read("definitions", query["cursor"])[0]
     with transaction() as connection:
         rows, more = definitions.definitions_page(connection, after_id)
@@ -114,7 +114,7 @@ def remove_definition(headers: dict[str, Any], name: str) -> None:
 @blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def pause_definition(headers: dict[str, Any], name: str) -> Shown:
-    """Enqueue nothing more for it; its nominal times are recorded as skipped."""
+    """Stop enqueueing for it. Its nominal times are recorded as skipped."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
         return _steered(definitions.pause(connection, name, catalogue(), operator(), condition_of(headers)))
@@ -125,7 +125,7 @@ def pause_definition(headers: dict[str, Any], name: str) -> Shown:
 @blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def resume_definition(headers: dict[str, Any], name: str) -> Shown:
-    """Enqueue for it again, from now."""
+    """Resume enqueueing for it, from now on."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
         return _steered(definitions.resume(connection, name, catalogue(), operator(), condition_of(headers)))
@@ -137,12 +137,12 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
 @blueprint.alt_response(
     200,
     schema=EnqueuedSchema,
-    description="Its key has a run already.",
+    description="A run with this key exists already.",
     headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
 )
 @needs("operate")
 def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, int, dict[str, str]]:
-    """Enqueue one run beside the schedule."""
+    """Enqueue one run now, in addition to the schedule."""
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)

@@ -16,7 +16,7 @@ blueprint = BodyBlueprint(
     "effects",
     __name__,
     url_prefix="/v1/effects",
-    description="What runs did to the world: mails, reports, payments, webhooks, files, and what the app declares.",
+    description="The external side effects of runs: mails, payments, webhooks, files, and kinds that the app declares.",
 )
 
 

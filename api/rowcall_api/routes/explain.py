@@ -11,7 +11,7 @@ from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.explain import ExplainedSchema
 
-blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", description="Why a run has not run.")
+blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", description="Why a run is waiting.")
 
 
 @blueprint.get("/<int:run_id>/explain")

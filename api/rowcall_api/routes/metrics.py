@@ -57,14 +57,14 @@ OF_A_QUEUE = (
     ),
     Gauge(
         "rowcall_queue_paused",
-        "1 where nothing is claimed from this queue. Alert when it stays 1 by mistake.",
+        "1 if the queue is paused. Alert when it stays 1 by mistake.",
         lambda queue: queue["paused_at"] is not None,
     ),
 )
 
 QUEUES_UNLISTED = (
     f"Queues without figures here: {QUEUES_MOST} are listed, those of job types and operators before others, and then"
-    " those that have waited longest. Alert above 0: something invents names of queues."
+    " those that have waited longest. Alert above 0: something creates queue names."
 )
 
 EFFECTS_UNKNOWN = (
@@ -86,7 +86,7 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_definitions_paused",
-        "Definitions for which nothing is enqueued, at most 1000.",
+        "Paused definitions, at most 1000.",
         lambda figures: figures["definitions"]["paused"],
     ),
     Gauge(

@@ -17,7 +17,7 @@ blueprint = flask.Blueprint("ops", __name__)
 
 @blueprint.get("/healthz")
 def alive() -> dict[str, str]:
-    """The process answers; nothing else is asked, so that a database outage restarts no healthy process."""
+    """The process answers. It does not ask the database, so that an outage restarts no healthy process."""
     return {"status": "alive"}
 
 

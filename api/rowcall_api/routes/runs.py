@@ -30,9 +30,7 @@ from rowcall_api.schemas.runs import (
     tagged,
 )
 
-blueprint = BodyBlueprint(
-    "runs", __name__, url_prefix="/v1/runs", description="Things that run once, and their status."
-)
+blueprint = BodyBlueprint("runs", __name__, url_prefix="/v1/runs", description="Runs and their status.")
 
 
 @blueprint.post("")
@@ -71,7 +69,7 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.get("/<int:run_id>")
 @blueprint.arguments(IfNoneMatchHeaders, location="headers")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
-@blueprint.alt_response(304, description="It has not changed since this ETag.", headers={"ETag": "ETag"})
+@blueprint.alt_response(304, description="The run has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """One run.  A running one is always shown, because its progress is not part of its ETag."""
@@ -100,7 +98,7 @@ def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 @blueprint.response(200, RunEffectListSchema)
 @needs("read")
 def list_run_effects(run_id: int) -> dict[str, Any]:
-    """What a run did to the world, or tried."""
+    """The effects of a run."""
     with transaction() as connection:
         get_run(connection, run_id)
         return {"items": effects_of(connection, run_id), "next": None}

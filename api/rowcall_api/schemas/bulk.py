@@ -11,12 +11,12 @@ from rowcall_api.schemas.filters import FilterSchema
 
 
 class BulkSchema(Schema):
-    """Which runs, and how many at most."""
+    """Which runs to change, and how many at most."""
 
     filter = fields.Nested(
         FilterSchema,
         load_default=dict,
-        metadata={"description": "As in the list; of the statuses, those that this can change."},
+        metadata={"description": "As in the list. By default, all statuses that this can change."},
     )
     all = YesOrNo(
         load_default=False, metadata={"description": "Required to change every run, if the filter matches all."}
@@ -26,7 +26,7 @@ class BulkSchema(Schema):
         strict=True,
         load_default=CHANGED_MOST,
         validate=validate.Range(1, CHANGED_MOST),
-        metadata={"description": "At most so many, the newest first."},
+        metadata={"description": "The most runs to change, the newest first."},
     )
     cursor = fields.String(
         load_default=None,
@@ -36,7 +36,7 @@ class BulkSchema(Schema):
 
 
 class BulkDoneSchema(AnswerSchema):
-    """What was changed, or in a dry run would be."""
+    """What was changed, or would be in a dry run."""
 
     matched = fields.Integer(metadata={"description": "Runs that the filter matches and whose status allows it."})
     changed = fields.Integer()

@@ -82,7 +82,7 @@ class ChangeHeaders(Schema):
         data_key="If-Match",
         validate=ENTITY_TAGS,
         metadata={
-            "description": "An ETag of the definition: 412, and nothing changes, if it has another by now.",
+            "description": "The ETag that you saw: 412, and nothing changes, if the definition has another now.",
             "example": '"3"',
         },
     )
@@ -131,8 +131,8 @@ class PreviewQuery(Schema):
         load_default="now",
         metadata={"description": "ISO 8601, or words such as tomorrow 09:00."},
     )
-    until = fields.String(metadata={"description": "What would run up to this time."})
-    asleep = fields.String(metadata={"description": "As if nothing was awake between `from` and this time."})
+    until = fields.String(metadata={"description": "Show everything that would run up to this time."})
+    asleep = fields.String(metadata={"description": "Show what an outage from `from` to this time would do."})
     count = fields.Integer(load_default=10, validate=validate.Range(1, 1000))
 
 
@@ -151,7 +151,7 @@ class EnqueuedSchema(Schema):
     """The run of this request."""
 
     run_id = fields.Integer()
-    replayed = fields.Boolean(metadata={"description": "Its key has a run already; none was added."})
+    replayed = fields.Boolean(metadata={"description": "A run with this key exists already; none was added."})
 
 
 class OccurrencesQuery(Schema):

@@ -47,17 +47,17 @@ class EffectsQuery(Schema):
     """Which effects, how many, and from where on."""
 
     kind = fields.String(
-        load_default=None, validate=validate.Regexp(rf"{NAME.pattern}\Z"), metadata={"description": KIND}
+        load_default=None, validate=validate.Regexp(f"^{NAME.pattern}$"), metadata={"description": KIND}
     )
     state = Words(
         fields.String(validate=validate.OneOf(STATES)),
         load_default=(),
-        metadata={"description": "One of these; repeat it, or write commas."},
+        metadata={"description": "One of these. Repeat it, or separate several with commas."},
     )
     run_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),
-        metadata={"description": "Only what this run began last."},
+        metadata={"description": "Only effects that this run began last."},
     )
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
     cursor = Cursor(
@@ -66,7 +66,7 @@ class EffectsQuery(Schema):
 
 
 class EffectSchema(Schema):
-    """Something that a run did to the world, or tried."""
+    """An external side effect of a run, performed or tried."""
 
     kind = fields.String(metadata={"description": KIND})
     id = fields.Integer(metadata={"description": "Unique within its kind."})

@@ -86,5 +86,5 @@ def key_header() -> fields.String:
                 error="must be one key of printable ASCII characters, without commas, and without blanks at its ends",
             ),
         ],
-        metadata={"description": "A request that is repeated with the same key is not done twice.", "example": "k-1"},
+        metadata={"description": "A request repeated with the same key is done once.", "example": "k-1"},
     )

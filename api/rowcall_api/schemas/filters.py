@@ -69,7 +69,7 @@ def filter_fields(forms: Fields, more: Mapping[Form, Mapping[str, Any]]) -> dict
 
 
 class FilterSchema(Schema):
-    """What a run must be like; what is left out is left open."""
+    """Criteria that a run must match."""
 
     class Meta:
         """marshmallow's own: the fields are the filters."""
@@ -89,7 +89,7 @@ class RunsQuery(Schema):
     include = Words(
         fields.String(validate=validate.OneOf(LARGE)),
         load_default=(),
-        metadata={"description": "Also show these of each run; repeat it, or write commas."},
+        metadata={"description": "Also show these of each run. Repeat it, or separate several with commas."},
     )
     cursor = fields.String(
         load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}

@@ -48,7 +48,7 @@ class CancelSchema(Schema):
 
     force = YesOrNo(
         load_default=False,
-        metadata={"description": "Do not wait for its worker, whose later writes are refused."},
+        metadata={"description": "Do not wait for its worker; refuse its later writes."},
     )
 
 
@@ -65,7 +65,7 @@ class SteerHeaders(Schema):
         data_key="If-Match",
         load_default=None,
         validate=ENTITY_TAGS,
-        metadata={"description": "An ETag of the run: 412, and nothing changes, if it has another by now."},
+        metadata={"description": "The ETag that you saw: 412, and nothing changes, if the run has another now."},
     )
 
 
@@ -96,7 +96,7 @@ class RunSchema(AnswerSchema):
         allow_none=True, metadata={"description": "The key that the request was sent with."}
     )
     key_owner = fields.String(
-        allow_none=True, metadata={"description": "Whose key that is: `api:` and a key's name, `cli` or `app`."}
+        allow_none=True, metadata={"description": "Who sent that key: `api:` and the API key's name, `cli` or `app`."}
     )
     run_at = fields.AwareDateTime()
     scheduled_for = fields.AwareDateTime(allow_none=True)
@@ -116,7 +116,8 @@ class RunSchema(AnswerSchema):
         metadata={"description": "When payload, result and errors were deleted; the key is kept."},
     )
     allowed_events = fields.List(
-        fields.String(validate=validate.OneOf([*Event])), metadata={"description": "What an operator may do to it now."}
+        fields.String(validate=validate.OneOf([*Event])),
+        metadata={"description": "What an operator can do with it now."},
     )
 
     @pre_dump
@@ -136,9 +137,7 @@ class CountSchema(AnswerSchema):
     """How many match."""
 
     value = fields.Integer()
-    capped = fields.Boolean(
-        metadata={"description": "Counted among the newest 20,000 that an index has; there may be more."}
-    )
+    capped = fields.Boolean(metadata={"description": "Counted among the newest 20,000 of an index; there may be more."})
 
 
 class RunListSchema(Schema):
@@ -153,7 +152,7 @@ class RunListSchema(Schema):
             " or with about 1 MiB of JSON, and may then be short or empty and still have a next one."
         },
     )
-    count = fields.Nested(CountSchema, metadata={"description": "Only if it was requested."})
+    count = fields.Nested(CountSchema, metadata={"description": "Only if requested."})
 
 
 class AttemptsQuery(Schema):
@@ -175,7 +174,7 @@ class AttemptSchema(AnswerSchema):
     error_type = fields.String(allow_none=True)
     error = fields.String(allow_none=True)
     stack = fields.String(allow_none=True)
-    permanent = fields.Boolean(metadata={"description": "Trying again could not help."})
+    permanent = fields.Boolean(metadata={"description": "The error was permanent: no retry."})
     forensics = fields.Raw(allow_none=True, metadata={"description": "How its child process ended, if it had one."})
 
 

@@ -17,7 +17,7 @@ class QueueStatsSchema(Schema):
     name = fields.String()
     paused_at = fields.AwareDateTime(allow_none=True)
     max_running = fields.Integer(allow_none=True, metadata={"description": "How many may run at a time."})
-    due = _count("Could be claimed now.")
+    due = _count("Runs that could be claimed now.")
     oldest_due_age_seconds = fields.Float(
         metadata={"description": "How long the oldest of them has been due; 0 if there is none."}
     )
@@ -39,7 +39,7 @@ class TickSchema(Schema):
     ticked_at = fields.AwareDateTime()
     worker = fields.String(allow_none=True)
     age_seconds = fields.Float()
-    silent = fields.Boolean(metadata={"description": "Too long ago for what is scheduled."})
+    silent = fields.Boolean(metadata={"description": "Whether that is too long ago for the schedules."})
 
 
 class StatsSchema(Schema):

@@ -72,7 +72,7 @@ class Files:
             try:
                 os.fsync(folder)
             except OSError as error:
-                raise OutcomeUnknown(f"{path!r} is written, and may not outlive a power cut: {error}") from error
+                raise OutcomeUnknown(f"{path!r} is written, but may be lost in a power failure: {error}") from error
         return Written(path, digest.hexdigest(), size)
 
     def open(self, path: str) -> BinaryIO:
@@ -87,7 +87,7 @@ class Files:
                 raise Unusable(f"there is no file {path!r}") from None
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise Unusable(f"{path!r} is no file")
+            raise Unusable(f"{path!r} is not a file")
         return os.fdopen(handle, "rb")
 
     def delete(self, path: str) -> bool:

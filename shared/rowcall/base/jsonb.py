@@ -22,7 +22,7 @@ def stored(value: Any) -> str:
         text = ENCODER.encode(value)
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair, which is no character") from None
+        raise ValueError("it holds half of a surrogate pair, which is not a character") from None
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
     if NULL.search(text):

@@ -21,7 +21,7 @@ def listen(host: str, port: int) -> socket.socket:
         reason = str(error.strerror).partition(" (while ")[0]  # Python repeats the address
         raise PortInUse(
             f"the API cannot listen on {host}:{port}: {reason}; choose another with --port or ROWCALL_API_PORT"
-            " (0 takes a free one)"
+            " (0 picks a free port)"
         ) from None
 
 

@@ -14,12 +14,14 @@ LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "ref
 
 @click.group("effects")
 def effects_command() -> None:
-    """See what runs did to the world, and resolve effects with an unknown outcome."""
+    """See the external side effects of runs, and resolve those with an unknown outcome."""
 
 
 @effects_command.command("list")
 @click.option("--kind", help="Only of this kind, such as sent_emails or one that your app declares.")
-@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only these; may be repeated.")
+@click.option(
+    "--state", "states", multiple=True, type=click.Choice(STATES), help="Only in this state; may be repeated."
+)
 @click.option("--run", "run_id", type=int, help="Only those of this run.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @json_option

@@ -31,8 +31,8 @@ def keys_command() -> None:
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(api_keys.SCOPES))
 @click.option("--expires", "expires_at", type=Moment(), help="When it ends, such as 90d.  [default: never]")
-@click.option("--types", help="Enqueue and steer only these job types: names with commas between.  [default: all]")
-@click.option("--queues", help="Enqueue and steer only in these queues: names with commas between.  [default: all]")
+@click.option("--types", help="Limit enqueueing and steering to these job types, separated by commas.  [default: all]")
+@click.option("--queues", help="Limit enqueueing and steering to these queues, separated by commas.  [default: all]")
 @json_option
 def create_command(
     name: str,
@@ -66,12 +66,12 @@ def list_command(as_json: bool) -> None:
 
 @keys_command.command("rotate")
 @click.argument("key_id", type=int)
-@click.option("--grace", default="24h", show_default=True, help="How long the old key stays valid.")
+@click.option("--grace", default="24h", show_default=True, help="Grace period: how long the old key still works.")
 @json_option
 def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
     """Replace the key with this id by one with the same name, scopes and lifetime.
 
-    The new key is shown once; the old one ends after the grace.
+    The new key is shown once.  The old key stops working after the grace period.
     """
     length = _length(grace)
     if length is None:
@@ -89,7 +89,7 @@ def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
 @keys_command.command("revoke")
 @click.argument("key_id", type=int)
 def revoke_command(key_id: int) -> None:
-    """End the key with this id at once."""
+    """Revoke the key with this id at once."""
     with command_transaction() as connection:
         api_keys.revoke_key(connection, key_id, operator())
     click.echo(f"key {key_id} is revoked")

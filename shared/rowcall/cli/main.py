@@ -97,7 +97,7 @@ def rowcall() -> None:
     """Scheduled background jobs on nothing but PostgreSQL.
 
     Settings are environment variables; `rowcall doctor` lists them and says what is wrong.
-    Exit codes: 0 done, 1 refused or not found, 2 usage, 3 database not reachable.
+    Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 database unreachable.
     """
 
 

@@ -40,7 +40,7 @@ def pause_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def resume_command(name: str, as_json: bool) -> None:
-    """Allow claims from queue NAME again."""
+    """Resume queue NAME."""
     with command_transaction() as connection:
         _report(queue.resume_queue(connection, name, operator()), as_json)
 

@@ -14,9 +14,9 @@ from rowcall.base.errors import NotConfigured
 @click.command("webhook-secret")
 @click.argument("url")
 def webhook_secret_command(url: str) -> None:
-    """Print what the receiver at URL checks the signatures of webhooks with.
+    """Print the secret with which the receiver at URL verifies webhooks.
 
-    Each URL has a secret of its own, derived from ROWCALL_WEBHOOK_SECRET.  While that is changed there are two: the
+    Each URL has its own secret, derived from ROWCALL_WEBHOOK_SECRET.  While that is changed there are two: the
     new one is printed first.
     """
     secrets = settings.read().webhook_secrets

@@ -24,7 +24,7 @@ SAMPLE = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
 class ContentSchema(marshmallow.Schema):
-    """What a definition says should exist."""
+    """The content of a definition."""
 
     class Meta:
         """marshmallow's own: its fields are those that Content declares."""

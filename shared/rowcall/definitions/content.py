@@ -39,14 +39,14 @@ class Content:
     )
     payload: dict[str, Any] = declared(
         Payload,
-        "What each run is given; {date}, {date-1}, {week} and others name its nominal time.",
+        "The payload of each run; {date}, {date-1}, {week} and others stand for its nominal time.",
         default=dict,
         metadata={"example": {"day": "{date-1}"}},
     )
     schedule: str | None = declared(
         Text,
-        "Five fields of cron, or a name such as @daily; null: only run by hand.",
-        option="An expression that is not saved yet, in place of NAME's.",
+        "Five cron fields, or a name such as @daily; null: only by hand.",
+        option="Preview this expression instead of NAME's.",
         metadata={"example": "17 3 * * *"},
     )
     time_zone: str = declared(
@@ -57,26 +57,26 @@ class Content:
     )
     catch_up: CatchUp = declared(
         choice(CatchUp),
-        "Which of the times that came while nothing was awake still run.",
+        "Which of the times missed in an outage still run.",
         default=CatchUp.LATEST,
-        option="What becomes of missed times.",
+        option="What happens to missed times.",
     )
     max_lateness: timedelta | None = declared(
         Duration,
-        "How late a time may still run: seconds, or as 6h.",
+        "How late a time can still run: seconds, or such as 6h.",
         option="How late a missed time may still run, such as 6h.",
         metadata=SECONDS_OR_WORDS,
     )
     overlap: Overlap = declared(
         choice(Overlap),
-        "Whether a time runs while an earlier run waits or works; null: as catch_up needs.",
+        "Whether a time runs while an earlier run is unfinished; null: as catch_up needs.",
         default=Overlap.SKIP,
         load_default=None,
         option="Whether runs may overlap.",
     )
     jitter: timedelta = declared(
         Duration,
-        "Runs begin up to so much later, always by the same.",
+        "Delays each run by a fixed part of this time, to spread the load.",
         default=timedelta(0),
         option="How far runs are spread, such as 5m.",
         metadata=SECONDS_OR_WORDS,

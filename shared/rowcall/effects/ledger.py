@@ -112,7 +112,7 @@ def applied(
     hold(connection, lease)
     unknown = set(learned) - set(effect.kind.table.learned)
     if unknown:
-        raise EffectInvalid(f"{effect.kind.name} has no column {min(unknown)!r} for what performing it answered")
+        raise EffectInvalid(f"{effect.kind.name} has no column {min(unknown)!r} for what perform returned")
     parameters = {name: learned.get(name) for name in effect.kind.table.learned}
     row = fetch_one(
         connection,
@@ -220,4 +220,4 @@ def _shortened(value: object) -> object:
 def _plain(value: object) -> str:
     if isinstance(value, date | datetime):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -70,7 +70,7 @@ def resolve(
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
         raise EffectNotOpen(
             before["state"],
-            f"run {before['run_id']} is at effect {effect_id} of {kind} just now: wait for its end, or cancel it first",
+            f"run {before['run_id']} is at effect {effect_id} of {kind} now: wait until it ends, or cancel it first",
         )
     if happened:
         fetch_one(connection, HAPPENED[table], {"id": effect_id, "reference": kept_reference(reference)})

@@ -19,4 +19,4 @@ class AnyPayload(Schema):
 
 
 NOOP = JobType("noop", schema=AnyPayload)
-"""Does nothing, and answers with its payload: for the first try, for doctor and for the benchmark."""
+"""Does nothing and returns its payload: for a first try and for the benchmark."""

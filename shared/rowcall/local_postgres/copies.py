@@ -76,7 +76,7 @@ def _copy(programs: Programs, account: Account, base: Path) -> tuple[Programs, L
     copy = base / f"{_family(package)}-{programs.version}-{made:x}"
     lock = _join(copy) or _build(copy, package, install) or _join(copy)
     if lock is None:
-        raise LocalPostgresError(f"{copy} comes and goes: is another process removing it?")
+        raise LocalPostgresError(f"{copy} keeps disappearing: is another process removing it?")
     try:
         copied = replace(programs, folder=copy / package.name / install.name / "bin")
         ask_version(copied.folder, account)

@@ -193,7 +193,7 @@ def _launch(place: Home, order: Order, inherited: list[int]) -> Answer:
     with process:
         said = _read_all(process)
     if not said:
-        return Answer(f"the keeper of the local server died or hangs without a word: see {place.log}")
+        return Answer(f"the keeper of the local server died or hangs: see {place.log}")
     return Answer(**json.loads(said))
 
 

@@ -78,12 +78,12 @@ def _named(text: str) -> str:
     if text.lower() == "@reboot":
         raise ScheduleInvalid(
             None,
-            "'@reboot' is not supported: a schedule knows times, and no machine's start; use @daily or five fields",
+            "'@reboot' is not supported: a schedule cannot follow a machine's start; use @daily or five fields",
         )
     try:
         return NAMES[text.lower()]
     except KeyError:
-        raise ScheduleInvalid(None, f"{shown(text)} is no schedule: there are {', '.join(NAMES)}") from None
+        raise ScheduleInvalid(None, f"{shown(text)} is not a schedule: use one of {', '.join(NAMES)}") from None
 
 
 def _wrong_number(number: int) -> str:
@@ -102,5 +102,5 @@ def _check_that_it_comes(text: str) -> None:
         comes = False
     if not comes:
         raise ScheduleInvalid(
-            None, f"{shown(text)} never comes: no year has such a day; '0 0 L 2 *' is the last day of February"
+            None, f"{shown(text)} never occurs: no year has such a day; '0 0 L 2 *' is the last day of February"
         )

@@ -118,7 +118,7 @@ class Field:
         for other in (MONTH, WEEKDAY):
             if text.upper() in other.names:
                 return f"has {text}, which belongs to the {other.name}"
-        return "is no number or name" if self.names else "is no number"
+        return "is not a number or name" if self.names else "is not a number"
 
     def _refuse(self, item: str, wrong: str, instead: str | None = None) -> NoReturn:
         remedy = f", such as {self.example}" if instead is None else instead

@@ -48,14 +48,14 @@ def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> date
                 return found.astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # no such date or hour, or none within the years there are
-    raise ScheduleInvalid(None, f"{shown(text)} is no time that can be read: {MOMENTS}")
+    raise ScheduleInvalid(None, f"{shown(text)} is not a time: {MOMENTS}")
 
 
 def duration(value: str | int | float) -> timedelta:
     """Seconds as a number, or words with units; from nothing up to ten years."""
     seconds = _seconds(value)
     if seconds is None:
-        raise ScheduleInvalid(None, f"{_told(value)} is no duration: {DURATIONS}")
+        raise ScheduleInvalid(None, f"{_told(value)} is not a duration: {DURATIONS}")
     # Written so that NaN is refused as well.
     if not 0 <= seconds <= LONGEST.total_seconds():
         raise ScheduleInvalid(None, f"{_told(value)} is not from 0 to ten years: {DURATIONS}")

@@ -68,7 +68,7 @@ def _placeholder(token: re.Match[str], path: str) -> re.Match[str] | None:
         raise ScheduleInvalid("payload", f"{path} has a single {token[0]!r}: {PLACEHOLDERS}")
     found = PLACEHOLDER.fullmatch(token[1])
     if found is None:
-        raise ScheduleInvalid("payload", f"{path} has {shown(token[0])}, which is no placeholder: {PLACEHOLDERS}")
+        raise ScheduleInvalid("payload", f"{path} has {shown(token[0])}, which is not a placeholder: {PLACEHOLDERS}")
     return found
 
 

@@ -132,7 +132,7 @@ def test_a_wrong_field_is_named_and_nothing_kept(call: Call, path: str, wrong: d
 def test_everything_that_is_wrong_is_told_in_one_answer(call: Call, path: str) -> None:
     refused = call("PUT", path, json={"schedule": "* *", "time_zone": 1, "jitter": "x", "colour": "red"})
     assert set(told(refused)["errors"]) == {"job_type", "schedule", "time_zone", "jitter", "colour"}
-    assert f"definition '{path.rpartition('/')[2]}', jitter: 'x' is no duration" in told(refused)["detail"]
+    assert f"definition '{path.rpartition('/')[2]}', jitter: 'x' is not a duration" in told(refused)["detail"]
 
 
 @pytest.mark.parametrize("sign", ["\0", "\ud800"], ids=ascii)

@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[int, str, str, dict[str, Any]]] = {
     "an unknown method": (405, "BREW", "/v1/runs/1", {}),
     "an Accept without JSON": (406, "GET", "/v1/runs/1", {"headers": {"Accept": "text/html"}}),
     "a body too large": (413, "POST", "/v1/runs", {"data": b" " * 300_000, "content_type": "application/json"}),
-    "a body that is no JSON": (400, "POST", "/v1/runs", {"data": b"{", "content_type": "application/json"}),
+    "a body that is not JSON": (400, "POST", "/v1/runs", {"data": b"{", "content_type": "application/json"}),
     "a body of another type": (415, "POST", "/v1/runs", {"data": b"{}", "content_type": "text/plain"}),
     "an unknown job type": (422, "POST", "/v1/runs", {"json": {"job_type": "nothing"}}),
     "a query that nobody asked for": (422, "GET", "/v1/runs/1?hush=1", {}),

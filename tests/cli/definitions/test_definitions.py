@@ -89,7 +89,7 @@ def test_programs_get_the_content_as_it_can_be_sent_again_and_the_state(applied:
 def test_people_read_durations_in_words_and_what_became_of_the_latest_times(applied: Say, fresh_url: str) -> None:
     fields = dict(line.split(maxsplit=1) for line in well(applied("show", "nightly")).splitlines()[:-2])
     assert (fields["max_lateness"], fields["jitter"], fields["payload"]) == ("6 h", "1 min 30 s", '{"day": "{date-1}"}')
-    assert well(applied("show", "nightly")).endswith("\n\nno nominal time has come yet\n")
+    assert well(applied("show", "nightly")).endswith("\n\nno nominal time has passed yet\n")
     assert well(applied("show", "hand")).endswith("\n\nit has no schedule: `rowcall definitions run-now` runs it\n")
     with database.transaction(fresh_url) as connection:
         database.fetch_all(

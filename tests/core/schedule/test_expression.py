@@ -68,13 +68,13 @@ def test_hours_are_open_where_their_field_begins_with_a_star(expression: str, ho
         ("0 0 * 1-13 *", "month", "month '1-13' is out of range: months go from 1 to 12, such as 1, JAN or 6-8"),
         ("0 0 * * 8", "weekday", "weekday '8' is out of range: weekdays go from 0 to 7, such as 1, MON-FRI or MON#2"),
         ("0 0 * * 9L", "weekday", "weekday '9L' is out of range: weekdays go from 0 to 7, such as 1, MON-FRI or MON#2"),
-        ("0 nine * * *", "hour", "hour 'nine' is no number, such as 9, 8-18 or */4"),
-        ("0 0 15W * *", "day of month", "day of month '15W' is no number, such as 1, 1-15 or L"),
-        ("0 -1 * * *", "hour", "hour '-1' is no number, such as 9, 8-18 or */4"),
-        ("0 1- * * *", "hour", "hour '1-' is no number, such as 9, 8-18 or */4"),
-        ("0 0 * * MONDAY", "weekday", "weekday 'MONDAY' is no number or name, such as 1, MON-FRI or MON#2"),
-        ("0 ٣ * * *", "hour", "hour '٣' is no number, such as 9, 8-18 or */4"),
-        ("0 0 * * ³#²", "weekday", "weekday '³#²' is no number or name, such as 1, MON-FRI or MON#2"),
+        ("0 nine * * *", "hour", "hour 'nine' is not a number, such as 9, 8-18 or */4"),
+        ("0 0 15W * *", "day of month", "day of month '15W' is not a number, such as 1, 1-15 or L"),
+        ("0 -1 * * *", "hour", "hour '-1' is not a number, such as 9, 8-18 or */4"),
+        ("0 1- * * *", "hour", "hour '1-' is not a number, such as 9, 8-18 or */4"),
+        ("0 0 * * MONDAY", "weekday", "weekday 'MONDAY' is not a number or name, such as 1, MON-FRI or MON#2"),
+        ("0 ٣ * * *", "hour", "hour '٣' is not a number, such as 9, 8-18 or */4"),
+        ("0 0 * * ³#²", "weekday", "weekday '³#²' is not a number or name, such as 1, MON-FRI or MON#2"),
         ("0 0 * NOV-FEB *", "month", "month 'NOV-FEB' runs backwards: write 11-12,1-2"),
         ("0 22-2 * * *", "hour", "hour '22-2' runs backwards: write 22-23,0-2"),
         ("0 0 * * FRI-SUN", "weekday", "weekday 'FRI-SUN' runs backwards, as SUN is 0: write 5-7"),
@@ -124,11 +124,11 @@ def test_what_is_wrong_with_one_field_is_said_of_that_field(expression: str, fie
         ("* * * *", "this has 4 fields: a schedule has five fields"),
         ("0 0 9 * * *", "seconds are not supported, and this has six fields: a schedule has five fields"),
         ("0 0 9 * * * 2026", "this has 7 fields: a schedule has five fields"),
-        ("0 0 31 2 *", "'0 0 31 2 *' never comes: no year has such a day"),
-        ("0 0 30,31 FEB *", "'0 0 30,31 FEB *' never comes"),
-        ("0 0 */30 2 FRI#5", "'0 0 */30 2 FRI#5' never comes"),
-        ("@reboot", "'@reboot' is not supported: a schedule knows times, and no machine's start"),
-        ("@every 5m", "'@every 5m' is no schedule: there are @yearly, @annually, @monthly, @weekly, @daily"),
+        ("0 0 31 2 *", "'0 0 31 2 *' never occurs: no year has such a day"),
+        ("0 0 30,31 FEB *", "'0 0 30,31 FEB *' never occurs"),
+        ("0 0 */30 2 FRI#5", "'0 0 */30 2 FRI#5' never occurs"),
+        ("@reboot", "'@reboot' is not supported: a schedule cannot follow a machine's start"),
+        ("@every 5m", "'@every 5m' is not a schedule: use one of @yearly, @annually, @monthly, @weekly, @daily"),
         ("0 " * 200, "a schedule of 400 characters is too long: 200 are allowed"),
     ],
 )
@@ -161,7 +161,7 @@ FIELD = st.one_of(st.just("*"), st.lists(PIECES, min_size=1, max_size=4).map("".
 NEARLY = st.one_of(st.tuples(FIELD, FIELD, FIELD, FIELD, FIELD).map(" ".join), st.lists(FIELD).map(" ".join))
 
 # What cronsim reads and Rowcall does not, because it would be read as something else than was meant.
-STRICTER = ("steps through one value", "has a step larger", "is not supported", "never comes")
+STRICTER = ("steps through one value", "has a step larger", "is not supported", "never occurs")
 
 
 @given(st.one_of(st.text(), NEARLY, st.text("0123456789*,-/#LW?@ \0MONabc²\u0131ß", max_size=30)))

@@ -134,10 +134,10 @@ def next_of_two(connection: PgConnection, wanted: Filter) -> str:
 @pytest.mark.parametrize(
     ("wanted", "complaint"),
     [
-        ({"key": "a\0b"}, "key: cannot be looked for: it holds a null character"),
-        ({"queue": "\ud800"}, "queue: cannot be looked for: it holds half of a surrogate pair"),
+        ({"key": "a\0b"}, "key: cannot be searched: it holds a null character"),
+        ({"queue": "\ud800"}, "queue: cannot be searched: it holds half of a surrogate pair"),
         ({"payload": {"a": float("nan")}}, "payload: cannot be looked for"),
-        ({"payload": {"a\0": 1}}, "payload: cannot be looked for: it holds a null character"),
+        ({"payload": {"a\0": 1}}, "payload: cannot be searched: it holds a null character"),
         ({"run_after": datetime(2030, 1, 1)}, "run_after: must carry an offset"),
         ({"created_before": datetime(1999, 12, 31, tzinfo=UTC)}, "created_before: must be a time in the years 2000 to"),
         ({"finished_after": datetime.max.replace(tzinfo=timezone(-HOUR))}, "finished_after: must be a time in"),

@@ -179,7 +179,7 @@ def test_only_files_are_read(files: Files, root: Path) -> None:
     files.write("folder/a", b"x")
     os.mkfifo(root / "pipe")
     for path in ("folder", "pipe"):
-        with pytest.raises(Unusable, match="is no file"):
+        with pytest.raises(Unusable, match="is not a file"):
             files.open(path)
     with pytest.raises(Unusable, match="there is a link, or a file where a folder should be"):
         files.write("folder", b"x")

@@ -205,5 +205,5 @@ def test_an_attachments_type_must_be_one(media_type: str) -> None:
 
 
 def test_pictures_without_html_are_not_lost_without_a_word() -> None:
-    with pytest.raises(Unusable, match="the pictures have no html to stand in"):
+    with pytest.raises(Unusable, match="pictures need html"):
         letter(pictures={"chart": b"png"})

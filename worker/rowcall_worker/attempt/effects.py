@@ -93,7 +93,7 @@ def perform_once(
 def _check(kind: Kind, perform: object) -> None:
     """Refuse what no attempt can perform."""
     if kind.policy is Policy.WITH_THE_RUN:
-        raise EffectInvalid(f"{kind.name} is recorded in run.transaction(), together with the run's success")
+        raise EffectInvalid(f"{kind.name} has the policy with_the_run: write it with run.record() in run.transaction()")
     if not callable(perform):
         raise EffectInvalid(f"perform of {kind.name} is {perform!r:.100} and must be a function of the effect")
 

@@ -20,7 +20,7 @@ SPECIAL: dict[IPv4Network | IPv6Network, str] = {
         "10.0.0.0/8": "private",
         "100.64.0.0/10": "shared behind a carrier's NAT",
         "127.0.0.0/8": LOOPBACK,
-        "168.63.129.16/32": "the metadata service of a cloud",
+        "168.63.129.16/32": "a cloud's metadata service",
         "169.254.0.0/16": "link-local, where clouds keep their metadata",
         "172.16.0.0/12": "private",
         "192.0.0.0/24": "reserved for protocols",
@@ -59,7 +59,7 @@ def meaning_of(address: Address) -> str | None:
     for network, meaning in SPECIAL.items():
         if address in network:
             return meaning
-    return None if address.version == 4 or address in PUBLIC_IPV6 else "outside of the public internet"
+    return None if address.version == 4 or address in PUBLIC_IPV6 else "outside the public internet"
 
 
 def check_host(host: str) -> None:
@@ -69,7 +69,9 @@ def check_host(host: str) -> None:
     try:
         ip_address(host)
     except ValueError:
-        raise Blocked(f"the webhook's host {host} is an address in an odd spelling: write it as four numbers") from None
+        raise Blocked(
+            f"the webhook's host {host} is an unusual spelling of an address: write it as four numbers"
+        ) from None
 
 
 def check(url: HttpUrl, addresses: Sequence[Address], allow_loopback: bool) -> None:

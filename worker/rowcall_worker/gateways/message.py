@@ -91,7 +91,7 @@ def _body(
     body = EmailMessage(POLICY)
     body.set_content(_paragraphs("text", text))
     if pictures and html is None:
-        raise Unusable("the pictures have no html to stand in")
+        raise Unusable("pictures need html")
     if html is not None:
         body.add_alternative(_paragraphs("html", html), subtype="html")
         page = body.get_payload(1)

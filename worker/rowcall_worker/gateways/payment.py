@@ -61,7 +61,9 @@ class StripeLikeProvider:
         try:
             addresses = resolve(self._url.host, self._url.port, deadline)
         except OSError as error:
-            raise Unavailable(f"the payment provider {self._url.host} has no address now: {describe(error)}") from error
+            raise Unavailable(
+                f"the payment provider {self._url.host} does not resolve now: {describe(error)}"
+            ) from error
         with post(self._url, addresses, headers, urlencode(form).encode(), deadline, self._context) as answer:
             body = answer.read(ANSWER_BYTES)
             if not 200 <= answer.status < 300:
@@ -88,14 +90,14 @@ def _read(body: bytes, amount: int, currency: str) -> Charge:
         charge = _charge(json.loads(body))
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise OutcomeUnknown(
-            f"the payment provider said yes, with an answer that cannot be read: {excerpt(body)}"
+            f"the payment provider accepted the charge with an unreadable answer: {excerpt(body)}"
         ) from error
     if charge.status not in PAID:
         raise Declined(f"the payment {charge.id} is {charge.status}: the customer has to act, and no money moved")
     if (charge.amount, charge.currency) != (amount, currency):
         raise WrongCharge(
             f"the payment provider charged {charge.amount} {charge.currency} ({charge.id}) where {amount} {currency}"
-            " were asked: look at it there, and give back what is too much"
+            " were asked: check it there, and refund the excess"
         )
     return charge
 

@@ -57,15 +57,14 @@ class SmtpMail(Mail):
                 self._hand_over(smtp, letter)
             except (OSError, ValueError) as error:
                 raise Unavailable(
-                    f"the mail server {self._server.host} left before it had the mail: {describe(error)}"
+                    f"the mail server {self._server.host} hung up before it had the mail: {describe(error)}"
                 ) from error
             deadline.patiently()
             try:
                 reply = smtp.getreply()
             except (OSError, ValueError) as error:
                 raise OutcomeUnknown(
-                    f"the mail server {self._server.host} has the mail and did not say what became of it:"
-                    f" {describe(error)}"
+                    f"the mail server {self._server.host} has the mail and did not answer: {describe(error)}"
                 ) from error
             _expect(TAKEN, reply, "the mail", nonsense=OutcomeUnknown)
             deadline.shorten(GOODBYE_SECONDS)
@@ -119,7 +118,7 @@ class SmtpMail(Mail):
         if letter.international:
             if not smtp.has_extn("smtputf8"):
                 raise Refused(
-                    f"the mail server {self._server.host} takes no address like {letter.recipient} (SMTPUTF8)"
+                    f"the mail server {self._server.host} does not accept an address like {letter.recipient} (SMTPUTF8)"
                 )
             smtp.command_encoding = "utf-8"
             options = " SMTPUTF8"

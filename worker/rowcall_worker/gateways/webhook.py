@@ -87,7 +87,7 @@ class Webhook:
         try:
             found = self._resolve(target.host, target.port, deadline)
         except OSError as error:
-            raise Unavailable(f"the webhook's host {target.host} has no address now: {describe(error)}") from error
+            raise Unavailable(f"the webhook's host {target.host} does not resolve now: {describe(error)}") from error
         addresses.check(target, found, self._allow_loopback)
         return target, found
 
@@ -117,7 +117,7 @@ def _refuse(url: HttpUrl, answer: Answer) -> NoReturn:
     """Raise the error that an unsuccessful answer stands for."""
     told = f"{url.authority} answered the webhook with {answer.status}"
     if 300 <= answer.status < 400:
-        raise Refused(f"{told}: redirects are not followed, give the URL that it leads to")
+        raise Refused(f"{told}: redirects are not followed; use the final URL")
     told = f"{told} {excerpt(answer.read(ANSWER_BYTES))}".rstrip()
     if answer.status in TEMPORARY:
         raise Unavailable(told, answer.retry_after)

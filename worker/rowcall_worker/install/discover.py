@@ -33,7 +33,9 @@ def discover(
 ) -> Installation:
     """This installation's `rowcall worker once` with these options; an app or a type that does not exist is refused."""
     if not math.isfinite(chosen.grace):
-        raise RowcallError(f"--grace is {chosen.grace}, and a worker must stop at some time: give a number of seconds")
+        raise RowcallError(
+            f"--grace is {chosen.grace}, and must be a number of seconds: a worker must stop at some time"
+        )
     known = catalogue()
     for name in types or ():
         if name not in known:

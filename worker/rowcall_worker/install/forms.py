@@ -93,7 +93,7 @@ def kubernetes(this: Installation) -> str:
     """A CronJob for `kubectl apply`."""
     if this.local_server:
         raise RowcallError(
-            "a pod needs DATABASE_URL, because the local server would begin and end with it: set DATABASE_URL to a"
+            "a pod needs DATABASE_URL, because a local server would start and stop with the pod: set DATABASE_URL to a"
             " PostgreSQL that pods can reach, such as postgresql://app@postgres:5432/app"
         )
     _check(this.values, "manifest")
@@ -128,7 +128,7 @@ def _about_secrets(this: Installation, owner: str) -> str:
 
 
 def _check(texts: Mapping[str, str], form: str) -> None:
-    _refuse(texts, UNPRINTABLE, f"holds what no {form} can hold: control characters, or bytes that are no UTF-8")
+    _refuse(texts, UNPRINTABLE, f"holds what no {form} can hold: control characters, or bytes that are not UTF-8")
 
 
 def _refuse(texts: Mapping[str, str], wrong: str, reason: str) -> None:

@@ -33,7 +33,7 @@ START_SECONDS = 60.0
 # How often a child may be found alive beyond its time before the fork server is taken for broken.
 LATE_LOOKS_MOST = 50
 
-FORK_SERVER_ENDED = "the process that starts and watches the children has ended"
+FORK_SERVER_ENDED = "the process that starts children has ended"
 
 
 class ChildMonitor:

@@ -115,7 +115,7 @@ class ForkServer:
         try:
             pid = os.fork()
         except OSError as error:
-            Channel(watch).send({"refused": f"the machine allows no further process ({error.strerror})"})
+            Channel(watch).send({"refused": f"the machine allows no more processes ({error.strerror})"})
             watch.close()
             return
         if pid == 0:

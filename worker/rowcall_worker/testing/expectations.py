@@ -36,7 +36,7 @@ def complaint(
     asked += f" under the key {key!r}" if key is not None else ""
     lines = [_line(run) for run in runs[:SHOWN_MOST]]
     lines += [f"... and {len(runs) - SHOWN_MOST} more"] if len(runs) > SHOWN_MOST else []
-    there = "\n  ".join(["there is:", *lines]) if lines else "nothing is enqueued at all"
+    there = "\n  ".join(["there is:", *lines]) if lines else "nothing is enqueued"
     return f"expected {wanted} of {asked}, and found {len(found) or 'none'}; {there}"
 
 

@@ -22,7 +22,7 @@ from rowcall_worker.testing.kit import Rowcall
 KIT = pytest.StashKey[Rowcall]()
 
 NO_APP = (
-    "tests need to know your app: set ROWCALL_APP to the package with your job_types and handlers, or write"
+    "tests need your app: set ROWCALL_APP to the package with your job_types and handlers, or write"
     " `rowcall_app = PACKAGE` into pytest's configuration"
 )
 

@@ -68,7 +68,7 @@ class ChildDied(RowcallError):
         elif signal_name == "SIGKILL":
             super().__init__(f"{child} was ended by SIGKILL; no worker sent it, so the machine may be short of memory")
         else:
-            super().__init__(f"{child} was ended by {signal_name}; what is known of that stands with the attempt")
+            super().__init__(f"{child} was ended by {signal_name}; the attempt has the details")
 
 
 class NoChild(RowcallError):
@@ -98,7 +98,7 @@ class EffectBusy(RowcallError):
 
 
 class Permanent(RowcallError):
-    """Raised by a handler: trying again cannot help, so the run is given up at once."""
+    """Raised by a handler: the error is permanent, so the run is given up at once."""
 
 
 class Snooze(RowcallError):

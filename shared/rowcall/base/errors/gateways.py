@@ -22,7 +22,7 @@ class GatewayError(RowcallError):
 
     @property
     def permanent(self) -> bool:
-        """Whether trying again cannot help."""
+        """Whether the error is permanent."""
         return isinstance(self, Permanent)
 
 

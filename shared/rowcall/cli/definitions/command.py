@@ -23,13 +23,13 @@ LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
-UNDECIDED = "no nominal time has come yet"
+UNDECIDED = "no nominal time has passed yet"
 BY_HAND = "it has no schedule: `rowcall definitions run-now` runs it"
 
 
 @click.group("definitions")
 def definitions_command() -> None:
-    """See and steer what should exist: which job type, at which times."""
+    """See and steer definitions: which job types run, and when."""
 
 
 definitions_command.add_command(preview_command)
@@ -38,7 +38,7 @@ definitions_command.add_command(preview_command)
 @definitions_command.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
-    """List all definitions, when each is due next, and what keeps one from being decided here."""
+    """List all definitions, when each is due next, and what is wrong with any."""
     with command_transaction() as connection:
         rows = definitions.list_definitions(connection)
     if as_json:
@@ -73,7 +73,7 @@ def show_command(name: str, occurrences: int, as_json: bool) -> None:
 
 @definitions_command.command("apply")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--prune", is_flag=True, help="Remove definitions that were applied before and are no longer in FILE.")
 @json_option
 def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) -> None:
@@ -102,7 +102,7 @@ def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) 
 @click.argument("name")
 @json_option
 def pause_command(name: str, as_json: bool) -> None:
-    """Enqueue nothing more for NAME; its nominal times are recorded as skipped."""
+    """Stop enqueueing for NAME.  Its nominal times are recorded as skipped."""
     with command_transaction() as connection:
         row = definitions.pause(connection, name, catalogue(), operator())
     _answer(row, f"definition {name} has been paused since {shown(row['paused_at'])}", as_json)
@@ -112,7 +112,7 @@ def pause_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def resume_command(name: str, as_json: bool) -> None:
-    """Enqueue for NAME again, from now."""
+    """Resume enqueueing for NAME, from now on."""
     with command_transaction() as connection:
         row = definitions.resume(connection, name, catalogue(), operator())
     due = f"due next {shown(_local(row)['next_run_at'])}" if row["next_run_at"] else "without a schedule"
@@ -123,7 +123,7 @@ def resume_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def run_now_command(name: str, as_json: bool) -> None:
-    """Enqueue one run of NAME beside its schedule."""
+    """Enqueue one run of NAME now, in addition to its schedule."""
     with command_transaction() as connection:
         outcome = definitions.run_now(connection, name, catalogue(), operator())
     if as_json:

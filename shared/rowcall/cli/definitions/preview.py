@@ -44,10 +44,14 @@ def _option(field: str) -> str:
 @click.command("preview")
 @click.argument("name", required=False)
 @_content_options
-@click.option("--at", default="now", metavar="TIME", show_default=True, help='From when, such as "tomorrow 09:00".')
-@click.option("--until", metavar="TIME", help="What would run up to this time; without NAME, for all definitions.")
-@click.option("--asleep", metavar="TIME", help="As if nothing was awake from --at to this time.")
-@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many, without an end.")
+@click.option(
+    "--at", default="now", metavar="TIME", show_default=True, help='The time to start from, such as "tomorrow 09:00".'
+)
+@click.option(
+    "--until", metavar="TIME", help="Show everything that would run up to this time; without NAME, of all definitions."
+)
+@click.option("--asleep", metavar="TIME", help="Show what an outage from --at to this time would do.")
+@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many times to show.")
 @json_option
 def preview_command(
     name: str | None, at: str, until: str | None, asleep: str | None, count: int, as_json: bool, **changes: Any

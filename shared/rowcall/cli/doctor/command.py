@@ -15,7 +15,7 @@ from rowcall.cli.output import json_option, show_json, show_table
 @click.command("doctor")
 @json_option
 def doctor_command(as_json: bool) -> None:
-    """Show every setting and look for what is wrong.  Ends with 1 when something must be mended."""
+    """Show every setting and look for what is wrong.  Exits with 1 if something is wrong."""
     try:
         current = settings.read()
     except SettingsError as error:

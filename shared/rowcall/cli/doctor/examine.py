@@ -66,7 +66,7 @@ def api_port(settings: Settings) -> Finding:
         except OSError as error:
             if _is_rowcall(host, port):
                 return Finding("API port", True, f"a Rowcall API answers on {host}:{port}")
-            remedy = "stop the program that uses it, or set ROWCALL_API_PORT to another (0 takes a free one)"
+            remedy = "stop the program that uses it, or set ROWCALL_API_PORT to another (0 picks a free port)"
             return Finding("API port", False, f"{host}:{port} cannot be used ({error.strerror}): {remedy}")
     return Finding("API port", True, f"{host}:{port} is free")
 
@@ -182,12 +182,12 @@ def pooler(url: str) -> Finding:
     try:
         backends = [_backend(connection) for connection in connections]
         if any(real != claimed for real, claimed in backends):
-            message = "a pooler in session mode is between: everything works"
+            message = "connections go through a pooler in session mode: everything works"
         # Both clients are connected, neither is in a transaction, and one server process served both.
         if backends[0][0] == backends[1][0]:
             message = (
-                "a pooler in transaction mode is between: everything works, but workers hear no LISTEN and poll"
-                " instead; give workers a direct DATABASE_URL to be woken at once"
+                "connections go through a pooler in transaction mode: everything works, but LISTEN does not, so"
+                " workers poll instead; give workers a direct DATABASE_URL to wake them at once"
             )
     finally:
         for connection in connections:

@@ -88,9 +88,11 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
         command(many=Many(everything, dry_run, limit), **options)
 
     for option in (
-        click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest first.  [default: all]"),
+        click.option(
+            "--limit", type=click.IntRange(min=1), help="The most runs to change, the newest first.  [default: all]"
+        ),
         click.option("--dry-run", is_flag=True, help="Only count the matching runs."),
-        click.option("--all", "everything", is_flag=True, help="Every run, where no filter is given."),
+        click.option("--all", "everything", is_flag=True, help="Change every run; needed if no filter is given."),
     ):
         with_many = option(with_many)
     return with_many

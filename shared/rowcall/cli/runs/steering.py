@@ -43,7 +43,7 @@ def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json:
 @any_runs
 @filtered
 @many_options
-@click.option("--force", is_flag=True, help="Do not wait for the run's worker; its writes are refused.")
+@click.option("--force", is_flag=True, help="Do not wait for the run's worker; refuse its later writes.")
 @json_option
 def cancel_command(run_ids: Sequence[int], criteria: Filter, many: Many, force: bool, as_json: bool) -> None:
     """Cancel waiting runs, and ask the workers of running ones to stop: by ids, or all that match the options."""
@@ -70,7 +70,7 @@ def run_now_command(run_ids: Sequence[int], as_json: bool) -> None:
 @click.option("--queue", "queue_name", help="Another queue.")
 @click.option("--priority", type=int, help="Another priority; a lower number is more urgent.")
 @click.option("--max-attempts", type=int, help="Give up after this many attempts.")
-@click.option("--key", help="Idempotency key: the same key and changes again is the same run.")
+@click.option("--key", help="Idempotency key: a repeated request with the same key and changes gives the same run.")
 @json_option
 def clone_command(
     run_id: int, payload: dict[str, Any] | None, run_at: datetime | None, queue_name: str | None, **options: Any

@@ -18,11 +18,11 @@ from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: 8000, or a free one]")
 @click.option("--with-parent", is_flag=True, help="End when the process that started this one ends, even by SIGKILL.")
 def up_command(port: int | None, with_parent: bool) -> None:
-    """Start PostgreSQL, the API and a worker here, and show a run succeed.  Ctrl-C ends all of it.
+    """Start PostgreSQL, the API and a worker here, and show a run succeed.  Ctrl-C stops everything.
 
     With DATABASE_URL the worker takes only what this command and its key enqueue, and the key expires after a day.
     Without it the database is Rowcall's own, kept in ROWCALL_HOME and found again next time.  Without
-    ROWCALL_APP the app is Rowcall's example, a small SaaS whose jobs are then seen at work.
+    ROWCALL_APP the app is Rowcall's example, a small SaaS with jobs.
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
@@ -58,9 +58,9 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         f"  API         {running.api}   (described in {running.api}/openapi.json)",
         f"  PostgreSQL  {running.version}, {place[0]}",
         place[1],
-        f"  demo run    {run['id']} ({run['job_type']}) {run['status']}, {seconds:.2f} seconds after it was asked",
+        f"  demo run    {run['id']} ({run['job_type']}) {run['status']}, {seconds:.2f} seconds after it was enqueued",
         "",
-        "Ask for a run yourself, and look at it:",
+        "Enqueue a run yourself, and look at it:",
         "",
         f"  curl -s {running.api}/v1/runs {bearer} -H 'Content-Type: application/json' -d '{request}'",
         f"  curl -s {running.api}/v1/runs/{run['id']} {bearer}",
@@ -71,5 +71,5 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
             else ()
         ),
         "",
-        "Ctrl-C ends everything.",
+        "Ctrl-C stops everything.",
     ]

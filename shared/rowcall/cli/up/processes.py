@@ -135,7 +135,7 @@ def _migrate(url: str) -> None:
             return
     done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, check=False)
     if done.returncode:
-        raise RowcallError("the schema could not be brought up to date; the reason stands above")
+        raise RowcallError("the schema could not be migrated; see the error above")
 
 
 def _listener(settings: Settings, asked: int | None) -> socket.socket:
@@ -185,7 +185,7 @@ def _all_alive(children: Sequence[subprocess.Popen[bytes]]) -> None:
         if child.poll() is not None:
             assert isinstance(child.args, list), "it was started by own_command"
             command = " ".join(["rowcall", *child.args[len(own_command()) :]])
-            raise RowcallError(f"`{command}` ended with {child.returncode}; the reason stands above")
+            raise RowcallError(f"`{command}` ended with {child.returncode}; see the error above")
 
 
 def _wait_for_api(url: str, children: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -207,9 +207,7 @@ def _next_in_line(connection: Connection, row: Row, silence: float) -> str:
 def _suspect(leases: int) -> str:
     """It waits by other rules than the runs around it."""
     if leases < ALONE:
-        return (
-            "its worker's lease ran out, perhaps because of it: it waits until a worker has no other such run in hand"
-        )
+        return "its worker's lease ran out, perhaps because of it: it waits until a worker has no other suspect"
     return (
         f"its workers' leases ran out {leases} times, perhaps because of it: it waits until a worker process has no"
         " other run in hand, and then runs alone"

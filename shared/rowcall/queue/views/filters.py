@@ -61,7 +61,7 @@ class Filter:
         "%(key)s IN (idempotency_key, held_key)",
         "Requested with this idempotency key, or holding this natural key.",
     )
-    error_type: str | None = declared(Form.TEXT, "error_type = %(error_type)s", "Whose latest error is of this type.")
+    error_type: str | None = declared(Form.TEXT, "error_type = %(error_type)s", "Whose last error has this type.")
     created_by: str | None = declared(
         Form.TEXT,
         "%(created_by)s IN (created_by, split_part(created_by, ' (', 1))",
@@ -128,15 +128,15 @@ def _wrong_with(value: object) -> str | None:
     try:
         text = stored(value)
     except ValueError as error:
-        return f"cannot be looked for: {error}"
+        return f"cannot be searched: {error}"
     return _too_much(value, size_of(text)) if isinstance(value, dict) else None
 
 
 def _too_much(sought: dict[str, Any], size: int) -> str | None:
     if size > SOUGHT_BYTES:
-        return f"is {size} bytes; the limit is {SOUGHT_BYTES}: look for fewer fields"
+        return f"is {size} bytes; the limit is {SOUGHT_BYTES}: search for fewer fields"
     values = sum(1 for _ in _values_of(sought))
-    return f"has {values} values; the limit is {SOUGHT_MOST}: look for fewer" if values > SOUGHT_MOST else None
+    return f"has {values} values; the limit is {SOUGHT_MOST}: search for fewer" if values > SOUGHT_MOST else None
 
 
 def _values_of(sought: object) -> Iterator[object]:
