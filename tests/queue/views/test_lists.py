@@ -136,7 +136,7 @@ def next_of_two(connection: PgConnection, wanted: Filter) -> str:
     [
         ({"key": "a\0b"}, "key: cannot be searched: it holds a null character"),
         ({"queue": "\ud800"}, "queue: cannot be searched: it holds half of a surrogate pair"),
-        ({"payload": {"a": float("nan")}}, "payload: cannot be looked for"),
+        ({"payload": {"a": float("nan")}}, "payload: cannot be searched"),
         ({"payload": {"a\0": 1}}, "payload: cannot be searched: it holds a null character"),
         ({"run_after": datetime(2030, 1, 1)}, "run_after: must carry an offset"),
         ({"created_before": datetime(1999, 12, 31, tzinfo=UTC)}, "created_before: must be a time in the years 2000 to"),
