@@ -2911,7 +2911,7 @@ ROLLBACK;
 
 -- rowcall.queue.finish: RELEASE
 -- A stopping worker returns the run.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
--- because nobody knows what the handler had already done; an attempt that was not begun is not counted.
+-- because the handler may have done something; an attempt that was not begun is not counted.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'
@@ -3251,7 +3251,7 @@ SELECT name, paused_at, max_running FROM rowcall.queues WHERE name = :'name' FOR
 ROLLBACK;
 
 -- rowcall.queue.queues: MAKE_QUEUES
--- The row that a claim under a limit locks; a queue that was never paused nor limited by an operator has none.
+-- The row that a claim under a limit locks; only queues that an operator has paused or limited have one.
 \set names '{"mail"}'
 BEGIN;
 INSERT INTO rowcall.queues (name) SELECT unnest(:'names'::text[]) ON CONFLICT (name) DO NOTHING;

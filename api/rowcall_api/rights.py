@@ -74,7 +74,7 @@ def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:
 
 
 def must_be_allowed_to_resolve(connection: Connection, kind: str, effect_id: int) -> None:
-    """Refuse an effect of a run that this key may not steer; nobody knows the type of a run that was pruned."""
+    """Refuse an effect of a run that this key may not steer; the type of a pruned run is unknown."""
     if flask.g.caller.limits != UNLIMITED:
         with _missing_refused(EffectNotFound):
             effect = effects.lock_effect(connection, kind, effect_id)

@@ -34,7 +34,7 @@ def look(connection: sqlalchemy.Connection) -> Row:
 
 
 def refuse_unusable(found: Row) -> None:
-    """Refuse a database that nobody could migrate, and one whose schema this role may not look into."""
+    """Refuse a database that cannot be migrated, and one whose schema this role cannot read."""
     if found["read_only"]:
         raise MigrationRefused(
             f"the database {found['database']} is read-only (a standby, or default_transaction_read_only is on):"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rowcall.job_types import Definition, exponential, fixed, quadratic
     from rowcall.queue.enqueue import enqueue, enqueue_many
     from rowcall.queue.job_type import JobType
-    from rowcall_worker.handlers import Run  # for annotations in handlers: only a worker, which has it, loads it
+    from rowcall_worker.handlers import Run  # for annotations in handlers, so only a worker loads it
 
 # The build reads it here, and so does a worker: to ask the installed metadata would take longer than a claim.
 __version__ = "0.2.0.dev0"

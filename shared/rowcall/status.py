@@ -225,7 +225,7 @@ def sources_of(event: Event) -> str:
 # dead or cancelled, or until it has ended.
 UNIQUE_MODES = ("ever", "until_failed", "live")
 
-# The CHECK constraints of job_runs that keep a row true to the machine, whoever writes it.
+# The CHECK constraints of job_runs that hold for every writer.
 CHECKS = {
     "status_known": f"status IN {sql_list(Status)}",
     "lease_iff_running": (

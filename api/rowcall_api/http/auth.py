@@ -138,6 +138,6 @@ def authorize(caller: Caller, view: object) -> None:
 
 
 def _note_use(caller: Caller) -> None:
-    """Failing to record the use is no reason to refuse the request; the next one records it."""
+    """A failure to record the use does not refuse the request; the next request records it."""
     with contextlib.suppress(DatabaseUnreachable, sqlalchemy.exc.DBAPIError), transaction() as connection:
         note_use(connection, caller.key_id)

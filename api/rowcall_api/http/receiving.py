@@ -103,7 +103,7 @@ class ReceivingWorker(ThreadWorker):
         connection = Connection(self.cfg, client, address, listener.getsockname(), body_bytes)
         self.nr_conns += 1
         self._wait(connection, REQUEST_SECONDS)
-        # At this limit gunicorn accepts nobody, which is right only while all connections have requests to answer.
+        # At this limit gunicorn accepts nothing, which is right only while all connections have requests to answer.
         if self.nr_conns >= self.worker_connections:
             self._make_room(connection)
 
@@ -224,7 +224,7 @@ class ReceivingWorker(ThreadWorker):
             self._refuse(oldest, NoRoom())
 
     def _refuse(self, connection: Connection, why: ParseException) -> None:
-        """Close a connection; a client that has begun a request, and takes answers, is told why."""
+        """Close a connection, with an answer that says why if the client has begun a request and can receive one."""
         if connection.requests.begun and not connection.leaving and not connection.clogged:
             self.handle_error(None, connection.sock, connection.client, why)
         self._close(connection)

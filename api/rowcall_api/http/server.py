@@ -152,7 +152,7 @@ def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
         "forwarder_headers": "",
         # In memory: a worker's sign of life must not wait for a slow disk.
         "worker_tmp_dir": str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None,
-        # gunicorn's own socket for steering would be a file in the user's home, and nobody needs it.
+        # gunicorn's own socket for steering would be a file in the user's home, and it is not used.
         "control_socket_disable": True,
         "loglevel": "warning",
         "proc_name": "rowcall api",

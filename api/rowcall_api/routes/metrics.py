@@ -129,7 +129,7 @@ class Figures(Collector):
 
 
 def _made_first(queue: Row) -> tuple[bool, float]:
-    """The queues of job types and operators, which nobody's invented ones take the place of; then who waits longest."""
+    """Queues of job types and operators come first, so that invented names cannot displace them."""
     return not queue["made"], -queue["oldest_due_age_seconds"]
 
 

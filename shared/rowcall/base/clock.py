@@ -1,4 +1,4 @@
-"""The process's own clock, for waiting only: what is due, and until when, is told by the database's clock alone."""
+"""The process's clock, used only for waiting: the database's clock decides what is due."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class SmtpServer:
             host, port = _host(parts.hostname or ""), parts.port
             asked = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
         except ValueError:
-            raise ValueError(f"{form} (in user and password, what is no letter or digit as %XX)") from None
+            raise ValueError(f"{form} (in user and password, write all but letters and digits as %XX)") from None
         tls = parts.scheme == "smtps"
         if parts.scheme not in {"smtp", "smtps"} or parts.path.strip("/") or parts.fragment:
             raise ValueError(form)

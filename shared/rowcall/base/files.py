@@ -52,7 +52,7 @@ class Files:
         self._swept: set[str] = set()
 
     def write(self, path: str, content: bytes | Iterable[bytes]) -> Written:
-        """Write a file, or write it anew; whoever reads it meanwhile reads the old one or the new one.
+        """Write or replace a file; a concurrent reader gets the old or the new content.
 
         Raises Unusable for a path that cannot be one, and Unavailable when there is no room for it now.
         """

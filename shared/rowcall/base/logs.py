@@ -96,7 +96,7 @@ class Log:
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: Mapping[str, object]) -> None:
-        # Where a process was started without standard error, Python has None in its place.
+        # Python has None here in a process that was started without standard error.
         stream: TextIO | None = self.stream or sys.stderr
         if stream is None or LEVELS.index(level) < LEVELS.index(self.level):
             return

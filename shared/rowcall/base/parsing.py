@@ -69,7 +69,7 @@ SECRET_CHARACTERS = 65_536
 def secret_in(file: str) -> str:
     """The content of a file, read once, because log lines are searched for it."""
     try:
-        # Another kind of file may have no end, or nobody who writes to it.
+        # Other kinds of file, such as a pipe, may never end.
         if not stat.S_ISREG(Path(file).stat().st_mode):
             raise ValueError("is not a regular file")
         with Path(file).open(encoding="utf-8-sig") as opened:

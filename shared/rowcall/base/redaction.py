@@ -1,8 +1,8 @@
 """What must not be shown is taken out of a text: of errors that are kept, of log lines, of what a command prints.
 
-Three things are looked for: the values of the secret settings wherever they stand, what stands where secrets stand
+It removes three things: the values of the secret settings anywhere, what follows names and prefixes of secrets
 (in URLs, in DSNs, behind names such as `token`), and what looks like a token.  Every pattern takes time in proportion
-to the text's length, whatever the text, because whoever provokes an error may also choose its words.
+to the text's length, because a caller who provokes an error may also choose its text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PASSWORD_VARIABLES = ("PGPASSWORD",)
 
 # A shorter secret is found in ordinary words; only the place where it stands can give it away.
 SHORTEST = 4
-# One shorter than this is taken out where it is a word of its own, a longer one wherever it stands.
+# A shorter one is removed only as a whole word, a longer one anywhere.
 SHORTEST_WITHIN_WORDS = 8
 
 _NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)"
@@ -40,7 +40,7 @@ _BARE = r"""(?!(?:none|null|true|false)\b)[^\s&"']*[^\s&"'),;\]}]"""
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
-        # postgresql://user:password@host; a port is no password, also where an @ follows it.
+        # postgresql://user:password@host; a port is not a password, even before an @.
         (r'(://[^\s:/?#@"]*+):(?!\d+[?#])[^\s/"]*@', rf"\1:{BLANK}@"),
         # Authorization: Bearer ..., in a header, in JSON or in a repr.
         (

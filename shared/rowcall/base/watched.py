@@ -155,7 +155,7 @@ class Answers:
                 _shut_down(connection)
 
     def keep(self) -> None:
-        """Look from a thread of this process's own, where there is no watchdog; it is started once."""
+        """Watch from a separate thread, started once, in a process without a watchdog."""
         if self._keeper is None or not self._keeper.is_alive():
             self._keeper = threading.Thread(target=self._keep, name="answers", daemon=True)
             self._keeper.start()

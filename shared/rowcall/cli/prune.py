@@ -71,7 +71,7 @@ class ByHand:
             yield self.connection
 
     def save(self, connection: PgConnection, what: Any) -> None:
-        """There is no next attempt to save it for."""
+        """Not needed here: there is no next attempt."""
 
     def policies(self, audited: bool) -> Policies:
         """The policies; the command is audited."""

@@ -13,7 +13,7 @@ from rowcall.base.errors import DeclarationError, EffectInvalid
 from rowcall.base.redaction import storable
 from rowcall.job_types.declaration import NAME
 
-# Longer than any provider's; the rest is noise, and a table is no place for it.
+# Longer than any provider's reference; the rest is cut off.
 REFERENCE_CHARACTERS = 255
 
 

@@ -77,7 +77,7 @@ def begin(
         return Decision.PERFORM, effect_of(kind, row)
     row = fetch_one(connection, STATEMENTS[kind.table.name].find, {**values, "horizon": horizon})
     if row is None:
-        # Its maker rolled back between our two statements; there is no harm in trying once more.
+        # Its transaction rolled back between our two statements; trying again is harmless.
         return begin(connection, lease, kind, key, content, details, horizon, unperformed)
     if row["content_hash"] != values["content_hash"]:
         return Decision.CONFLICT, effect_of(kind, row)
@@ -171,7 +171,7 @@ def hold(connection: Connection, lease: Lease) -> None:
 
 
 def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
-    """The intent of an effect that nobody has begun; None where its key is taken."""
+    """Insert the intent; None if the key is taken."""
     hold(connection, lease)
     try:
         return fetch_one(connection, STATEMENTS[kind.table.name].insert, {**values, **lease._asdict()})
@@ -200,7 +200,7 @@ def _settle(
 def _values(
     kind: Kind, key: Mapping[str, Any], content: Mapping[str, Any], details: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The row's own columns, and the hash by which other content is told apart."""
+    """The values of the row's columns, with a hash of the content."""
     if not isinstance(content, Mapping):
         raise EffectInvalid(f"the content of {kind.name} is {content!r:.100} and must be a mapping")
     if unknown := set(details) - set(kind.table.known):

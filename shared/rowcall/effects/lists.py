@@ -1,7 +1,7 @@
 """Lists of effects: the newest of all kinds, a page at a time.
 
-Each table is a list of its own, by id, which never changes; a page takes from the head of whichever begins with the
-youngest.  So a page is gone on from where it left each table, and what comes or changes meanwhile shifts nothing.
+Each table is a list by id, which never changes, and a page merges the heads of these lists by time.  The cursor holds
+the last id of each table, so rows that are added or changed meanwhile move nothing to another page.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WITH RECURSIVE leap AS (
 SELECT kind FROM leap WHERE kind IS NOT NULL
 """
 
-# Nobody needs to know whether it is a thousand or two: counting stops here.
+# Counting stops here: a thousand or two makes no difference to a reader.
 COUNTED_MOST = 1000
 
 # The index {table}_open.

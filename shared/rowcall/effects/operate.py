@@ -1,4 +1,4 @@
-"""What a run has done, and how operators close what nobody could know."""
+"""The effects of a run, and how operators resolve those with an unknown outcome."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def lock_effect(connection: Connection, kind: str, effect_id: int) -> Row:
 def resolve(
     connection: Connection, kind: str, effect_id: int, happened: bool, operator: Operator, reference: str | None = None
 ) -> Row:
-    """Close an effect of which nobody knew: it happened, or it did not and may be done by the run's next attempt."""
+    """Resolve an effect: it happened, or it did not and the run's next attempt may perform it."""
     table, before = table_of(kind).name, lock_effect(connection, kind, effect_id)
     if before["state"] not in ("unknown", "intent"):
         sentence = f"effect {effect_id} of {kind} is {before['state']}: there is nothing to resolve"

@@ -116,7 +116,7 @@ class JobType:
         """The payload as it is stored: checked against the schema, defaults filled in, values in their JSON form."""
         try:
             schema = self._schema
-            loaded = schema.load(payload)  # type: ignore[arg-type]  # anything may come; load refuses what is no mapping
+            loaded = schema.load(payload)  # type: ignore[arg-type]  # load refuses anything but a mapping
             stored: dict[str, Any] = schema.dump(loaded)
         except ValidationError as error:
             raise RunInvalid({"payload": error.messages}) from None

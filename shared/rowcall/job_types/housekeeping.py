@@ -58,13 +58,13 @@ class ExpireKeys(Schema):
 
 
 # They delete history, and what recognises a repeated request: only an admin's key may enqueue or schedule them.
-# Without a key: whoever asks twice wants it looked after twice, and two at once do not disturb each other.
+# Without a key: two requests mean two runs, and two at once do no harm.
 PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, scope="admin", queue="maintenance", backoff=fixed(60))
 
 EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, scope="admin", queue="maintenance", backoff=fixed(60))
 
 # On from the start.  At an hour of little traffic, spread by their names, so that many databases on one server do not
-# all begin at once.  Whoever wants it otherwise names them in a file of definitions, which then has the say.
+# all begin at once.  A file of definitions that names them overrides these.
 PRUNE_RUNS_NIGHTLY = Definition("prune_runs", PRUNE_RUNS, "17 3 * * *", jitter="30m")
 
 EXPIRE_KEYS_NIGHTLY = Definition("expire_keys", EXPIRE_KEYS, "17 4 * * *", jitter="30m")

@@ -42,7 +42,7 @@ OURSELVES = Account()
 
 
 def user_name(uid: int) -> str:
-    """The OS user's name, or the number where it has none."""
+    """The OS user's name, or its number if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -50,7 +50,7 @@ def user_name(uid: int) -> str:
 
 
 def claim(folder: Path) -> Account:
-    """Make the server's own folder if it is missing, and say who owns it: whoever that is runs the server."""
+    """Make the server's folder if it is missing, and return its owner, who runs the server."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     try:

@@ -143,7 +143,7 @@ def _folders(package: Path, install: Path, draft: Path) -> Iterator[tuple[Path, 
 
 
 def _remove(copy: Path) -> None:
-    """Delete a copy unless a server uses it; renamed first, so that nobody joins what is half deleted."""
+    """Delete a copy unless a server uses it; renamed first, so that no process uses a half-deleted one."""
     with contextlib.suppress(LockBusy, FileNotFoundError), exclusive(copy / "lock", 0):
         doomed = Path(tempfile.mkdtemp(prefix=f"{copy.name}.doomed-", dir=copy.parent))
         copy.rename(doomed)
@@ -151,7 +151,7 @@ def _remove(copy: Path) -> None:
 
 
 def _trusted(copy: Path) -> bool:
-    """Whether nobody but us can have put anything there."""
+    """Whether only we can have put anything there."""
     found = copy.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 

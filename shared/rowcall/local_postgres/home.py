@@ -105,7 +105,7 @@ class Home:
 
     @property
     def start_lock(self) -> Path:
-        """Held alone by whoever starts, joins or removes the server."""
+        """Held exclusively by the process that starts, joins or removes the server."""
         return self.locks / "start"
 
     @property
@@ -166,7 +166,7 @@ class Home:
 
     @contextlib.contextmanager
     def doorway(self) -> Iterator[Doorway]:
-        """The cluster folder as a child process can name it, whoever that child becomes."""
+        """The cluster folder's path for a child process, whichever user the child runs as."""
         if not Path("/proc/self/fd").is_dir():
             yield Doorway(str(self.cluster), ())
             return

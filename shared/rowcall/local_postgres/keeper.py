@@ -1,6 +1,6 @@
 """The keeper: a small process that owns the server for as long as any process uses it.
 
-It outlives whoever started it.  Its lock says that it lives; the users' lock says whether anybody needs it.
+It outlives the process that started it.  Its lock shows that it is alive; the users' lock shows whether it is needed.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Order:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the starter is told: no error means that the server accepts connections."""
+    """The answer to the starter: no error means that the server accepts connections."""
 
     error: str = ""
     port_in_use: bool = False
 
 
 class Keeper:
-    """Starts the server, starts it again when it dies, and stops it when nobody uses it any more."""
+    """Starts the server, restarts it when it dies, and stops it when no process uses it."""
 
     def __init__(self, home: Home, order: Order) -> None:
         self._home = home
@@ -138,7 +138,7 @@ class Keeper:
 
 
 def main() -> None:
-    """Become a process that nobody waits for, start the server, tell the starter, keep the server."""
+    """Detach from the starter, start the server, report to the starter, and keep the server running."""
     home, order = Home(Path(sys.argv[2])), Order(**json.loads(sys.argv[3]))
     if os.fork():  # the starter waits for this process and has no dead child to bury later
         os._exit(0)
@@ -162,7 +162,7 @@ def main() -> None:
 
 def _answer(answer: Answer) -> None:
     """Tell the starter through standard output, and close that: the end is what it waits for."""
-    with suppress(BrokenPipeError):  # the starter is gone; then nobody uses the server, and it is stopped
+    with suppress(BrokenPipeError):  # the starter is gone: nothing uses the server, and it is stopped
         os.write(1, json.dumps(asdict(answer)).encode())
     os.dup2(2, 1)
 

@@ -36,7 +36,7 @@ class Postmaster:
     def start(
         cls, home: Home, programs: Path, account: Account, port: int, options: Mapping[str, str], lock: Lock
     ) -> Postmaster:
-        """Start it; it and all its children inherit the cluster's lock, so that whoever gets the lock is alone."""
+        """Start it; it and all its children inherit the cluster's lock, so that a holder of the lock is alone."""
         (home.data / "postmaster.pid").unlink(missing_ok=True)
         log_start = home.log.stat().st_size
         with home.doorway() as doorway:
@@ -107,7 +107,7 @@ def _command(home: Home, programs: Path, port: int, options: Mapping[str, str], 
         **options,
         "listen_addresses": "127.0.0.1",
         "port": str(port),
-        "unix_socket_directories": "",  # a socket's path is short, and open to whoever may enter its folder
+        "unix_socket_directories": "",  # a socket's path is short, and open to everyone who can enter its folder
     }
     words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return [str(programs / "postgres"), "-D", f"{doorway.path}/{home.data.name}", *words]

@@ -109,7 +109,7 @@ def _turn(place: Home) -> Lock:
     """The right to start, join or remove the server; one process at a time has it."""
     while True:
         place.prepare()
-        with contextlib.suppress(FileNotFoundError):  # removed a moment ago, by whoever had the turn before
+        with contextlib.suppress(FileNotFoundError):  # just removed by the previous holder of the lock
             return exclusive(place.start_lock, START_LIMIT)
 
 

@@ -49,7 +49,7 @@ def cancel(connection: Connection, run_id: int, operator: Operator, expected: Co
 def ask_to_cancel(
     connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None
 ) -> Row:
-    """Ask the run's worker to stop; it learns this at its next heartbeat."""
+    """Ask the run's worker to stop; the worker sees the request at its next heartbeat."""
     return change(connection, Event.ASK_TO_CANCEL, ASK_TO_CANCEL, run_id, operator, expected)
 
 

@@ -70,7 +70,7 @@ SELECT status FROM ended
 """
 
 # A stopping worker returns the run.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
-# because nobody knows what the handler had already done; an attempt that was not begun is not counted.
+# because the handler may have done something; an attempt that was not begun is not counted.
 RELEASE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run

@@ -47,7 +47,7 @@ class Holders(NamedTuple):
 
 
 def find_holders(connection: Connection, job_type: str, key_owner: str, requests: Sequence[Keys]) -> Holders:
-    """Who has these keys; nobody, where there are none to look for."""
+    """The runs that hold these keys."""
     parameters = {
         "job_type": job_type,
         "key_owner": key_owner,

@@ -122,7 +122,7 @@ SELECT id FROM expired
 class Lease(NamedTuple):
     """One worker's right to one run: with the run's status, the fence of everything that a worker writes.
 
-    The number of the attempt is not part of it.  Statements that need it read it from the row, where nobody but the
+    The number of the attempt is not part of it.  Statements that need it read it from the row, where only the
     owner of this very lease can have changed it.
     """
 

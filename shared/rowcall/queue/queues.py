@@ -42,7 +42,7 @@ ORDER BY 1
 
 GET_QUEUE = "SELECT name, paused_at, max_running FROM rowcall.queues WHERE name = %(name)s FOR UPDATE"
 
-# The row that a claim under a limit locks; a queue that was never paused nor limited by an operator has none.
+# The row that a claim under a limit locks; only queues that an operator has paused or limited have one.
 MAKE_QUEUES = "INSERT INTO rowcall.queues (name) SELECT unnest(%(names)s::text[]) ON CONFLICT (name) DO NOTHING"
 
 # The primary key of queues.

@@ -12,7 +12,7 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule.fields import DAY_OF_MONTH, HOUR, MINUTE, MONTH, WEEKDAY, shown
 
 LONGEST = 200
-"""Characters; all 60 minutes written out are 169, and nobody reads that either."""
+"""In characters.  A list of all 60 minutes has 169."""
 
 FIELDS = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, WEEKDAY)
 

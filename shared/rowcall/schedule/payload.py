@@ -61,7 +61,7 @@ def _value(value: Any, local: datetime, path: str) -> Any:
 
 
 def _placeholder(token: re.Match[str], path: str) -> re.Match[str] | None:
-    """What stands between the braces; None where the token is a brace itself."""
+    """The text between the braces; None if the token is an escaped brace."""
     if token[0] in BRACES:
         return None
     if token[1] is None:

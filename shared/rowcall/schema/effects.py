@@ -35,7 +35,7 @@ def _effect_table(name: str, key: tuple[str, ...], *columns: Column[Any]) -> Tab
     )
     # A run's page shows its effects.
     Index(f"{name}_run", table.c.run_id)
-    # What an operator looks for, newest first, and is told the number of; nearly all are applied.
+    # Operators list and count these, newest first; nearly all effects are applied.
     Index(f"{name}_open", table.c.state, table.c.id, postgresql_where=table.c.state != "applied")
     return table
 

@@ -36,7 +36,7 @@ queues = Table(
     Column("name", Text, primary_key=True),
     moment("paused_at"),
     Column("max_running", Integer),
-    # Runs that were claimed from a queue with a limit; which of them still run is told by the runs.
+    # Runs that were claimed from a queue with a limit; their rows say which still run.
     Column("holders", ARRAY(BigInteger), nullable=False, server_default=text("'{}'::bigint[]")),
     moment("created_at", default=True),
     moment("updated_at", default=True),

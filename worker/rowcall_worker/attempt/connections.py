@@ -135,7 +135,7 @@ def _forgets(connection: WatchedConnection) -> bool:
 
 
 def _as_made(connection: WatchedConnection) -> bool:
-    """Whether nothing is open on it, and nobody has changed how it works."""
+    """Whether nothing is open on it and its settings are unchanged."""
     return (
         not connection.closed
         and connection.info.transaction_status == TRANSACTION_STATUS_IDLE

@@ -150,7 +150,7 @@ class Asking:
 def _reference_and_columns(kind: Kind, answer: object) -> tuple[str | None, Mapping[str, Any], str]:
     """The provider's reference, what the table has columns for, and what is wrong with the answer.
 
-    It has happened, so a wrong answer is told after that is recorded.
+    The effect has happened, so it is recorded before a wrong answer is reported.
     """
     learned = dict(answer) if isinstance(answer, Mapping) else {"reference": answer}
     reference = learned.pop("reference", None)
@@ -176,6 +176,6 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
         f": {reason}" if reason else f": it was begun at {effect.intent_at:%Y-%m-%d %H:%M:%S %Z} and never settled"
     )
     return AmbiguousEffect(
-        f"nobody knows whether {named} happened{because}; find out, say so with"
+        f"{named} may have happened{because}; find out, record it with"
         f" `rowcall effects resolve {effect.kind.name} {effect.id} --happened` or `--did-not-happen`, and retry the run"
     )

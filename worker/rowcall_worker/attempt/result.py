@@ -132,7 +132,7 @@ def _stack(error: BaseException) -> str:
 
 
 def _redacted(text: str) -> str:
-    """The text without secrets; none of it where there is no memory to search it."""
+    """The text without secrets; empty if there is no memory for the search."""
     try:
         return fit_to_keep(text)
     except Exception:

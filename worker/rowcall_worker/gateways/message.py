@@ -26,7 +26,7 @@ POLICY = SMTP.clone(cte_type="7bit")
 
 LONGEST_LINE_CHARACTERS = 255
 
-# 45 bytes become 60 characters of base64, and with what stands around them a line of less than 76.
+# 45 bytes become 60 characters of base64, and with its prefix and suffix a line of less than 76.
 ENCODED_BYTES = 45
 
 # Control characters, halves of characters, and the two that Unicode separates lines and paragraphs with.

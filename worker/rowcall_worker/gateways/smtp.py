@@ -45,7 +45,7 @@ class SmtpMail(Mail):
     def _deliver(self, letter: Letter) -> str:
         """Unless all of it was sent, with the final dot, nothing happened; from then on the mail may be on its way.
 
-        smtplib's errors are OSErrors, but for the ValueErrors of those who answer what nobody can read.
+        smtplib's errors are OSErrors, except ValueErrors for unreadable answers.
         """
         deadline = Deadline(self._timeout, STEP_SECONDS)
         try:

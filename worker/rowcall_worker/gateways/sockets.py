@@ -56,8 +56,8 @@ class TimedSocket(socket.socket):
         self.settimeout(self.deadline.left())
         return super().recv_into(*args, **kwargs)
 
-    def sendall(self, data: bytes, flags: int = 0, /) -> None:  # type: ignore[override]  # nobody here has other buffers
-        """In pieces, each of which may take a step; its timeout would else be one for all of the data."""
+    def sendall(self, data: bytes, flags: int = 0, /) -> None:  # type: ignore[override]  # callers here pass only bytes
+        """In pieces, each of which may take a step; otherwise one timeout would cover all of the data."""
         for begin in range(0, len(data), PIECE_BYTES):
             self.settimeout(self.deadline.left())
             super().sendall(data[begin : begin + PIECE_BYTES], flags)

@@ -22,7 +22,7 @@ from rowcall_worker.install.quoting import (
 # Debian's cron refuses a longer command; cronie takes more.
 CRON_COMMAND_BYTES = 998
 
-# What no text file should hold: control characters, and bytes of a path that are no UTF-8.
+# What no text file should hold: control characters, and bytes of a path that are not UTF-8.
 UNPRINTABLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 # In a unit a path ends with its line, less what is blank there; and a \ would continue the line.
 NO_UNIT_PATH = r"[\n\t]|[ \\]$"

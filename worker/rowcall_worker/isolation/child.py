@@ -62,7 +62,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     run = ChildRun(order, channel)
     job_type = run.claimed.job_type
     logs.RUN.set((run.lease.run_id, run.lease.lease_no))
-    # Where a fatal signal strikes is written to the worker as well: lines that are no JSON.
+    # Where a fatal signal strikes is written to the worker as well: as lines that are not JSON.
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
     handler = _capped(handlers[job_type], order["memory_cap"])

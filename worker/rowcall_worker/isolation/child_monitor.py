@@ -66,7 +66,7 @@ class ChildMonitor:
 
     def supervise(self, url: str) -> AttemptResult:
         """Send the run, keep the child informed until it has ended, and return what came of it."""
-        # Where nobody is there to take it, the fork server says why.
+        # If the fork server has gone, its error says why.
         with contextlib.suppress(OSError):
             self._talk.send(self._order(url))
         while self._watch.open:

@@ -147,7 +147,7 @@ class Completer:
         self.in_flight.drop(runs)
 
     def leave(self, runs: Iterable[InFlightRun], reason: str) -> None:
-        """Say which runs stay running until their leases are over, though nobody works on them."""
+        """Log the runs that stay running until their leases expire, though no worker works on them."""
         for run in runs:
             log().warning(LogEvent.RUN_LEFT, reason=reason, **named(run))
 
@@ -178,7 +178,7 @@ class Completer:
             status = cancelled(connection, lease, failure.forensics)
             if status is not None:
                 return status
-            # Nobody asked for it: then it is an error like any other.
+            # Not requested: an error like any other.
         if error.event is Event.GIVE_UP or claimed.attempt >= claimed.max_attempts:
             return give_up(connection, lease, failure)
         delay = self.catalogue[claimed.job_type].backoff.delay(claimed.attempt) if error.after is None else error.after

@@ -73,7 +73,7 @@ class Heartbeat:
                 self._beat(connection, runs)
                 self._next = now + self.interval
                 if not alive(connection, self.worker, notified(self.interval)):
-                    self.in_flight.wake_ups.hear()  # what came meanwhile, nobody told it
+                    self.in_flight.wake_ups.hear()  # it may have missed a notification
                 self.link.works()
             elif self._skipped and now >= self._again:
                 self._beat(connection, self._skipped)

@@ -207,7 +207,7 @@ class InFlight:
         return ended
 
     def put_off(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep the runs whose rows are locked for a later try; they take no slot and hold up nobody."""
+        """Keep the runs whose rows are locked for a later try; they take no slot and block no other run."""
         with self._lock:
             for run in ended:
                 run.write_at = elapsed() + AGAIN_SECONDS

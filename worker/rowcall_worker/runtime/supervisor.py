@@ -28,7 +28,7 @@ def supervise_processes(count: int) -> None:
     ]
     asked = _pass_on(children)
     while all(child.poll() is None for child in children):
-        time.sleep(POLL_SECONDS)  # the end of one of several children wakes nobody
+        time.sleep(POLL_SECONDS)  # waiting for one of several children is not possible
     if not asked:
         for child in children:
             child.terminate()

@@ -29,7 +29,7 @@ NO_APP = (
 # By its name, as the command line does: the worker and the migrations never import each other.
 MIGRATE = "rowcall_migrations.migrate:migrate"
 
-# Nobody else uses a database that is being made.
+# No other process uses a database that is being made.
 LOCK_SECONDS = 3.0
 
 

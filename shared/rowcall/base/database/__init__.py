@@ -262,7 +262,7 @@ def _execute(
         cursor.execute(SHOW_WARNINGS + sql, parameters)
     else:
         if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
-            # A worker's statements are transactions of their own, and their commits are told to nobody.
+            # A worker's statements are separate transactions, and no client waits for their commits.
             sql = connection.prologue + ("" if connection.autocommit else SHOW_WARNINGS) + sql
         with answered(connection):
             cursor.execute(sql, parameters)

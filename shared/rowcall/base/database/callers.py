@@ -24,7 +24,7 @@ PgConnection: TypeAlias = psycopg2.extensions.connection
 Psycopg3Connection: TypeAlias = "psycopg.Connection[Any]"
 Connection: TypeAlias = (
     "PgConnection | Psycopg3Connection | sqlalchemy.Connection | sqlalchemy.orm.Session"
-    # Of Any, because a registry of a subclass (Flask-SQLAlchemy's `db.session`) is no registry of Session to a checker.
+    # Of Any: to a type checker, a registry of a Session subclass (Flask-SQLAlchemy's) is not one of Session.
     " | sqlalchemy.orm.scoped_session[Any]"
 )
 Row: TypeAlias = dict[str, Any]

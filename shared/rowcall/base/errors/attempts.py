@@ -72,7 +72,7 @@ class ChildDied(RowcallError):
 
 
 class NoChild(RowcallError):
-    """There is no child process for an isolated run, or nothing is known of it any more."""
+    """An isolated run's child process could not be started, or was lost."""
 
     def __init__(self, run_id: int, reason: str) -> None:
         super().__init__(f"run {run_id} has no child process: {reason}")

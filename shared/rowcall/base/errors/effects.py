@@ -1,4 +1,4 @@
-"""What the ledger of effects refuses, and what nobody can know."""
+"""Errors of the ledger of effects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EffectNotFound(RowcallError):
 
 
 class EffectNotOpen(RowcallError):
-    """An effect is to be resolved of which nobody needs to be asked, or not now; `state` is the one it is in."""
+    """An effect cannot be resolved in its `state`."""
 
     def __init__(self, state: str, sentence: str) -> None:
         self.state = state
@@ -39,4 +39,4 @@ class EffectConflict(Permanent):
 
 
 class AmbiguousEffect(Permanent):
-    """An effect may have happened, nobody knows, and it must not be tried again; an operator resolves it."""
+    """An effect may have happened and must not be repeated; an operator resolves it."""

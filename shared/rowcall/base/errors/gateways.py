@@ -9,7 +9,7 @@ from rowcall.base.errors.process import RowcallError
 
 
 class GatewayError(RowcallError):
-    """What was asked of the outside was not done, or nobody knows whether it was.
+    """A call to an external service failed, or its outcome is unknown.
 
     `acted` tells which, of this one request: after "no" it is certain that nothing happened, so that the request may
     simply be made again; after "maybe" it may have been carried out.  It cannot speak of earlier requests under the
@@ -49,7 +49,7 @@ class NotConfigured(Refused):
 
 
 class Blocked(Refused):
-    """A webhook's address is one that nobody outside may make this machine speak to."""
+    """A webhook's URL resolves to an address that webhooks must not reach."""
 
 
 class Declined(Refused):

@@ -163,7 +163,7 @@ class TransitionRefused(RowcallError):
 
 
 class RunPruned(TransitionRefused):
-    """A run was to be done again of which only the bare row is left."""
+    """A run cannot be retried because only its bare row is left."""
 
     def __init__(self, run_id: int, event: str, status: str, pruned_at: datetime) -> None:
         super().__init__(

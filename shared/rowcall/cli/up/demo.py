@@ -24,7 +24,7 @@ class Demo(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Settings of the worker and of the command, which lead to what stands in for the outside."""
+        """Settings of the worker and of the command that point to the stand-in for external services."""
 
     @property
     def command(self) -> Sequence[str]:

@@ -213,7 +213,7 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess
 
 
 def _show(settings: Settings, url: str, demo: Demo, children: Sequence[subprocess.Popen[bytes]]) -> list[str]:
-    """Have the app's jobs at work, once what stands in for the outside answers."""
+    """Enqueue the demo's runs once the stand-in for external services answers."""
     _wait_for_port("the demo's outside", LOOPBACK, demo.port, children)
     return asked(settings, url, demo)
 
@@ -246,7 +246,7 @@ def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]], own: str |
             run = queue.get_run(connection, run_id)
         if run["status"] == Status.SUCCEEDED:
             return run
-        time.sleep(POLL_SECONDS)  # the end of a run notifies nobody
+        time.sleep(POLL_SECONDS)  # no notification is sent when a run ends
     raise RowcallError(
         f"the first run, {run_id}, is {run['status']} after {FIRST_RUN_SECONDS:g} seconds: see `rowcall runs show`"
     )

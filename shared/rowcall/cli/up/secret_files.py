@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def read_private(file: Path) -> str:
-    """What stands in it; nothing where it is not there."""
+    """The file's text; empty if there is no file."""
     return file.read_text().strip() if file.exists() else ""
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write it anew; nobody else could read it at any moment."""
+    """Write the file so that only its owner can read it, at every moment."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:

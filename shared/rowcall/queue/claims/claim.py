@@ -125,7 +125,7 @@ CLAIM = claim_sql()
 
 # What a busy worker sends: its results and the claim for the room it has, in one round trip and commit.  Both see the
 # table as it was before, and one statement changes a row only once.  So the claim must spare the runs that are named as
-# finished: where a lease has run out and nobody has taken the run, its success counts.
+# finished: if a lease has expired and no other worker has claimed the run, its success counts.
 WITH_RESULTS = {
     "finished": f"finished AS ({SUCCEED}),",
     "spared": "AND id <> ALL(%(run_ids)s::bigint[])",

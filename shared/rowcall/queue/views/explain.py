@@ -210,7 +210,7 @@ def _suspect(leases: int) -> str:
         return "its worker's lease ran out, perhaps because of it: it waits until a worker has no other suspect"
     return (
         f"its workers' leases ran out {leases} times, perhaps because of it: it waits until a worker process has no"
-        " other run in hand, and then runs alone"
+        " other run, and then runs alone"
     )
 
 

@@ -118,7 +118,7 @@ MATCHES = "\n    AND ".join(
 
 
 def _wrong_with(value: object) -> str | None:
-    """Why no run can have this, or nobody may look for it, in the words that follow a field's name; else None."""
+    """Why this value cannot be searched for, as the words that follow a field's name; else None."""
     if isinstance(value, datetime):
         return unusable(value)
     if not isinstance(value, (str, dict)):

@@ -10,14 +10,14 @@ from rowcall.base.database import PgConnection
 from rowcall.queue.sleepers import awake, fall_asleep, have_ended
 
 # A worker polls a few times before it falls asleep, after twice the pause each time: while something comes every few
-# milliseconds, nobody need notify it.
+# milliseconds, no notification is needed.
 FIRST_PAUSE_SECONDS = 0.001
 AWAKE_SECONDS = 0.004
 
 # One that was woken for nothing polls for longer, because another worker does what comes.
 IN_VAIN_SECONDS = 1.0
 
-# Nobody notifies it when another worker's run leaves a place under a limit.
+# No notification is sent when another worker's run frees a place under a limit.
 PLACE_SECONDS = 1.0
 
 # Where no notification reaches it, it polls all the time: ROWCALL_POLL is less than this.
@@ -52,7 +52,7 @@ class Sleep:
     _transaction: int = 0
 
     def busy(self) -> None:
-        """There is no room for more: what ends makes it look again."""
+        """All slots are taken: the end of a run makes it look again."""
         self.pause = float("inf")
 
     def waits_for_a_place(self, connection: PgConnection) -> None:

@@ -1,4 +1,4 @@
-"""Runs that were claimed with an answer that never came: they go back, because nobody here will begin them."""
+"""Runs whose claim's answer was lost: they are returned, because this worker does not know that it has them."""
 
 from __future__ import annotations
 
