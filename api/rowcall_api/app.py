@@ -1,4 +1,4 @@
-"""The Flask application: what a request meets on its way in, and which blueprints answer it."""
+"""The Flask application: its hooks and its blueprints."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _reserved(path: str) -> str:
 
 
 def _leads_to(rule: Rule, path: str, paths: Map) -> bool:
-    """Whether a request for this path would be the rule's, if there were no other."""
+    """Whether this rule alone would match the path."""
     alone = Map([rule.empty()], converters=paths.converters, merge_slashes=False)
     return alone.bind("localhost").test(path, method=min(rule.methods or {"GET"}))
 

@@ -56,7 +56,7 @@ def _dropped(pool: sqlalchemy.Engine, name: str) -> bool:
 
 
 def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
-    """Build it, unless it is there and valid.  What an interrupted build left is dropped first."""
+    """Build the index unless it is valid already.  The rest of an interrupted build is dropped first."""
     for built in range(TRIES):
         valid = _valid(pool, name)
         if valid:

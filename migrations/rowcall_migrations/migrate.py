@@ -38,7 +38,7 @@ class Migrated:
 
 
 def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
-    """Migrate to target (a revision, head, or base).  Waits for another migrator, then finds its work done."""
+    """Migrate to target (a revision, head, or base).  It waits for a concurrent migration."""
     folder = scripts()
     pool = engine(url, pool_size=2)
     try:
@@ -121,7 +121,7 @@ def _migrate_in_transaction(connection: sqlalchemy.Connection, folder: ScriptDir
 
 
 def _is_newer(schema: Schema, target: str) -> bool:
-    """Whether there is nothing to do because a newer Rowcall was here; what only that one could do is refused."""
+    """Whether the schema is newer than this code but still fits it; refuse what only the newer code could do."""
     if schema.revision <= REVISION:
         return False
     if problem := mismatch(schema):

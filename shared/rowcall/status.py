@@ -212,7 +212,7 @@ def allowed(status: Status, who: Who | None = None) -> tuple[Event, ...]:
 
 
 def sql_list(words: Iterable[Status | Event]) -> str:
-    """Statuses or events as the right side of an SQL IN."""
+    """Statuses or events as an SQL list, for IN."""
     return "(" + ", ".join(f"'{word}'" for word in words) + ")"
 
 

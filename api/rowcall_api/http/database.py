@@ -49,14 +49,14 @@ def transaction() -> Iterator[sqlalchemy.Connection]:
 
 @contextmanager
 def app_transaction() -> Iterator[sqlalchemy.Connection]:
-    """The same for statements of an app's own among ours: names are looked up as the database has it."""
+    """The same with the database's own search_path, for an app's statements."""
     with reachable(flask.current_app.extensions["database"], internal=False) as connection:
         yield connection
 
 
 @contextmanager
 def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = True) -> Iterator[sqlalchemy.Connection]:
-    """A transaction on the pool; a lost database is DatabaseUnreachable, and a doubtful commit CommitUnconfirmed.
+    """A transaction on a pooled connection; raises DatabaseUnreachable or CommitUnconfirmed.
 
     What changes nothing has nothing to confirm, although its locks make a commit that a standby is waited for.
     """

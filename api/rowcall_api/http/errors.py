@@ -76,7 +76,7 @@ def problem(slug: str, title: str, status: int, detail: str, **more: Any) -> fla
 
 
 def problem_text(status: int, title: str, detail: str) -> bytes:
-    """The same for input that is refused before it is a request."""
+    """The same for input that is refused before it is parsed as a request."""
     return _document(_slug(title), title, status, detail).encode()
 
 
@@ -122,7 +122,7 @@ def unreadable(_: ParseException) -> flask.Response:
 
 
 def rowcall_problem(error: errors.RowcallError) -> flask.Response:
-    """What Rowcall itself refused; an error without an entry in PROBLEMS is a fault of ours."""
+    """Rowcall refused the request; an error without an entry in PROBLEMS is a bug."""
     if type(error) not in PROBLEMS:
         return broken(error)
     slug, status = PROBLEMS[type(error)]
@@ -156,7 +156,7 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
 
 
 def broken(error: Exception) -> flask.Response:
-    """An error of ours: the log has the trace, the answer has the request id to find it."""
+    """An internal error: the log has the traceback, under the request id in the answer."""
     log().error(LogEvent.API_BROKE, exc_info=error)
     return problem(
         "internal-error",

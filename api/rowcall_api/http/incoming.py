@@ -103,7 +103,7 @@ class IncomingRequests(RequestParser):
         self._data += data
 
     def arrived(self) -> bool:
-        """Whether the next request is here as a whole, or so much of it that it can be refused."""
+        """Whether the next request is complete, or can be refused already."""
         try:
             return (self._in_body or self._head_arrived()) and self._body_arrived()
         except Exception as refused:  # raised again in the thread that answers it

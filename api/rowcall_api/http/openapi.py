@@ -125,7 +125,7 @@ class Operation:
 
     @property
     def steers(self) -> bool:
-        """Whether its resource can be in a state that does not allow it."""
+        """Whether the status of the resource can forbid the operation."""
         named = "{" in self.path and not self.path.startswith("/v1/definitions")
         return self.method == "post" and self.scope == "operate" and named
 

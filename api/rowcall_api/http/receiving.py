@@ -186,7 +186,7 @@ class ReceivingWorker(ThreadWorker):
                     connection.sock.send(CONTINUE)
 
     def _answer(self, connection: Connection) -> None:
-        """Give a request that has arrived to a thread, once its client has taken most of the answers before it."""
+        """Hand a complete request to a thread once its client has read most of the earlier answers."""
         self._stop_waiting(connection)
         connection.clogged = not has_room(connection.sock)
         if connection.clogged:
@@ -195,7 +195,7 @@ class ReceivingWorker(ThreadWorker):
             self.enqueue_req(connection)
 
     def _leave(self, connection: Connection) -> None:
-        """Say that no answer follows, and wait for the client to close."""
+        """Shut down the sending side, and wait for the client to close."""
         connection.leaving = True
         self._hold(connection, 0)
         connection.sock.shutdown(socket.SHUT_WR)

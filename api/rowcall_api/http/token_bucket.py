@@ -17,7 +17,7 @@ BUCKETS_MOST = 10_000
 
 @dataclass(frozen=True)
 class Policy:
-    """So many requests at once, and so many a second in the long run."""
+    """How many requests are allowed in a burst, and per second on average."""
 
     per_second: float
     burst: float
@@ -28,13 +28,13 @@ class Policy:
 
     @property
     def window(self) -> int:
-        """Seconds in which an empty bucket is full again, rounded up."""
+        """Seconds until an empty bucket is full again, rounded up."""
         return math.ceil(self.burst / self.per_second)
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """How many requests a caller had left, and when that was."""
+    """The requests that a caller had left at a given time."""
 
     level: float
     at: float

@@ -49,7 +49,7 @@ def asset(name: str) -> flask.Response:
 
 
 def _sent(path: Path) -> flask.Response:
-    """A file that browsers may cache: they ask again each time, and get it again only if it has changed."""
+    """A file that browsers may cache and must revalidate."""
     response = flask.Response(path.read_bytes(), mimetype=mimetypes.guess_type(path.name)[0])
     response.headers["Cache-Control"] = "no-cache"
     response.headers["Content-Security-Policy"] = POLICY

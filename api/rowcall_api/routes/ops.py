@@ -1,4 +1,4 @@
-"""For the machines around Rowcall: is the process alive, and can it serve?"""
+"""Health checks: whether the process is alive, and whether it can serve."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def name(**more: Any) -> fields.String:
 
 
 def key_header() -> fields.String:
-    """The header under which a request may be repeated safely.
+    """The header that makes a repeated request safe.
 
     It has no comma, because HTTP joins repeated headers with one, nor anything that a header cannot carry unchanged.
     """

@@ -70,7 +70,7 @@ class SteerHeaders(Schema):
 
 
 class CloneHeaders(EnqueueHeaders, SteerHeaders):
-    """The key of the request, and the version that the caller has seen."""
+    """The request's idempotency key, and the version that the caller saw."""
 
 
 class RunSchema(AnswerSchema):

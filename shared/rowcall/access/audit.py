@@ -56,5 +56,5 @@ def record(
 
 
 def _text(state: Mapping[str, Any] | None) -> str | None:
-    """As jsonb takes it, with times in ISO 8601."""
+    """JSON text for jsonb, with times in ISO 8601."""
     return None if state is None else json.dumps(state, default=datetime.isoformat)

@@ -15,7 +15,7 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def own_command(*words: str) -> list[str]:
-    """The command line of `rowcall` with these words, through the interpreter that runs us.
+    """The command line of `rowcall` with these arguments, run by the same interpreter.
 
     -P: a folder that happens to be named as one of our packages is not taken for it.
     """

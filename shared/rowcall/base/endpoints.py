@@ -76,7 +76,7 @@ def _local_part(text: str) -> str:
 
 
 def _domain(text: str) -> str:
-    """A domain in ASCII; one that would turn into another on its way there is refused."""
+    """A domain in ASCII; refuse one that normalization would change into another."""
     if len(text) > DOMAIN_CHARACTERS:
         raise ValueError
     domain = wanted = unicodedata.normalize("NFC", text.lower())
@@ -230,7 +230,7 @@ class Networks:
 
     @classmethod
     def parse(cls, text: str) -> Networks:
-        """Addresses and networks with commas or blanks between them."""
+        """Parse addresses and networks, separated by commas or spaces."""
         try:
             return cls(tuple(map(ipaddress.ip_network, text.replace(",", " ").split())))
         except ValueError:

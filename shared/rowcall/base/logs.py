@@ -77,7 +77,7 @@ class Log:
         return replace(self, fields={**self.fields, **fields})
 
     def debug(self, event: str, /, **fields: object) -> None:
-        """Write what only helps to find a mistake."""
+        """Log at level debug."""
         self._write("debug", event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
@@ -127,7 +127,7 @@ def use(log: Log) -> None:
 
 
 def log() -> Log:
-    """What writes lines, with what this thread works on."""
+    """The logger, with the fields of what this thread works on."""
     return _log
 
 

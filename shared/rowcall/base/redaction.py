@@ -91,7 +91,7 @@ def fit_to_keep(text: str) -> str:
 
 
 def _secrets(environment: Mapping[str, str]) -> Iterator[str]:
-    """The values that are set, also where they could not be used."""
+    """The secret values that are set, valid or not."""
     for setting in _secret_settings():
         yield environment.get(setting.variable, "")
         with suppress(SettingsError):

@@ -217,7 +217,7 @@ class Settings:
 
     @property
     def file_folder(self) -> Path:
-        """Where generated files go."""
+        """The folder of generated files."""
         return self.files or self.home / "files"
 
     @property

@@ -103,7 +103,7 @@ def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS
 
 @contextmanager
 def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
-    """Mark the connection as waiting for the server's answer, for as long as the block."""
+    """Mark the connection as waiting for the server's answer during the block."""
     if not isinstance(connection, WatchedConnection):
         yield
         return

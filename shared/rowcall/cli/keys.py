@@ -96,7 +96,7 @@ def revoke_command(key_id: int) -> None:
 
 
 def _check_known(connection: Connection, limits: api_keys.Limits) -> None:
-    """Refuse a limit to what is not there: the key could do nothing, and the first to notice would be its caller."""
+    """Refuse a limit to names that do not exist, because such a key could do nothing."""
     known = catalogue()
     for job_type in limits.job_types or ():
         known[job_type]  # JobTypeUnknown

@@ -1,4 +1,4 @@
-"""Definitions: what should exist, and the tick that makes its runs.
+"""Definitions: which runs should exist, and the tick that makes them.
 
 Functions take the caller's connection first, run in its transaction, and never commit; only `tick` opens transactions
 of its own, one for each definition.

@@ -116,7 +116,7 @@ def differences(before: Content | None, after: Content) -> dict[str, tuple[Any, 
 
 
 def lines(done: Sequence[Difference]) -> list[str]:
-    """The changes for people: a line for each changed definition, and one for the others."""
+    """The changes as text: a line for each changed definition, and one for the rest."""
     changed = [f"{SIGNS[one.change]} {one.name}: {_sentence(one)}" for one in done if one.change in SIGNS]
     unchanged = sum(one.change == Change.UNCHANGED for one in done)
     return [*changed, f"definitions: {unchanged} unchanged"] if unchanged else changed

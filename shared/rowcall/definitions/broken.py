@@ -1,4 +1,4 @@
-"""Definitions that cannot be decided here: one stops no other one, and delays none."""
+"""Definitions that this process cannot decide; none stops or delays another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Resting:
     _until: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def add(self, definition_id: int, revision: int) -> None:
-        """Leave this revision of the definition alone from now on."""
+        """Ignore this revision of the definition from now on."""
         self._until[definition_id, revision] = elapsed() + self.seconds
 
     def now(self) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""A definition's content on its way in and out: read field by field, checked, and shown again."""
+"""A definition's content as input and output: parsed field by field, checked, and shown."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _toml(file: Path, text: str) -> object:
 
 
 class PlainComposer(Composer):
-    """Plain values: no aliases, with which a few lines would become gigabytes, and no tags."""
+    """Plain values only: no aliases, because a few lines of them can expand to gigabytes, and no tags."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """The composer's hook for each value."""

@@ -1,4 +1,4 @@
-"""What a tick writes of a definition: each decision, with the run of those that are enqueued."""
+"""What a tick writes for a definition: each decision, with its run if it enqueues one."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def coming(name: str, content: Content, start: datetime, count: int) -> list[Sho
 
 
 def between(contents: Sequence[tuple[str, Content]], start: datetime, end: datetime) -> list[Shown]:
-    """What would run between two moments, for all these definitions, in order."""
+    """The times of all these definitions between two moments, in order."""
     shown = []
     for name, content in contents:
         times = content.times()

@@ -208,7 +208,7 @@ def pause(
     operator: Operator,
     condition: Precondition = UNCONDITIONAL,
 ) -> Row:
-    """Enqueue nothing more; later nominal times are recorded as skipped."""
+    """Stop enqueueing; later nominal times are recorded as skipped."""
     return _switched(connection, locked_definition(connection, name, condition), "pause", PAUSE, catalogue, operator)
 
 

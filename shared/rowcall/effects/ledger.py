@@ -108,7 +108,7 @@ def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row) -> tup
 def applied(
     connection: Connection, lease: Lease, effect: Effect, reference: str | None, learned: Mapping[str, Any]
 ) -> Effect:
-    """It has happened, and the provider calls it by this reference."""
+    """Record that the effect has happened, with the provider's reference."""
     hold(connection, lease)
     unknown = set(learned) - set(effect.kind.table.learned)
     if unknown:
@@ -180,7 +180,7 @@ def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[st
 
 
 def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool) -> Row:
-    """Make an effect that was refused or left open this attempt's own."""
+    """Take over an effect that was refused or left open."""
     taken = fetch_one(connection, STATEMENTS[kind.table.name].take, {**lease._asdict(), "id": row["id"], "anew": anew})
     assert taken is not None  # `find` has locked it
     return taken

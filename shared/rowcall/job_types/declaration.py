@@ -104,7 +104,7 @@ class JobType:
 
     @functools.cached_property
     def _schema(self) -> Schema:
-        """Made once: marshmallow walks all fields when it makes one."""
+        """Cached, because marshmallow copies all fields for each instance."""
         return self.schema()
 
     def handler(self, function: Declared) -> Declared:

@@ -84,7 +84,7 @@ def _initdb(home: Home, programs: Programs, doorway: Doorway, durable: bool) -> 
 
 
 def _single(home: Home, programs: Programs, doorway: Doorway, durable: bool) -> list[str]:
-    """PostgreSQL without a server: it reads SQL from standard input and ends with it."""
+    """PostgreSQL in single-user mode: it reads SQL from standard input and exits at its end."""
     # What it says of an error is shown, and must not repeat a statement with a password.
     quiet = "log_min_error_statement=panic"
     settings = ["exit_on_error=on", quiet, f"fsync={'on' if durable else 'off'}"]

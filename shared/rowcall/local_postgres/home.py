@@ -120,7 +120,7 @@ class Home:
 
     @property
     def cluster_lock(self) -> Path:
-        """Held by every process that may write to the cluster: initdb, the postmaster and all it starts."""
+        """Held by every process that can write to the cluster: initdb, the postmaster and its children."""
         return self.locks / "cluster"
 
     @property

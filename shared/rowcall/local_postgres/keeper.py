@@ -119,7 +119,7 @@ class Keeper:
         return postmaster
 
     def _revive(self) -> None:
-        """The server died though it is used: start it on its port again, each time later, and not for ever."""
+        """Restart a server that died while in use, on its port, after growing pauses, a limited number of times."""
         self._deaths = 1 if time.monotonic() > self._steady_at else self._deaths + 1
         self._steady_at = math.inf
         if self._deaths > DEATHS:

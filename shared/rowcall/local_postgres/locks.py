@@ -66,7 +66,7 @@ def shared(path: Path, patience: float) -> Lock:
 
 
 def exclusive(path: Path, patience: float) -> Lock:
-    """The only hold on this file, waited for so many seconds; LockBusy after that."""
+    """An exclusive lock on this file; LockBusy if it is not free within so many seconds."""
     return _take(path, Lock.try_exclusive, patience)
 
 

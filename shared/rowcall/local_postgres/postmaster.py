@@ -23,7 +23,7 @@ STOPS = ((signal.SIGINT, 5.0), (signal.SIGQUIT, 3.0), (signal.SIGKILL, 3.0))
 
 
 class Postmaster:
-    """One life of the server on one port."""
+    """One start of the server, on one port."""
 
     def __init__(self, process: subprocess.Popen[bytes], home: Home, port: int, log_start: int) -> None:
         self.port = port

@@ -82,7 +82,7 @@ def find_programs(
 
 
 def _survey(source: str, account: Account, places: Places, refused: list[str]) -> list[Programs]:
-    """Every usable installation of a source; why the others are not is added to `refused`."""
+    """Every usable installation of a source; the reasons against others are added to `refused`."""
     found = []
     for folder in _machine_folders(places) if source == "machine" else _wheel_folders(places):
         try:

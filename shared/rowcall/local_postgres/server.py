@@ -106,7 +106,7 @@ def remove(home: Path) -> None:
 
 
 def _turn(place: Home) -> Lock:
-    """The right to start, join or remove the server; one process at a time has it."""
+    """The lock to start, join or remove the server; one process at a time holds it."""
     while True:
         place.prepare()
         with contextlib.suppress(FileNotFoundError):  # just removed by the previous holder of the lock
@@ -124,7 +124,7 @@ def _refuse_if_used(place: Home) -> None:
 
 
 def _running(place: Home, source: str, port: int, options: Mapping[str, str]) -> State:
-    """How the running server is reached; started here if no keeper lives."""
+    """How to reach the running server, which is started if no keeper is alive."""
     deadline = time.monotonic() + START_LIMIT
     while time.monotonic() < deadline:
         with contextlib.suppress(LockBusy), exclusive(place.keeper_lock, 0) as lock:

@@ -23,7 +23,7 @@ CHANGED_MOST = 1000
 
 
 class Step(NamedTuple):
-    """An event, which runs it can happen to, and what it changes."""
+    """An event, the runs that it applies to, and its changes."""
 
     event: Event
     guard: str
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 class Action(Enum):
-    """What can be done to many runs.  The steps start from different statuses, so that each run takes one of them."""
+    """A bulk action.  Its steps start from different statuses, so that each run takes at most one."""
 
     RETRY = (Step(Event.RETRY, RETRIABLE, RETRIED),)
     # A worker that was asked already is not asked again.
@@ -149,7 +149,7 @@ def changed_of(
 
 
 def _changed(connection: Connection, step: Step, parameters: dict[str, Any]) -> list[Row]:
-    """Change all of them at once; one by one where that fails for a natural key, so that only its run is left.
+    """Change all runs at once, or one by one if a natural key makes that fail.
 
     Who waits for another one's key must not hold one that this one waits for.  One by one, keys are taken in their
     order, as enqueue takes them; all at once, in any.

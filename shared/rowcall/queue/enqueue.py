@@ -165,7 +165,7 @@ def enqueue_many(
 def enqueue_prepared(
     connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]
 ) -> list[Enqueued]:
-    """The same for requests that are checked already; `columns` are those that all of them share.
+    """The same for checked requests; `columns` are those that all of them share.
 
     A key may be lost to a run that is pruned before it is looked up: then the key is free, and is tried again.
     """
@@ -268,7 +268,7 @@ def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> st
 
 
 def sent_of(stored: Any, sent: Any) -> Any:
-    """Of the values that are stored those that were sent.
+    """The fields of the stored values that were sent.
 
     So a field that a schema gains, with a default, leaves a repeated request the same.
     """

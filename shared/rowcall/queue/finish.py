@@ -169,7 +169,7 @@ def succeed(connection: PgConnection, done: Sequence[Done]) -> set[int]:
 
 
 def done_parameters(done: Sequence[Done]) -> dict[str, Any]:
-    """The successes as SUCCEED takes them."""
+    """The parameters of SUCCEED."""
     return parameters_of({lease: result or "null" for lease, result in done})
 
 

@@ -1,4 +1,4 @@
-"""The job type that an app declares: what `rowcall.job_types` knows of it, and the way to enqueue its runs."""
+"""The job type that an app declares: a declaration with methods that enqueue its runs."""
 
 from __future__ import annotations
 

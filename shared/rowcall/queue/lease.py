@@ -132,12 +132,12 @@ class Lease(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What LEASE_KEY says of the run's row."""
+        """The value of LEASE_KEY for this run."""
         return f"{self.run_id}/{self.lease_no}"
 
 
 def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
-    """Leases of one worker, each with a value as JSON text, as statements for many runs take them."""
+    """Parameters for a statement on many runs: leases of one worker, each with a value as JSON text."""
     [worker] = {lease.worker for lease in leases}
     entries = [f'"{lease.key}": {value}' for lease, value in leases.items()]
     run_ids = [lease.run_id for lease in leases]
@@ -190,7 +190,7 @@ def save(connection: Connection, lease: Lease, what: str) -> bool:
 
 
 def saved(connection: Connection, run_id: int) -> Any:
-    """What an earlier attempt saved with its progress, for the next one to go on from."""
+    """What an earlier attempt saved, so that the next one can continue."""
     return fetch_value(connection, SAVED, {"run_id": run_id})
 
 

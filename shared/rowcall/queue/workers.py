@@ -15,7 +15,7 @@ SILENCE_SECONDS = 150.0
 
 
 def silence(heartbeat: float) -> float:
-    """After how many seconds without a heartbeat a worker is gone: three missed ones, but at least SILENCE_SECONDS."""
+    """Seconds without a heartbeat after which a worker counts as gone: three intervals, at least SILENCE_SECONDS."""
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
@@ -97,7 +97,7 @@ def alive(connection: Connection, worker: Registration, sleep: float = 0.0) -> b
 
 
 def stopped(connection: Connection, worker: str) -> None:
-    """A worker ends."""
+    """Record that a worker has stopped."""
     fetch_all(connection, STOPPED, {"worker": worker})
 
 

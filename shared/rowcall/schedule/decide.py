@@ -14,7 +14,7 @@ from rowcall.schedule.zones import SECOND
 
 
 class CatchUp(StrEnum):
-    """What becomes of occurrences that came while nothing was awake."""
+    """What happens to occurrences that were missed in an outage."""
 
     SKIP = "skip"  # none of them runs
     LATEST = "latest"  # the last of them runs
@@ -29,7 +29,7 @@ class Overlap(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What was decided of an occurrence."""
+    """The decision about an occurrence."""
 
     ENQUEUED = "enqueued"
     SKIPPED = "skipped"  # somebody was awake, and chose not to
@@ -119,7 +119,7 @@ def _why_missed(rule: Rule, nominal: datetime, newest: datetime, late: timedelta
 
 
 def _late(late: timedelta) -> str:
-    """In whole seconds, rounded up: what is later than a limit never reads as the limit itself."""
+    """In whole seconds, rounded up, so that a lateness above a limit never reads as the limit itself."""
     return duration_words(-(-late // SECOND) * SECOND)
 
 

@@ -93,7 +93,7 @@ def _shifted(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _day(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
-    """Today, tomorrow, yesterday or a weekday, from its first moment unless a time is given."""
+    """Today, tomorrow, yesterday or a weekday, at its first moment unless a time is given."""
     read = re.fullmatch(DAY_AND_TIME, words)
     if read is None:
         return None

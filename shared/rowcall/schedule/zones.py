@@ -1,4 +1,4 @@
-"""Time zones by name, and what the wall of one shows at which instant."""
+"""Time zones by name, and conversions between instants and local times."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def instant_of(wall: datetime, zone: ZoneInfo, fold: int = 0) -> datetime | None
 
 
 def first_valid_after(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The instant at which the wall was put past this time, which it never shows."""
+    """The first instant after a local time that does not exist."""
     # With the offset from after the change the time reads as an instant before it, and the other way round.
     before, after = (wall.replace(tzinfo=zone, fold=fold, microsecond=0).astimezone(UTC) for fold in (1, 0))
     while after - before > SECOND:

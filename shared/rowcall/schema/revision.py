@@ -1,4 +1,4 @@
-"""Which schema this code was written for, and whether it fits the database's."""
+"""The schema revision that this code needs, and whether the database's fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What should exist, what should run, and what happened."""
+"""The tables of definitions, runs, attempts and occurrences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live tables.  Migrations make them; a test holds both equal, to the last index and constraint."""
+"""The tables as the code expects them.  Migrations create them, and a test keeps both equal."""
 
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES

@@ -1,4 +1,4 @@
-"""What is logged, as lines that a test can look at."""
+"""Captured log lines, for tests."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Run:
 
     @property
     def gateways(self) -> Gateways:
-        """The outside: mail, webhooks, payments and files; to be called inside `effect`, so that it happens once."""
+        """The gateways: mail, webhooks, payments and files.  Inside `effect`, each call happens once."""
         return self._resources.gateways
 
     @property
@@ -136,7 +136,7 @@ class Run:
         return record(connection, self._in_flight.lease, known, key_of(known, key), content, reference)
 
     def effects(self, connection: Connection) -> list[Row]:
-        """What this run has begun so far, in earlier attempts too; each with its kind, key and state."""
+        """The effects of this run, including earlier attempts, each with its kind, key and state."""
         return effects_of(connection, self.id)
 
     def progress(self, share: float, note: str = "") -> None:

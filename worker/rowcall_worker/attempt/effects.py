@@ -91,7 +91,7 @@ def perform_once(
 
 
 def _check(kind: Kind, perform: object) -> None:
-    """Refuse what no attempt can perform."""
+    """Refuse an effect that no attempt can perform."""
     if kind.policy is Policy.WITH_THE_RUN:
         raise EffectInvalid(f"{kind.name} has the policy with_the_run: write it with run.record() in run.transaction()")
     if not callable(perform):

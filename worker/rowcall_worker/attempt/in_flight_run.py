@@ -44,5 +44,5 @@ class InFlightRun:
         self.write_at = 0.0
 
     def renewed(self, deadline: float) -> None:
-        """A renewal of the lease is committed; it lasts until then or longer."""
+        """The lease was renewed, until this time or later."""
         self.deadline = max(self.deadline, deadline)

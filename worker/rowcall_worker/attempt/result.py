@@ -42,7 +42,7 @@ class AttemptError:
 
     @classmethod
     def unpacked(cls, data: Mapping[str, Any]) -> AttemptError:
-        """What `packed` made, on the other side."""
+        """The inverse of `packed`."""
         return cls(
             data["event"] and Event(data["event"]),
             Failure(**data["failure"]),
@@ -73,7 +73,7 @@ class AttemptResult:
 
     @classmethod
     def unpacked(cls, data: Mapping[str, Any]) -> AttemptResult:
-        """What `packed` made, on the other side."""
+        """The inverse of `packed`."""
         error = data["error"] and AttemptError.unpacked(data["error"])
         return cls(data["value"], error, data["finished"])
 

@@ -1,4 +1,4 @@
-"""Call a handler, and make a result of whatever it does: in a worker's thread and in a child process alike."""
+"""Call a handler and turn its outcome into a result, in a worker's thread or in a child process."""
 
 from __future__ import annotations
 

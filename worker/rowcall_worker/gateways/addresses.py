@@ -75,7 +75,7 @@ def check_host(host: str) -> None:
 
 
 def check(url: HttpUrl, addresses: Sequence[Address], allow_loopback: bool) -> None:
-    """Refuse an URL when any of its addresses is not for it.
+    """Refuse a URL if any of its addresses is not allowed.
 
     A name with one public address and one private one is somebody's mistake or attack; to go on with the public one
     would only hide it.

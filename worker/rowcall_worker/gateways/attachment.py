@@ -1,4 +1,4 @@
-"""What a handler adds to a mail."""
+"""A mail's attachment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mail as bytes: its head written here, its body by the standard library.
+"""A mail as bytes: the headers are written here, the body by the standard library.
 
 The head holds what others have typed (names, subjects), and the standard library's way of folding it has lost quotes
 and let lines break in several versions of Python that are in use.  So its few lines are made here: plain ASCII where
@@ -155,7 +155,7 @@ def _encoded(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[bytes]:
-    """The text in pieces, none of which ends inside of a character."""
+    """Pieces of the text; none ends inside a character."""
     piece = b""
     for letter in text:
         if len(piece) + len(letter.encode()) > ENCODED_BYTES:

@@ -31,7 +31,7 @@ class Deadline:
         self._until = elapsed() + total
 
     def left(self) -> float:
-        """Seconds for the next step; TimeoutError when there are none."""
+        """Seconds left for the next step; TimeoutError if none are left."""
         left = self._until - elapsed()
         if left <= 0:
             raise TimeoutError(f"it took longer than {self.total:g} seconds")
@@ -52,7 +52,7 @@ class TimedSocket(socket.socket):
     deadline: Deadline
 
     def recv_into(self, *args: Any, **kwargs: Any) -> int:
-        """What files and parsers made from a socket read with."""
+        """The method that files made from a socket read with."""
         self.settimeout(self.deadline.left())
         return super().recv_into(*args, **kwargs)
 
@@ -69,7 +69,7 @@ class TimedTLSSocket(ssl.SSLSocket):
     deadline: Deadline
 
     def recv_into(self, *args: Any, **kwargs: Any) -> int:
-        """What files and parsers made from a socket read with."""
+        """The method that files made from a socket read with."""
         self.settimeout(self.deadline.left())
         return super().recv_into(*args, **kwargs)
 
@@ -128,7 +128,7 @@ def connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> Time
 
 
 def secure(connection: TimedSocket, context: ssl.SSLContext, host: str) -> TimedTLSSocket:
-    """The same connection, encrypted, and known to lead to this host."""
+    """The same connection with TLS, verified to lead to this host."""
     deadline = connection.deadline
     try:
         connection.settimeout(deadline.left())

@@ -76,7 +76,7 @@ class Webhook:
             return f"HTTP {answer.status}"
 
     def _find(self, url: str, deadline: Deadline) -> tuple[HttpUrl, list[Address]]:
-        """The URL in its parts, and the addresses it leads to, every one of them allowed."""
+        """The parsed URL, and its addresses, all of which are allowed."""
         try:
             target = HttpUrl.parse(url)
         except ValueError as error:
@@ -106,7 +106,7 @@ class Webhook:
 
 
 def _json(payload: object) -> bytes:
-    """The same payload is the same bytes in every attempt."""
+    """Serialize the payload to the same bytes in every attempt."""
     try:
         return json.dumps(payload, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:

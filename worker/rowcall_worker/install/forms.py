@@ -120,7 +120,7 @@ def _filled(form: str, this: Installation, **more: str) -> str:
 
 
 def _about_secrets(this: Installation, owner: str) -> str:
-    """The comment that says where secrets are read from, and how their file is made."""
+    """The comment that says where secrets are read from and how to create the file."""
     file = this.environment_file
     if file is None:
         return "# No secret is set here, so no environment file is read.\n#\n"

@@ -15,7 +15,7 @@ BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def cron_word(text: str) -> str:
-    r"""One word, for any cron and then for the shell; it holds no line break.
+    r"""Quote one word for cron and then for the shell; it has no line break.
 
     Some crons take the \ before a % away and some do not, and some make one \ of two.  So a % stands outside of quotes,
     where the shell takes the \ away if cron has not, and no two \ follow each other.

@@ -95,7 +95,7 @@ class ChildMonitor:
         }
 
     def _inform(self) -> None:
-        """Tell the child what the heartbeat has learnt, and the fork server until when the child may live."""
+        """Tell the child what the heartbeat reported, and the fork server the child's deadline."""
         run = self._run
         if run.lost and self._lost_at is None:
             self._lost_at = elapsed()

@@ -94,7 +94,7 @@ class Completer:
     def write_one_by_one(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
     ) -> None:
-        """The database refused one of these results; that one ends its run, and the others are written."""
+        """Write results one by one after the database refused one: the refused one fails its run."""
         for run in succeeded:
             try:
                 self.written([run], succeed(connection, self.successes([run])))

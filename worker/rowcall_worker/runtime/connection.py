@@ -45,7 +45,7 @@ class Outage:
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
     def ends(self, epoch: int) -> None:
-        """A statement went well on a connection of this epoch; a connection from before the outage proves nothing."""
+        """The outage ends: a statement succeeded on a connection that was opened after it began."""
         if not self._logged:
             return  # as nearly always: no lock for each statement
         with self._lock:
@@ -95,7 +95,7 @@ class Link:
         self._pause = 0.0
 
     def works(self) -> None:
-        """A statement went well."""
+        """A statement succeeded."""
         self._pause = 0.0
         self._outage.ends(self._epoch)
 
@@ -113,7 +113,7 @@ class Link:
         return self._pause
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._connection is not None:
             self._outage.answers.forget(self._connection)
             self._connection.close()

@@ -35,7 +35,7 @@ class Executor:
         threading.Thread(target=self._run, name=f"handler-{next(self._numbers)}", daemon=True).start()
 
     def replace_thread(self, run: InFlightRun) -> int:
-        """Start a thread in place of this run's, which is stuck beyond its time limit; how many are stuck now."""
+        """Replace the thread of this run, which is stuck beyond its time limit; return how many are stuck."""
         self._stuck.add(run)
         self.add_thread()
         return len(self._stuck)

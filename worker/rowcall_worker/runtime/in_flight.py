@@ -78,7 +78,7 @@ class InFlight:
         self.quiet.set()
 
     def reserve(self) -> Room:
-        """Room for more runs beside those that are not ending yet; the caller keeps it until `accept`."""
+        """Reserve slots for more runs; the caller keeps them until `accept`."""
         with self._lock:
             unfinished = len(self.runs) - self._leaving + self.reserved
             slots = max(self.threads - unfinished, 0)
@@ -153,7 +153,7 @@ class InFlight:
             self.wake_ups.wake()
 
     def late(self) -> list[InFlightRun]:
-        """Take back the runs that no thread has begun, if one of them has waited for too long."""
+        """Take back the runs that no thread has begun if one of them has waited too long."""
         if self.closing or self.waiting.empty():
             return []
         with self._lock:
@@ -214,7 +214,7 @@ class InFlight:
             self._put_off += ended
 
     def put_back(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep for the next try those of the collected runs that were not written yet."""
+        """Keep the collected runs that are not written yet for the next try."""
         with self._lock:
             unwritten = [run for run in ended if run.lease in self.runs]
             self._leaving -= len(unwritten)

@@ -32,7 +32,7 @@ class Notifier:
         threading.Thread(target=guarded(self._run), name="notifier", daemon=True).start()
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._stopped.set()
 
     def _run(self) -> None:

@@ -114,7 +114,7 @@ class Producer:
             self.stranded.other.step()
 
     def _make_exchange(self, ended: list[InFlightRun]) -> None:
-        """Exchange; without a database, keep what has ended and wait."""
+        """Make an exchange; if the database is unreachable, keep the results and wait."""
         reserved = self.in_flight.reserve()
         try:
             result, asked_at, room = self._exchange(ended, reserved)

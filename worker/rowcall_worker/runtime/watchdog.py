@@ -33,7 +33,7 @@ class Watchdog:
         threading.Thread(target=self.in_flight.guarded(self._run), name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._stopped.set()
 
     def _run(self) -> None:

@@ -231,7 +231,7 @@ class Worker:
         in_flight.wake_ups.wake()
 
     def _return_stranded(self) -> None:
-        """Return what lost claims took; without a database, the leases run out by themselves."""
+        """Return runs of lost claims; if the database is unreachable, their leases expire."""
         link = self._link("drain")
         try:
             self._stranded.finish(link.get(), self.id)

@@ -141,7 +141,7 @@ def _found(host: str, port: int, deadline: Deadline) -> list[Address]:
 
 @dataclass(frozen=True)
 class Payment:
-    """A charge that was made; asked for again under its key, it is not made again."""
+    """A charge that was made; repeating it under its key makes no second charge."""
 
     amount: int
     currency: str

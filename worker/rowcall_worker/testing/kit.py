@@ -129,7 +129,7 @@ class Rowcall:
         return self._done(attempted, reraise)
 
     def retry(self, run_id: int) -> None:
-        """Let a run that was given up be tried again, as an operator does with `rowcall runs retry`."""
+        """Retry a dead run, as `rowcall runs retry` does."""
         with self.transaction() as connection:
             retry(connection, run_id, OPERATOR)
 
@@ -192,7 +192,7 @@ class Rowcall:
             raise AssertionError(complaint(runs, found, "no run", name, payload, key))
 
     def _known(self, job_type: str | JobType) -> str:
-        """The name of a type that is declared; of any other, nothing would ever be enqueued."""
+        """The name of a declared type; any other is an error."""
         return self._catalogue[job_type if isinstance(job_type, str) else job_type.name].name
 
     def _runs(self) -> list[Row]:

@@ -11,7 +11,7 @@ LONGEST_WAIT = timedelta(days=366)
 
 
 class LeaseLost(RowcallError):
-    """This worker's right to the run is over; whatever it does now must not count."""
+    """This worker's lease is lost; its writes are refused."""
 
     def __init__(self, run_id: int, lease_no: int) -> None:
         self.run_id = run_id
@@ -79,7 +79,7 @@ class NoChild(RowcallError):
 
 
 class Retry(RowcallError):
-    """Raised by a handler: this attempt failed, try again after so many seconds (default: the type's backoff)."""
+    """Raised by a handler: the attempt failed; retry after so many seconds (default: the type's backoff)."""
 
     def __init__(self, reason: str = "the handler asked to be tried again", after: float | None = None) -> None:
         self.after = None if after is None else float(after)

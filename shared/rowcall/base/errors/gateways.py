@@ -1,4 +1,4 @@
-"""What a gateway says of the outside: each tells whether the other side may have acted."""
+"""Errors of gateways: each says whether the other side may have acted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Refused(GatewayError, Permanent):
 
 
 class Unusable(Refused):
-    """What a gateway was given breaks a rule, and nothing of it left this machine."""
+    """A gateway refused its input; nothing was sent."""
 
 
 class NotConfigured(Refused):

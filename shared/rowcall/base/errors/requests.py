@@ -44,7 +44,7 @@ class SearchTooSlow(RowcallError):
 
 
 class TooManySearches(RowcallError):
-    """An API key has as many searches in payloads under way as it may have."""
+    """An API key has reached its limit of concurrent searches in payloads."""
 
     def __init__(self, at_once: int) -> None:
         super().__init__(
@@ -54,7 +54,7 @@ class TooManySearches(RowcallError):
 
 
 class ScheduleInvalid(RowcallError):
-    """A schedule, or what goes with it, cannot be used; `field` names the part that is wrong, where it is one part."""
+    """A schedule or one of its settings is invalid; `field` names it, if it is a single field."""
 
     def __init__(self, field: str | None, sentence: str) -> None:
         self.field = field
@@ -85,7 +85,7 @@ class DefinitionNotFound(RowcallError):
 
 
 class DefinitionChanged(RowcallError):
-    """A definition is not as the caller's condition asks; `version` is what it is now, None if it does not exist."""
+    """A definition does not meet the caller's condition; `version` is its current one, None if it does not exist."""
 
     def __init__(self, name: str, version: str | None) -> None:
         self.name = name
@@ -177,7 +177,7 @@ class RunPruned(TransitionRefused):
 
 
 class NaturalKeyHeld(TransitionRefused):
-    """A run was to be done again while another run holds its natural key."""
+    """A run cannot be retried while another run holds its natural key."""
 
     def __init__(self, run_id: int, event: str, status: str, holder: int) -> None:
         super().__init__(

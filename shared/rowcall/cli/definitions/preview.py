@@ -102,7 +102,7 @@ def _up_to(
 
 
 def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> list[tuple[str, Content]]:
-    """The definitions to show: the named one, the one that is only described, or all."""
+    """The definitions to show: the named one, the one given by options, or all."""
     contents = {row["name"]: Content.of(row) for row in rows}
     if name is None and "schedule" not in given:
         if given:

@@ -109,7 +109,7 @@ def postgres(connection: PgConnection, origin: str) -> Finding:
 
 
 def schema(connection: PgConnection) -> Finding:
-    """Whether this code can go on with the schema, and all of it is there."""
+    """Whether the schema is complete and fits this code."""
     found = schema_of(connection)
     problem = mismatch(found)
     if problem is not None or found is None:

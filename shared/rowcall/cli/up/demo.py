@@ -20,7 +20,7 @@ EXAMPLE_NEEDS = ("fpdf", "jinja2")
 
 
 class Demo(Protocol):
-    """What `prepare(connection, folder)` of an app's module `demo` returns, where the demo has a place."""
+    """What `prepare(connection, folder)` of an app's module `demo` returns."""
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -154,8 +154,7 @@ def _start(
     environment: Mapping[str, str] | None = None,
     handed: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start one of our own commands, in a session of its own: the terminal's Ctrl-C reaches only us, and we order the
-    end."""
+    """Start one of our commands in a new session, so that the terminal's Ctrl-C reaches only this process."""
     return subprocess.Popen(
         own_command(*arguments),
         stdin=subprocess.DEVNULL,
@@ -219,7 +218,7 @@ def _show(settings: Settings, url: str, demo: Demo, children: Sequence[subproces
 
 
 def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None) -> str:
-    """The key of last time where it still opens the API, else a new one; readable by its owner alone.
+    """The previous key if it still works, else a new one; only its owner can read the file.
 
     For a database that is somebody's own, it can enqueue into our queue, read, and do so for a day.
     """

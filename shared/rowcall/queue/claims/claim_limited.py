@@ -1,4 +1,4 @@
-"""Claim from queues in which only so many runs may run at a time; suspects are claimed in the same way."""
+"""Claim from queues with a limit; suspects are claimed in the same way."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, run_at: str, run_id: int) -> Position:
-        """As PostgreSQL writes it in JSON; a time that Python cannot hold is before all others."""
+        """Parse it from PostgreSQL's JSON; a time before Python's range sorts first."""
         with suppress(ValueError):
             return cls(datetime.fromisoformat(run_at), run_id)
         return BEGINNING
@@ -108,7 +108,7 @@ class Lane(NamedTuple):
 
 
 def find_lanes(connection: PgConnection, queues: Sequence[str] | None = None) -> list[Lane]:
-    """The lanes of these queues (None: of all) in which something is due, whatever it is."""
+    """The lanes of these queues (None: of all) with any due run."""
     parameters = {"queues": None if queues is None else list(queues)}
     return [Lane(*lane) for lane in fetch_prepared(connection, BY_INDEX + FIND_LANES, parameters)]
 
@@ -127,7 +127,7 @@ def parameters_of_lanes(lanes: Sequence[Lane]) -> dict[str, Any]:
 
 
 def heads_of(answer: Sequence[tuple[str, int, str, int]]) -> dict[LaneKey, Position]:
-    """Each lane's head, from what HEADS answers."""
+    """Each lane's head, from the result of HEADS."""
     return {(queue, priority): Position.of(run_at, run_id) for queue, priority, run_at, run_id in answer}
 
 

@@ -16,7 +16,7 @@ from rowcall.status import Status
 
 
 class Limited(StrEnum):
-    """What a claim says of the queues with a limit, which it leaves alone."""
+    """What a claim reports about queues with a limit, from which it claims nothing."""
 
     FIRST = "first"
     LATER = "later"
@@ -27,7 +27,7 @@ ALONE = 2
 
 
 class Claimed(NamedTuple):
-    """One attempt of one run, the claiming worker's until the lease ends.
+    """One attempt of one run; it belongs to the claiming worker until the lease ends.
 
     `suspect` is how many leases the run has lost in a row; 1 also after an attempt of it ended in order.
     """

@@ -46,7 +46,7 @@ class Suspect(NamedTuple):
 
 
 def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, alone: bool) -> Suspect:
-    """Take one run whose lease ran out; one that is to have no neighbours only for a worker that is `alone`."""
+    """Claim one suspect; one that must run alone only if this worker is `alone`."""
     parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
     *rows, (*_, suspect, waiting) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
     claimed = [Claimed._make((*row[:7], suspect)) for row in rows if row[7] == Status.RUNNING]

@@ -132,7 +132,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Page:
-    """Consecutive runs: how many were read, where the next page begins, and which of them are due.
+    """A page of consecutive runs: how many were read, where the next page begins, and which are due.
 
     `versions` are those of the due runs as they were read; `stay` is how many of them keep their key.  `seconds_left`
     is from the creation of the last one to that of the newest that may be due.
@@ -164,7 +164,7 @@ def archived(connection: Connection, page: Page) -> Iterator[str]:
 
 
 def prune_page(connection: Connection, page: Page) -> dict[str, int]:
-    """Delete the due runs, or keep the bare row of each that has a key; how many of either.
+    """Delete the due runs, or reduce those with a key to a bare row; return both counts.
 
     A run that has changed since it was read, or that is locked, is left as it is.
     """

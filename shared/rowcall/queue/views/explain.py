@@ -1,4 +1,4 @@
-"""Explain: why a run has not run, or what became of it, in plain words and with the command that would change it.
+"""Explain: why a run is waiting, or how it ended, with the command that would change it.
 
 Each condition of the claim is evaluated on the current row, with the claim's own guards.
 """
@@ -88,7 +88,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Explained:
-    """Why a run has its status; `conditions` is empty where it does not wait for a claim."""
+    """Why a run has its status; `conditions` is empty unless it waits for a claim."""
 
     run_id: int
     status: Status

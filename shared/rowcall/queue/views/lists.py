@@ -175,7 +175,7 @@ def page_of(connection: Connection, sql: str, criteria: Filter, values: dict[str
 
 
 def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST) -> Row:
-    """How many match (`value`) of those that one page scans; `capped` where there may be more."""
+    """How many runs match (`value`) among those that one page scans; `capped` if there may be more."""
     [row] = searched(connection, COUNTS[scan_for(criteria).name], parameters(criteria, 0, None, most))
     return row
 
@@ -217,7 +217,7 @@ def parameters(criteria: Filter, limit: int, cursor: str | None, most: int = SCA
 
 
 def _place(criteria: Filter, cursor: str | None) -> tuple[datetime | str, int]:
-    """The place behind which the scan begins."""
+    """The position after which the scan begins."""
     if cursor is None:
         return (criteria.created_before, 0) if criteria.created_before else ("infinity", 0)
     microseconds, run_id = cursors.read(criteria.text, cursor)

@@ -27,7 +27,7 @@ MEASURES = {"found", "place", "bytes"}
 
 
 def read(rows: Sequence[Row], besides: frozenset[str] = frozenset()) -> tuple[list[Row], bool]:
-    """The rows of a page without their measures and what else is not theirs, and whether more were found."""
+    """The rows of a page, without helper columns, and whether there are more."""
     items = [{name: row[name] for name in row if name not in MEASURES | besides} for row in rows]
     return items, bool(rows) and rows[0]["found"] > len(rows)
 

@@ -35,13 +35,13 @@ class HandlerTime:
     seconds: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """One more run; the older ones count for less and less."""
+        """Add a run to the moving average."""
         self.samples = min(self.samples + 1, SAMPLES)
         self.seconds += (seconds - self.seconds) / self.samples
 
     @property
     def is_quick(self) -> bool:
-        """Known well enough, and quick."""
+        """Whether the type is measured often enough and is quick."""
         return self.samples == SAMPLES and self.seconds <= QUICK_SECONDS
 
 

@@ -33,13 +33,13 @@ class Steps:
         self.taken += 1
 
     def over(self, mark: int) -> bool:
-        """Whatever was under way at that mark has been answered, or given up."""
+        """Every exchange that was under way at that mark has ended."""
         return self.taken != mark or mark % 2 == 0
 
 
 @dataclass
 class Stranded:
-    """What lost claims asked for, and the leases that nobody here has in hand.
+    """What lost claims asked for, and the leases that this worker does not know.
 
     A claim that is under way has leases that are not in hand yet.  So those that were found are judged only when every
     exchange that had begun before has ended.
@@ -58,7 +58,7 @@ class Stranded:
     _mark: int = 0
 
     def lost(self, lanes: Sequence[Lane]) -> None:
-        """A claim from these lanes was not answered."""
+        """The answer to a claim from these lanes was lost."""
         with self._lock:
             for lane in lanes:
                 key = (lane.queue, lane.priority)

@@ -110,7 +110,7 @@ class Suspects:
         return [claimed], NO_ROOM
 
     def lost(self) -> None:
-        """The connection was lost with what it asked for."""
+        """The connection was lost with a claim under way."""
         if not self._begun:
             self._go_on(elapsed())
 
