@@ -1,4 +1,4 @@
-"""Rights: what a caller may do beside the scope of its route.  They depend on the run, and not on the route to it."""
+"""Rights: checks beyond a route's scope, which depend on the run."""
 
 from __future__ import annotations
 

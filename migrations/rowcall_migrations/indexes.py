@@ -31,7 +31,7 @@ COMMIT_STEP_SECONDS = 0.05
 
 
 def bring(pool: sqlalchemy.Engine, wanted: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Make the indexes what they should be; the names of those that were built or dropped."""
+    """Build or drop indexes as needed; return the names of those changed."""
     return tuple(name for name, statement in wanted.items() if _brought(pool, name, statement))
 
 

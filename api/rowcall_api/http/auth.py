@@ -126,7 +126,7 @@ def operator() -> Operator:
 
 
 def key_owner() -> str:
-    """Whose this request's idempotency key is: a key that replaces another one has its name."""
+    """The owner of this request's idempotency key: the API key's name, which survives rotation."""
     return f"api:{flask.g.caller.name}"
 
 

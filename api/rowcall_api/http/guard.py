@@ -1,4 +1,4 @@
-"""The guard: the checks of every request to /v1 before its route runs, and what every answer forbids.
+"""The guard: checks before each route of /v1, and security headers of every answer.
 
 The key comes first: a caller without the key or the scope learns nothing about what else is wrong.
 """
@@ -102,7 +102,7 @@ def _query_can_be_text() -> None:
 
 
 def _path_can_be_a_name() -> None:
-    """NotFound for a path with control characters: no name has them, and PostgreSQL could not look some of them up."""
+    """NotFound for a path with control characters, which no name contains."""
     if not flask.request.path.isprintable():
         raise NotFound
 

@@ -1,4 +1,4 @@
-"""A connection's requests as they arrive: gunicorn's parser, on bytes that were received before it is asked.
+"""Incoming requests of a connection: gunicorn's parser, fed with bytes that were received before.
 
 This file only finds where a request ends, and whether its client waits to be asked for the body.  gunicorn reads the
 same bytes again and decides what they mean; should the two disagree, gunicorn meets the end of the bytes, and the
@@ -60,7 +60,7 @@ class Received(Unreader):
 
 
 class IncomingRequests(RequestParser):
-    """gunicorn's parser of a connection, and the bytes that it has not been given yet."""
+    """gunicorn's parser for a connection, with the bytes that it has not read yet."""
 
     def __init__(self, config: Config, client: Any, body_bytes: int) -> None:
         super().__init__(config, (), client)

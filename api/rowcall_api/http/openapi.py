@@ -231,7 +231,7 @@ def _complete(operation: Operation, name: str) -> None:
 
 
 def _never_null(schema: dict[str, Any]) -> None:
-    """A parameter that is left out is None here; in a URL or a header nothing can be null."""
+    """Describe parameters as not nullable: nothing in a URL or a header can be null."""
     if isinstance(schema.get("type"), list):
         [schema["type"]] = [kind for kind in schema["type"] if kind != "null"]
     if "enum" in schema:

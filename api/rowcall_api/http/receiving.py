@@ -218,7 +218,7 @@ class ReceivingWorker(ThreadWorker):
         connection.held = count
 
     def _make_room(self, newest: Connection | None = None) -> None:
-        """Let go of the connection that has waited longest."""
+        """Close the connection that has waited longest."""
         oldest = next(iter(self._waiting), newest)
         if oldest is not None and oldest is not newest:
             self._refuse(oldest, NoRoom())

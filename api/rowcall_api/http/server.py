@@ -1,4 +1,4 @@
-"""gunicorn, run from code: there is no settings file of its own to keep beside Rowcall's settings.
+"""gunicorn, run from code, so that it needs no settings file.
 
 docs/api-server.md explains these options to operators.
 """
@@ -59,7 +59,7 @@ class Server(BaseApplication):
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """gunicorn's hook: what it serves."""
+        """gunicorn's hook: the application."""
         return self._flask_app
 
     def run(self) -> None:

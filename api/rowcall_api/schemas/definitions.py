@@ -155,7 +155,7 @@ class EnqueuedSchema(Schema):
 
 
 class OccurrencesQuery(Schema):
-    """How many, and from where on."""
+    """The page size and the cursor."""
 
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
     cursor = Moment(load_default=None, metadata={"description": "The `next` of the previous page."})

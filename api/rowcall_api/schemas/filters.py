@@ -59,7 +59,7 @@ MORE_IN_A_QUERY: Mapping[Form, Mapping[str, Any]] = {
 
 
 def filter_fields(forms: Fields, more: Mapping[Form, Mapping[str, Any]]) -> dict[str, fields.Field[Any]]:
-    """Each filter by its name, in the form that its value has here."""
+    """Each filter by its name, as a field."""
     return {
         spec.name: forms[spec.metadata["form"]](
             metadata={"description": spec.metadata["description"], **more.get(spec.metadata["form"], {})}

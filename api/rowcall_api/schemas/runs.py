@@ -156,7 +156,7 @@ class RunListSchema(Schema):
 
 
 class AttemptsQuery(Schema):
-    """How many, and from where on."""
+    """The page size and the cursor."""
 
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
     cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})

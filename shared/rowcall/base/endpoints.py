@@ -1,4 +1,4 @@
-"""Where the outside is, what opens it and what it goes by: mail addresses, servers, URLs, networks, secrets, event ids.
+"""External endpoints and their secrets, parsed: mail addresses, servers, URLs, networks, secrets, event ids.
 
 Every parser raises ValueError with what the text must be.
 """
@@ -91,7 +91,7 @@ def _domain(text: str) -> str:
 
 @dataclass(frozen=True)
 class SmtpServer:
-    """A mail server, and how to come in."""
+    """A mail server, with its credentials."""
 
     host: str
     port: int

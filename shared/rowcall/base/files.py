@@ -1,4 +1,4 @@
-"""Files: whole or not there, below one folder, whatever a path says and wherever a link points.
+"""Files below one folder, written whole or not at all; no path or link leads out of the folder.
 
 A path is walked name by name from a handle on the root, and no name may be a symbolic link, so nothing that changes
 meanwhile can lead out of it.  A file is written beside its place under a hidden name and a lock, brought to the disk,
@@ -134,7 +134,7 @@ class Files:
 
     @contextmanager
     def _told(self, path: str) -> Iterator[None]:
-        """The system's errors as ours."""
+        """Translate the system's errors into Rowcall's."""
         try:
             yield
         except BlockingIOError:
@@ -147,7 +147,7 @@ class Files:
 
 
 def _names(path: str) -> list[str]:
-    """The names that a path is made of, when all of them are harmless."""
+    """The components of a path, if all are safe."""
     names = path.split("/")
     if len(path) > LONGEST_PATH_CHARACTERS or not all(NAME.fullmatch(name) for name in names):
         raise Unusable(

@@ -156,7 +156,7 @@ def _trace(error: BaseException) -> str:
 
 
 def _shown(value: object) -> Any:
-    """The value as it may be written; what is not plain data is written as Python would."""
+    """The value as it is logged; other than plain data, its repr."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict):
@@ -178,6 +178,6 @@ def _text(line: dict[str, Any], *, coloured: bool) -> str:
 
 
 def _word(value: object) -> str:
-    """A value that can be told from its neighbours."""
+    """The value, quoted if it contains separators."""
     text = str(value)
     return text if text.isprintable() and " " not in text and text else repr(text)

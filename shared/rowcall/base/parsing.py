@@ -102,7 +102,7 @@ def number(kind: type[int] | type[float], low: float, high: float) -> Parser:
 
 
 def one_of(*choices: str) -> Parser:
-    """One word out of these, in any case."""
+    """One of these words, case-insensitive."""
 
     def parse(text: str) -> str:
         if text.strip().lower() not in choices:

@@ -1,4 +1,4 @@
-"""Statements that a connection plans once: of what a worker sends again and again, planning is most of the work."""
+"""Prepared statements: planning is most of the cost of statements that a worker repeats."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Prepared:
 
 
 def fetch_prepared(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """The rows of a statement that is a transaction of its own; its plan is kept where the session is ours alone."""
+    """The rows of a statement in its own transaction; it is prepared if the session is not shared by a pooler."""
     if not _keeps_plans(connection):
         return fetch_tuples(connection, sql, parameters)
     prepared = Prepared.of(sql)

@@ -1,4 +1,4 @@
-"""What must not be shown is taken out of a text: of errors that are kept, of log lines, of what a command prints.
+"""Removes secrets from text: stored errors, log lines and command output.
 
 It removes three things: the values of the secret settings anywhere, what follows names and prefixes of secrets
 (in URLs, in DSNs, behind names such as `token`), and what looks like a token.  Every pattern takes time in proportion
@@ -80,7 +80,7 @@ def redacted(text: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def storable(text: str) -> str:
-    """The same text as PostgreSQL can store it: without null characters, and with `?` for half a character."""
+    """The text without null characters, and with `?` for unpaired surrogates, so that PostgreSQL can store it."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 

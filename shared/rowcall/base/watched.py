@@ -94,7 +94,7 @@ class InternalConnection(WatchedConnection):
 
 
 def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS) -> str:
-    """The prologue with which neither side waits for ever: we for what is locked, the server for our next statement."""
+    """The prologue that bounds both waits: ours for a lock, and the server's for our next statement."""
     return (
         f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(lock_seconds * 1000)};"
         f" SET LOCAL idle_in_transaction_session_timeout = {round(answer_seconds * ABANDONED_AFTER * 1000)};"

@@ -44,6 +44,6 @@ def needs(words: Sequence[str]) -> str:
 
 
 def _command(words: Sequence[str]) -> Sequence[str]:
-    """The command and its sub-command; what follows them may be an argument or an option."""
+    """The command and its subcommand."""
     named = [bool(re.fullmatch("[a-z][a-z-]*", word)) for word in words[:2]]
     return words[: named.index(False) if False in named else 2]

@@ -60,7 +60,7 @@ def prune_command(archive: bool | None, dry_run: bool, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class ByHand:
-    """The command's steps: transactions on one connection.  A new start finds only what is left."""
+    """The command's steps: transactions on one connection."""
 
     connection: PgConnection
 

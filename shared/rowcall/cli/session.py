@@ -1,4 +1,4 @@
-"""A command's transaction, and the operator who gave it."""
+"""A command's transaction and operator."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def as_sent(content: Content) -> dict[str, Any]:
 
 
 def in_words(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The same fields for people: durations with their units."""
+    """The same fields as text: durations with their units."""
     return {
         name: value if value is None or not isinstance(SENT.get(name), Duration) else _words(value)
         for name, value in sent.items()

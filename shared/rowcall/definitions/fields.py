@@ -90,7 +90,7 @@ def declared(
 
 
 def refused_value(value: object) -> str:
-    """A value as a refusal repeats it."""
+    """A value as error messages show it."""
     if isinstance(value, str):
         return shown(value)
     try:

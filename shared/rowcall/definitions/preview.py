@@ -28,7 +28,7 @@ class Shown:
 
 
 def coming(name: str, content: Content, start: datetime, count: int) -> list[Shown]:
-    """The next nominal times after this moment, as a worker that is awake decides them."""
+    """The next nominal times after this moment, as a running worker decides them."""
     times = content.times()
     nominals = list(islice(times.after(start), min(count, SHOWN_MOST))) if times else []
     return [_in_time(name, content, nominal) for nominal in nominals]

@@ -94,7 +94,7 @@ ORDER BY nominal_at DESC LIMIT %(limit)s
 
 
 class Change(StrEnum):
-    """What `put` did."""
+    """The change that `put` made."""
 
     CREATED = "created"
     CHANGED = "changed"

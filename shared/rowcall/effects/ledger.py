@@ -125,7 +125,7 @@ def applied(
 
 
 def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError) -> bool:
-    """The gateway could not do it, or does not know.  True when the effect is now unknown, for an operator to look at.
+    """Record a gateway's error.  True if the effect is now unknown and needs an operator.
 
     What is certain not to have happened is refused, and may begin anew.  A "no" to this try says nothing about an
     earlier one that got no answer; only a provider that goes by the key answers for all of them.

@@ -108,7 +108,7 @@ class JobType:
         return self.schema()
 
     def handler(self, function: Declared) -> Declared:
-        """Declare the function below as what runs of this type do; what it returns becomes the run's result."""
+        """Declare the decorated function as the handler of this type; its return value becomes the run's result."""
         declare_handler(self.name, function)
         return function
 
@@ -125,7 +125,7 @@ class JobType:
         return stored
 
     def natural_key(self, payload: Mapping[str, Any]) -> str | None:
-        """The key that the business fact itself gives, where the type has one."""
+        """The natural key of this payload, if the type has one."""
         try:
             key = self.key(payload) if self.key else None
         except BaseException as error:

@@ -27,7 +27,7 @@ class State:
 
     @classmethod
     def read(cls, path: Path) -> State | None:
-        """What is noted; None where nothing is, or nothing that can be understood."""
+        """The note's content; None if there is no readable note."""
         try:
             noted = json.loads(path.read_bytes())
             return cls(**{field.name: noted[field.name] for field in fields(cls)})
@@ -134,7 +134,7 @@ class Home:
         self.locks.mkdir(mode=0o700, exist_ok=True)
 
     def read_password(self) -> str:
-        """The password the cluster was made with."""
+        """The cluster's password."""
         try:
             descriptor = os.open(self.password, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:

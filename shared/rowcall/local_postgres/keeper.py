@@ -34,7 +34,7 @@ BACKOFF = 0.05  # seconds before a restart, doubled with each death in the row
 
 @dataclass(frozen=True)
 class Order:
-    """What the starter wants kept."""
+    """The starter's order: which server to keep."""
 
     programs: str
     version: str

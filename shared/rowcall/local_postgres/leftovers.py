@@ -21,7 +21,7 @@ LAST_PATIENCE = 5.0  # seconds for the kernel to bury what was killed
 
 
 def wait_out(home: Home) -> Lock:
-    """The cluster's lock, once no process can write to the cluster any more.
+    """Wait until no process can write to the cluster, and return its lock.
 
     Every process of a server of ours holds that lock by inheritance, so no number of a process is ever trusted:
     with the lock in hand, a postmaster.pid that was left behind means nothing.

@@ -1,4 +1,4 @@
-"""PostgreSQL's main process: started as a child that dies with its keeper, awaited, stopped."""
+"""PostgreSQL's main process, a child that dies with its keeper: start, wait and stop."""
 
 from __future__ import annotations
 

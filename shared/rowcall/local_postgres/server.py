@@ -198,7 +198,7 @@ def _launch(place: Home, order: Order, inherited: list[int]) -> Answer:
 
 
 def _read_all(process: subprocess.Popen[bytes]) -> bytes:
-    """What the keeper says until it closes its standard output."""
+    """The keeper's output, until it closes its standard output."""
     assert process.stdout is not None
     ready = select.poll()
     ready.register(process.stdout)

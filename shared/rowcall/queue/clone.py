@@ -95,7 +95,7 @@ def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:
 
 
 def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> int:
-    """The run that an earlier request with this key made; otherwise why there can be none."""
+    """The run that an earlier request with this key made, or an error if the key cannot be replayed."""
     holders = find_holders(connection, run["job_type"], key_owner, [keys])
     if holders.requests:
         return replayed(holders, run["job_type"], keys)

@@ -206,7 +206,7 @@ def outcomes_of(
 
 
 def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
-    """Refuse what the table would refuse, with the field's name."""
+    """Refuse options that the table would refuse, by field."""
     wrong = {}
     if options.get("run_at") is not None and (complaint := unusable(options["run_at"])):
         wrong["run_at"] = complaint

@@ -204,7 +204,7 @@ def snooze(
     forensics: str | None = None,
     pause: float = SHORTEST_SNOOZE_SECONDS,
 ) -> Status | None:
-    """The handler wants to be called again at `until`, and in `pause` seconds at the earliest."""
+    """The handler asked for a new attempt at `until`, at least `pause` seconds from now."""
     failure = Failure(reason, "Snooze", forensics=forensics)
     return _end(connection, SNOOZE, lease, failure, until=until, pause=pause)
 

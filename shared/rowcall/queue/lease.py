@@ -145,7 +145,7 @@ def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
 
 
 class LeaseRenewal(NamedTuple):
-    """What a heartbeat learns of a lease that is not lost.  It is not renewed while its run's row is locked."""
+    """The state of a lease that is not lost.  It is not renewed while its run's row is locked."""
 
     renewed: bool
     cancel_requested: bool

@@ -67,7 +67,7 @@ def make_queues(connection: Connection, names: Sequence[str]) -> None:
 
 
 def has_queue(connection: Connection, name: str) -> bool:
-    """Whether an operator made this queue, by pausing, resuming or limiting it, or a claim under a limit did."""
+    """Whether the queue has a row, from an operator's command or from a claim under a limit."""
     return bool(fetch_value(connection, HAS_QUEUE, {"name": name}))
 
 

@@ -29,7 +29,7 @@ HAVE_ENDED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(
 
 
 def fall_asleep(connection: PgConnection, worker: str, seconds: float) -> int | None:
-    """Record that this worker sleeps; the first transaction that is sure to see it, or None if its row is locked."""
+    """Record that this worker sleeps; return the first transaction that sees it, or None if its row is locked."""
     if not fetch_all(connection, FALL_ASLEEP, {"worker": worker, "seconds": seconds}):
         return None
     transaction: int = fetch_value(connection, NEXT_TRANSACTION)

@@ -61,7 +61,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Decided:
-    """The decisions of one tick, and the first nominal time that it left for the next; None when none follows."""
+    """The decisions of one tick, and the first nominal time left for the next tick, or None."""
 
     decisions: list[Decision]
     next_at: datetime | None

@@ -1,4 +1,4 @@
-"""What the five fields of a cron expression are; what they mean is cronsim's, on wall times without any zone."""
+"""Parses the five fields of a cron expression; cronsim evaluates them on local times without a zone."""
 
 from __future__ import annotations
 

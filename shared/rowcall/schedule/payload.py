@@ -1,4 +1,4 @@
-"""Payloads of definitions that name the nominal time: `{date-1}` is the day before it, where the schedule is."""
+"""Placeholders for the nominal time in payloads: `{date-1}` is the day before it, in the schedule's zone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rendered(payload: Mapping[str, Any], nominal: datetime, zone: ZoneInfo) -> d
 
 
 def names_time(payload: Mapping[str, Any]) -> bool:
-    """Whether any of its values names the nominal time, so that every occurrence has a payload of its own."""
+    """Whether any value has a placeholder, so that each occurrence has a different payload."""
     return any(
         _placeholder(token, path) is not None
         for path, text in _texts(payload, "payload")

@@ -55,7 +55,7 @@ class Times:
                 yield time
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """The first time later than this instant, or None when there is none any more."""
+        """The first time after this instant, or None if there is none."""
         return next(self.after(instant), None)
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
@@ -73,11 +73,11 @@ class Times:
             span *= 2
 
     def note(self, instant: datetime) -> str | None:
-        """What a person should know of this one of the times: it stands for a missing one, or comes twice."""
+        """A note about this time: it replaces a time that does not exist, or its local time occurs twice."""
         return self._note_of_missing(instant) or self._note_of_repeated(instant)
 
     def _comings(self, walls: Iterator[datetime]) -> Iterator[datetime]:
-        """Instants of wall times in order; later ones may come before, and one instant more than once."""
+        """The instants of ordered local times; instants may be out of order or repeat."""
         if not self.expression.hours_open:
             return self._instants(walls, fold=0)
         # Wall times in order are instants in order, at their first coming and at their last.

@@ -48,7 +48,7 @@ def _nearest(name: str) -> str | None:
 
 
 def wall_at(instant: datetime, zone: ZoneInfo) -> datetime:
-    """What the wall shows."""
+    """The local time."""
     return instant.astimezone(zone).replace(tzinfo=None)
 
 

@@ -1,4 +1,4 @@
-"""Who works, what is paused, who may call, and who did what."""
+"""The tables of workers, queues, API keys and the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connections of handlers: each handler thread keeps one for all its runs, for as long as it is as good as new."""
+"""The connections of handlers: each handler thread keeps one for all its runs while it is in its original state."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class Run:
         self._in_flight.renewed(asked_at + seconds)
 
     def saved(self) -> Any:
-        """What an earlier attempt gave to `save`; None on the first."""
+        """The value that an earlier attempt passed to `save`; None in the first attempt."""
         with self._resources.connections.internal_transaction() as connection:
             return saved(connection, self.id)
 
@@ -200,7 +200,7 @@ class Run:
 
     @contextmanager
     def _block(self, as_: Callable[..., Any] | None, end: Callable[[PgConnection], bool]) -> Iterator[Any]:
-        """A transaction of the handler's; `end` writes what commits with it, and finds the lease lost or not."""
+        """A transaction of the handler; `end` writes what commits with it, and returns whether the lease holds."""
         self.check()
         connections = self._resources.connections
         if as_ is None:

@@ -101,7 +101,7 @@ def _check(kind: Kind, perform: object) -> None:
 def until_recorded(
     transaction: Transaction, check_lease: Callable[[], None], write: Callable[[PgConnection], Recorded]
 ) -> Recorded:
-    """Write in a transaction; repeat it while the database is gone or does not confirm, until the lease's deadline."""
+    """Write in a transaction; repeat it while the database does not confirm, until the lease's deadline."""
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:

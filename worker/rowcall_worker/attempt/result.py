@@ -110,7 +110,7 @@ def failure_of(error: BaseException, stack: str | None = None) -> Failure:
 
 
 def kept_text(value: object, source: str) -> str:
-    """A value as the database keeps it; an error that another attempt would not mend, if it cannot be kept."""
+    """The value as JSON text; Permanent if it cannot be stored."""
     try:
         return stored_small(value)
     except ValueError as error:

@@ -30,7 +30,7 @@ class Runner:
         return cls(handlers, Resources(connections, Gateways(settings), settings.payment_key_horizon, leases))
 
     def attempt(self, run: InFlightRun) -> AttemptResult:
-        """Call the handler; whatever it raises ends its attempt, and never the worker."""
+        """Call the handler; an exception ends the attempt and never the worker."""
         job_type = run.claimed.job_type
         context = Run(run, self.resources)
         self.resources.connections.keep_for_this_thread()

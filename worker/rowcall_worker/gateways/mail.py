@@ -59,7 +59,7 @@ class Mail(ABC):
 
 
 class MailFolder(Mail):
-    """Mails as files, for a machine without a mail server: the same mail again is the same file."""
+    """Mails as files, for a machine without a mail server; a repeated mail replaces its file."""
 
     def __init__(self, folder: Files, sender: Mailbox) -> None:
         super().__init__(sender)

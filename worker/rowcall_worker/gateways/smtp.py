@@ -1,4 +1,4 @@
-"""Mail by SMTP: one conversation a mail, in steps that know whether the server has it."""
+"""Mail by SMTP: one connection for each mail, in steps that know whether the server has accepted it."""
 
 from __future__ import annotations
 
@@ -151,6 +151,6 @@ def _expect(
 
 
 def _literal(connection: socket.socket) -> str:
-    """How we greet: by address, which is never wrong, where a machine's own idea of its name may be."""
+    """The name for EHLO: the address, because the machine's own name may be wrong."""
     address = connection.getsockname()[0]
     return f"[IPv6:{address}]" if ":" in address else f"[{address}]"

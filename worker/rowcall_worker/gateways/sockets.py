@@ -42,7 +42,7 @@ class Deadline:
         self.step = self.total
 
     def shorten(self, seconds: float) -> None:
-        """From here on everything together may take so long at most."""
+        """Set a shorter limit for all further steps together."""
         self._until = min(self._until, elapsed() + seconds)
 
 
@@ -87,7 +87,7 @@ def trusting_the_system() -> ssl.SSLContext:
 
 
 def resolve(host: str, port: int, deadline: Deadline) -> list[Address]:
-    """All addresses of a host.  The resolver knows no time limit, so a thread that may be left behind asks it."""
+    """All addresses of a host.  The resolver has no time limit, so a thread that can be abandoned calls it."""
     answer: queue.SimpleQueue[list[Address] | OSError] = queue.SimpleQueue()
 
     def ask() -> None:

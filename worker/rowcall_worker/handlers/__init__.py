@@ -1,4 +1,4 @@
-"""What each job type does: one file per built-in job, and the handlers of the team's own package."""
+"""Handlers: one file for each built-in job type, and the loading of the app's handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""prune_runs: what has ended long ago goes, and of a run with a key all but its bare row."""
+"""prune_runs: delete old finished runs, and reduce those with a key to a bare row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall_worker.attempt.context import Run
 
 @PRUNE_RUNS.handler
 def prune(run: Run) -> dict[str, int]:
-    """Prune by the policy that is the payload; the figures count over all attempts."""
+    """Prune by the policy in the payload; the counts cover all attempts."""
     archive = run.gateways.archive if run.payload["archive"] else None
     counts: dict[str, int] = {}
     for progress in prune_runs(run.payload, PruneOptions(run, archive, saved=run.saved())):

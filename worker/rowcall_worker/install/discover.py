@@ -65,7 +65,7 @@ def _program() -> list[str]:
 
 
 def _words(options: Mapping[str, str | float | None]) -> list[str]:
-    """The options that were given, as words of a command line."""
+    """The given options as command-line arguments."""
     words: list[str] = []
     for name, value in options.items():
         if value is not None:
@@ -86,7 +86,7 @@ def _settings(chosen: Settings) -> dict[str, str]:
 
 
 def _places(chosen: Settings) -> dict[str, str]:
-    """Folders, which must not depend on where a worker starts, and where modules and programs are looked for."""
+    """Folders as absolute paths, and the search paths of modules and programs."""
     values = {setting.variable: getattr(chosen, name) for name, setting in settings.all_settings().items()}
     found = {name: str(value.absolute()) for name, value in values.items() if isinstance(value, Path)}
     for name, setting in settings.all_settings().items():
@@ -108,7 +108,7 @@ def _way_to_postgresql() -> dict[str, str]:
 
 
 def _folder(app: str) -> str | None:
-    """The folder that holds the app's package; None where it is installed, and so found from anywhere."""
+    """The folder of the app's package; None if the package is installed."""
     package = sys.modules[app.partition(".")[0]]
     folder = str(Path(package.__path__[0]).absolute().parent)
     return None if folder in [*site.getsitepackages(), site.getusersitepackages()] else folder

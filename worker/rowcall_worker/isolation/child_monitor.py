@@ -169,7 +169,7 @@ class ChildMonitor:
         return known.get(-code, f"SIG{-code}")
 
     def _forensics(self) -> dict[str, Any]:
-        """What is known of the child's end, for a person who looks into a failed attempt."""
+        """Details of the child's end, for a person who examines a failed attempt."""
         since = self._ordered_at if self._begun_at is None else self._begun_at
         known: dict[str, Any] = {"seconds": round(elapsed() - since, 3)}
         if self._progress is not None:

@@ -36,7 +36,7 @@ PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass
 class Watched:
-    """A child, until when it may live, and the channel on which the worker's thread changes that."""
+    """A child, its deadline, and the channel on which the worker's thread changes the deadline."""
 
     channel: Channel
     until: float = math.inf

@@ -45,7 +45,7 @@ class Completer:
     catalogue: Catalogue
 
     def write_errors(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
-        """Write the ends of the runs that did not succeed; the runs whose success is still to be written.
+        """Write the ends of the runs that did not succeed; return those that did.
 
         Each has a statement of its own, so that one that the database refuses does not hold up the others.  A run whose
         row is locked leaves the list and is tried again later.
@@ -109,7 +109,7 @@ class Completer:
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
-        """Return what was claimed and not begun.  Without a database, or a free row, the lease runs out by itself."""
+        """Return claimed runs that were not begun.  If that fails, their leases expire."""
         if not runs:
             return
         returned: set[int] = set()
@@ -186,7 +186,7 @@ class Completer:
 
 
 def named(run: InFlightRun) -> dict[str, object]:
-    """The fields by which a log line names the attempt."""
+    """The log fields that identify the attempt."""
     claimed = run.claimed
     return {
         "run_id": claimed.run_id,

@@ -87,11 +87,11 @@ class Link:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection, as far as this side knows."""
+        """Whether a connection is open, as far as this side knows."""
         return self._connection is not None
 
     def responds(self) -> None:
-        """The server answers; whether it also accepts writes, another thread finds out."""
+        """The server answers; another thread finds out whether it accepts writes."""
         self._pause = 0.0
 
     def works(self) -> None:

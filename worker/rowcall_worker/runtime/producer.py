@@ -94,7 +94,7 @@ class Producer:
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
 
     def _gather(self) -> None:
-        """Give quick handlers a few milliseconds to end together while many run: one round trip serves them all."""
+        """Wait a few milliseconds while many quick handlers run, so that one round trip serves them all."""
         until = elapsed() + FLUSH_SECONDS
         while self.in_flight.full and not self.in_flight.waiting.empty() and elapsed() < until:
             time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
@@ -106,7 +106,7 @@ class Producer:
             self._sweeper.hurry(at_once=False)
 
     def _try(self, ended: list[InFlightRun]) -> None:
-        """One exchange, step by step: what it claims is in hand before it is over."""
+        """Make one exchange; claimed runs are recorded before it ends."""
         if not self.leads:
             self.stranded.other.step()
         self._make_exchange(ended)
@@ -166,7 +166,7 @@ class Producer:
             self.sleep.busy()
 
     def _nothing_found(self, room: Room, asked_at: float) -> None:
-        """The known lanes have nothing for the room there is: look where claims do not, or be quiet."""
+        """The known lanes have nothing due: sweep other lanes, or go to sleep."""
         if self._heard:
             self._sweeper.hurry(at_once=False)
         if room.slots and not self.once:
@@ -187,7 +187,7 @@ class Producer:
         return self._locked_since is not None and elapsed() < self._locked_since + LOCKED_SECONDS
 
     def _waits_for_locks(self) -> bool:
-        """Something is due that could not be taken: perhaps its row is locked, and only for a moment."""
+        """Whether something due could not be claimed, perhaps because its row is locked for a moment."""
         self._locked_since = (self._locked_since or elapsed()) if self.lanes.due else None
         return self._locked
 

@@ -56,7 +56,7 @@ RELEASED = "the worker was stopped before the run was finished"
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker was told to do."""
+    """The task of a worker."""
 
     once: bool
     concurrency: int

@@ -1,4 +1,4 @@
-"""Gateways that record: what was sent is kept here and goes nowhere; everything that production refuses is refused."""
+"""Gateways that record instead of sending; they refuse everything that the real ones refuse."""
 
 from __future__ import annotations
 

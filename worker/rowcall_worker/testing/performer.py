@@ -55,7 +55,7 @@ class Attempted:
 
     @property
     def unexpected(self) -> BaseException | None:
-        """What the handler raised, unless that is one of the ways to end an attempt."""
+        """The handler's exception, unless it is one of the ways to end an attempt."""
         return None if isinstance(self.exception, EXPECTED) else self.exception
 
 

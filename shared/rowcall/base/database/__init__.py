@@ -221,7 +221,7 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
 
 @contextmanager
 def all_or_nothing(connection: Connection) -> Iterator[None]:
-    """Several statements within the caller's transaction, or in one of their own where the caller commits each."""
+    """Run several statements atomically: in a savepoint, or in a transaction if the connection is in autocommit."""
     driver = driver_of(connection)
     alone = driver.autocommit and driver.info.transaction_status == TRANSACTION_STATUS_IDLE
     fetch_all(connection, "BEGIN" if alone else "SAVEPOINT all_or_nothing")

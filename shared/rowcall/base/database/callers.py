@@ -118,7 +118,7 @@ def _described(wrong: object) -> str:
 
 
 def _advice(wrong: object) -> str:
-    """How to get a connection from what was passed instead; told by name, so that nothing is loaded for it."""
+    """How to get a connection from what was passed; classes are compared by name, so that nothing is imported."""
     names = {kind.__name__ for kind in type(wrong).__mro__}
     if any(name.lower().startswith("async") for name in names):
         return "asynchronous connections cannot be used: pass an ordinary one, in a thread of its own"

@@ -57,7 +57,7 @@ class Declined(Refused):
 
 
 class WrongCharge(GatewayError, Permanent):
-    """Money moved, and not as it was asked.  Somebody must look at it."""
+    """The provider charged another amount than requested; an operator must check it."""
 
     acted = "maybe"
 

@@ -12,7 +12,7 @@ class RowcallError(Exception):
 
 
 def message_of(error: BaseException) -> str:
-    """An error's message.  A team's own error may raise another one when it is asked for it."""
+    """An error's message; an app's own error class may raise another error in __str__."""
     try:
         return str.__str__(str(error))
     except BaseException:
@@ -20,7 +20,7 @@ def message_of(error: BaseException) -> str:
 
 
 def raise_if_interrupted(error: BaseException) -> None:
-    """Pass Ctrl-C on: in the main thread it is meant for the process, and not for the code that it interrupted."""
+    """Re-raise Ctrl-C in the main thread, where it is meant for the process."""
     if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise error
 

@@ -170,7 +170,7 @@ def _by_its_clock(row: Row, moment: datetime) -> datetime:
 
 
 def _with_problem(row: Row) -> dict[str, Any]:
-    """A definition with its state, and with what keeps it from being decided here, as JSON has it."""
+    """A definition with its state, and with the reason why it cannot be decided here, for JSON."""
     return {**_with_state(row), "problem": definitions.problem_of(row, catalogue())}
 
 

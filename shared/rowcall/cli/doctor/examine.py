@@ -139,7 +139,7 @@ def clock(connection: PgConnection) -> Finding:
 
 
 def unserved(connection: PgConnection, silence: float) -> Finding:
-    """Whether due runs wait for a worker that does not exist."""
+    """Whether due runs have no live worker that serves them."""
     if mismatch(schema_of(connection)):
         return Finding("due runs", True, "not examined: migrate the schema first")
     rows = workers.unserved(connection, silence)

@@ -39,7 +39,7 @@ def up_command(port: int | None, with_parent: bool) -> None:
 
 
 def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list[str]:
-    """What a newcomer needs to see, and to try next."""
+    """The lines that `up` prints: URLs and commands to try."""
     run = running.first_run
     seconds = (run["finished_at"] - run["created_at"]).total_seconds()
     queued = {"queue": running.queue} if running.queue else {}

@@ -32,7 +32,7 @@ class Demo(Protocol):
 
     @property
     def port(self) -> int:
-        """Where that answers, on loopback."""
+        """Its port on loopback."""
 
     def ask(self, connection: PgConnection, program: str, mails: Path, files: Path) -> list[str]:
         """Enqueue the demo's runs, and say where to see what they do."""

@@ -127,7 +127,7 @@ def _listen_to_signals() -> None:
 
 
 def _migrate(url: str) -> None:
-    """Bring the schema and the code's own definitions up to date; no process is started where the schema is."""
+    """Migrate the schema and apply the code's definitions; start no process if the schema is current."""
     with database.internal_transaction(url) as connection:
         found = schema_of(connection)
         if found is not None and found.revision == REVISION:

@@ -1,4 +1,4 @@
-"""Lanes: where waiting runs stand.  A lane is a queue's runs of one priority, in the order of job_runs_live."""
+"""Lanes.  A lane is a queue's waiting runs of one priority, in the order of job_runs_live."""
 
 from __future__ import annotations
 

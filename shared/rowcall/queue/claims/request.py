@@ -106,7 +106,7 @@ class ClaimResult:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]], **more: Any) -> ClaimResult:
-        """A row is a Claimed's fields in their order, with the run's status behind them."""
+        """From a row: the fields of Claimed in their order, then the run's status."""
         return cls(
             [Claimed(*row[:7]) for row in rows if row[7] == Status.RUNNING],
             {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},

@@ -198,7 +198,7 @@ def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[R
 
 
 def scan_for(criteria: Filter) -> IndexScan:
-    """The index with the fewest entries besides the matching runs."""
+    """The most selective index for this filter."""
     if criteria.key is not None:
         return KEY
     if criteria.definition is not None:

@@ -37,7 +37,7 @@ class Sweeper:
 
     @property
     def first_lap(self) -> bool:
-        """There are lanes that this worker has not looked at yet."""
+        """Whether there are lanes that this worker has not swept yet."""
         return self.lap_began_at == float("-inf")
 
     @property
