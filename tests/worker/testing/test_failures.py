@@ -140,7 +140,9 @@ def test_an_app_that_cannot_be_imported_is_named(bakery: Path, environment_of_te
 def test_a_type_without_a_handler_is_named(bakery: Path, environment_of_tests: dict[str, str]) -> None:
     with (bakery / "bakery" / "job_types.py").open("a") as file:
         file.write('\nFORGOTTEN = JobType("bakery_forgotten", schema=Loaf)\n')
-    assert "job type 'bakery_forgotten' has no handler" in begun(bakery, environment_of_tests)
+    told = begun(bakery, environment_of_tests)
+    assert "job type 'bakery_forgotten' has no handler" in told
+    assert "another exception occurred" not in told
 
 
 def test_a_server_that_does_not_answer_is_named(bakery: Path, environment_of_tests: dict[str, str]) -> None:

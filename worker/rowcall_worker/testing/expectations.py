@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from marshmallow import INCLUDE
+
 from rowcall.base.database import Row
+from rowcall.job_types import JobType
 
 SHOWN_MOST = 20
 
@@ -20,6 +23,19 @@ def matching(runs: Sequence[Row], job_type: str, payload: Mapping[str, Any] | No
         and all(name in run["payload"] and run["payload"][name] == value for name, value in (payload or {}).items())
         and key in (None, run["natural_key"], run["idempotency_key"])
     ]
+
+
+def refuse_impossible(declared: JobType, payload: Mapping[str, Any] | None, key: str | None) -> None:
+    """Refuse an expectation that no run of this type can meet: a misspelt field would make a test pass."""
+    if key is not None and not isinstance(key, str):
+        raise TypeError(f"a key is text, and this is {key!r}")
+    schema = declared.schema()
+    fields = [field.data_key or name for name, field in schema.fields.items()]
+    unknown = sorted(str(name) for name in set(payload or {}) - set(fields))
+    if unknown and schema.unknown != INCLUDE:
+        raise ValueError(
+            f"runs of {declared.name} have no field {unknown[0]!r}; they have: {', '.join(fields) or 'none'}"
+        )
 
 
 def complaint(

@@ -23,7 +23,7 @@ from rowcall.status import Status
 from rowcall.testing.log import Lines
 from rowcall.testing.runs import all_runs
 from rowcall.testing.time import move, move_to, time_now
-from rowcall_worker.testing.expectations import complaint, matching
+from rowcall_worker.testing.expectations import complaint, matching, refuse_impossible
 from rowcall_worker.testing.gateways import RecordingGateways
 from rowcall_worker.testing.performer import Attempted, Performer
 
@@ -32,6 +32,9 @@ OPERATOR = Operator("test")
 
 # A test that needs more has a handler that enqueues or snoozes without an end.
 DRAINED_MOST = 1000
+
+# More at a time would leave the years that a time can have.
+FURTHEST = timedelta(days=3650)
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ class Rowcall:
         by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         if by <= timedelta(0):
             raise ValueError(f"time only goes forward: advance was given {by.total_seconds():g} seconds")
+        if by > FURTHEST:
+            raise ValueError(f"advance was given {by.days} days; it moves at most {FURTHEST.days} days at a time")
         with self.transaction() as connection:
             move(connection, by)
         self._moved += by
@@ -175,7 +180,7 @@ class Rowcall:
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> int:
         """Exactly one run of this type was enqueued in this test, with these fields and this key; its id."""
-        runs, name = self._runs(), self._known(job_type)
+        runs, name = self._runs(), self._known(job_type, payload, key)
         found = matching(runs, name, payload, key)
         if len(found) != 1:
             raise AssertionError(complaint(runs, found, "one run", name, payload, key))
@@ -186,14 +191,16 @@ class Rowcall:
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> None:
         """No run of this type was enqueued in this test, with these fields and this key."""
-        runs, name = self._runs(), self._known(job_type)
+        runs, name = self._runs(), self._known(job_type, payload, key)
         found = matching(runs, name, payload, key)
         if found:
             raise AssertionError(complaint(runs, found, "no run", name, payload, key))
 
-    def _known(self, job_type: str | JobType) -> str:
-        """The name of a declared type; any other is an error."""
-        return self._catalogue[job_type if isinstance(job_type, str) else job_type.name].name
+    def _known(self, job_type: str | JobType, payload: Mapping[str, Any] | None, key: str | None) -> str:
+        """The name of a declared type; what none of its runs can have is an error."""
+        declared = self._catalogue[job_type if isinstance(job_type, str) else job_type.name]
+        refuse_impossible(declared, payload, key)
+        return declared.name
 
     def _runs(self) -> list[Row]:
         with self.transaction() as connection:

@@ -33,14 +33,8 @@ from rowcall_worker.runtime.in_flight import InFlight
 # Nothing renews the lease, and somebody may look at the handler with a debugger.
 LEASE_SECONDS = 86400.0
 
-# What ends the test and not the attempt, such as pytest.fail() in a handler, and Ctrl-C.
-PYTESTS = (
-    pytest.fail.Exception,
-    pytest.skip.Exception,
-    pytest.xfail.Exception,
-    pytest.exit.Exception,
-    KeyboardInterrupt,
-)
+# What ends the test and not the attempt, such as pytest.fail() in a handler.  A Ctrl-C reaches only the main thread.
+PYTESTS = (pytest.fail.Exception, pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 
 # How a handler ends an attempt on purpose.  Gateways' errors are among them.
 EXPECTED = (Retry, Permanent, Snooze, CancelRequested)

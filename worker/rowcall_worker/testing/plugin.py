@@ -96,7 +96,8 @@ def _sentences() -> Iterator[None]:
         sentence = str(error)
     else:
         return
-    pytest.fail(sentence, pytrace=False)
+    # Not `pytest.fail`: the error that this replaces would be shown too.
+    raise pytest.fail.Exception(sentence, pytrace=False) from None
 
 
 @pytest.fixture

@@ -110,6 +110,7 @@ def test_an_effect_of_a_kind_of_the_apps_own_happens_once(rowcall: Rowcall) -> N
     [
         ("badly", "failed", "ValueError", "the loaf is burnt"),
         ("from its base", "failed", "GeneratorExit", "the fire is out"),
+        ("interrupted", "failed", "KeyboardInterrupt", "the baker left"),
         ("for good", "dead", "Permanent", "no flour"),
         ("later", "failed", "Retry", "the oven is cold"),
         ("unstorable", "dead", "Permanent", "cannot be stored"),
@@ -188,6 +189,8 @@ def test_schedules_stand_still_while_time_passes(rowcall: Rowcall) -> None:
 def test_time_only_goes_forward(rowcall: Rowcall) -> None:
     with pytest.raises(ValueError, match="time only goes forward: advance was given -60 seconds"):
         rowcall.advance(minutes=-1)
+    with pytest.raises(ValueError, match="advance was given 10000 days; it moves at most 3650 days at a time"):
+        rowcall.advance(days=10_000)
 
 
 def test_a_payment_is_not_repeated_beyond_the_providers_memory(rowcall: Rowcall) -> None:

@@ -24,6 +24,22 @@ def test_what_was_enqueued_is_found_by_type_payload_and_key(rowcall: Rowcall) ->
     rowcall.assert_none_enqueued(REMIND)
 
 
+@pytest.mark.parametrize(
+    ("payload", "key", "complaint"),
+    [
+        ({"loafid": 7}, None, "runs of bakery_bake have no field 'loafid'; they have: loaf_id, ends"),
+        ({1: 2}, None, "runs of bakery_bake have no field '1'"),
+        (None, 7, "a key is text, and this is 7"),
+    ],
+)
+def test_what_no_run_can_have_is_an_error_and_no_green_test(
+    rowcall: Rowcall, payload: Any, key: Any, complaint: str
+) -> None:
+    for expectation in (rowcall.assert_none_enqueued, rowcall.assert_enqueued):
+        with pytest.raises((TypeError, ValueError), match=complaint):
+            expectation(BAKE, payload, key=key)
+
+
 @pytest.fixture
 def connected(rowcall: Rowcall) -> Iterator[Rowcall]:
     """A connection that a test leaves open keeps nobody from dropping the database."""

@@ -27,6 +27,7 @@ def bake(run: Run) -> object:
 ERRORS = {
     "badly": ValueError("the loaf is burnt"),
     "from its base": GeneratorExit("the fire is out"),
+    "interrupted": KeyboardInterrupt("the baker left"),
     "for good": Permanent("no flour"),
     "later": Retry("the oven is cold", after=1800),
     "not yet": Snooze(datetime.now(UTC) + timedelta(hours=4)),
