@@ -1,4 +1,4 @@
-"""What the routes of an app are made with: `from rowcall_api.app_routes import Blueprint, needs`.
+"""Imports for an app's routes: `from rowcall_api.app_routes import Blueprint, needs`.
 
 The blueprints of the app's module `routes` are mounted beside Rowcall's own.  Callers show the same keys, within the
 same rate limits; bodies and queries are checked in the same way; errors are answered as problem documents; and every

@@ -86,7 +86,7 @@ def must_be_allowed_to_resolve(connection: Connection, kind: str, effect_id: int
 
 @contextmanager
 def _missing_refused(missing: type[RowcallError]) -> Iterator[None]:
-    """Refuse what is not there in the words for what is beyond a key's limits, unless the key may read."""
+    """Answer for a missing row as for one beyond the key's limits, unless the key can read."""
     try:
         yield
     except missing:

@@ -1,4 +1,4 @@
-"""Indexes that are built CONCURRENTLY: outside any transaction, and again where an earlier build was interrupted."""
+"""Indexes that are built CONCURRENTLY: outside transactions, and anew after an interrupted build."""
 
 from __future__ import annotations
 

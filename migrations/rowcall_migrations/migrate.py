@@ -55,7 +55,7 @@ def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
 
 @contextmanager
 def _one_migrator(pool: sqlalchemy.Engine) -> Iterator[None]:
-    """Hold the migrators' lock, in a transaction of its own that nothing else happens in.
+    """Hold the migrators' lock, in a separate transaction.
 
     A transaction, so that it holds through a transaction-mode pooler too.  READ COMMITTED, so that it keeps no snapshot
     that the build of an index would wait for.
@@ -69,7 +69,7 @@ def _one_migrator(pool: sqlalchemy.Engine) -> Iterator[None]:
 
 
 def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: float, target: str) -> Migrated:
-    """All steps in one transaction, which gives way to a busy table and tries again."""
+    """Run all steps in one transaction, which is retried if a table is busy."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with pool.begin() as connection:

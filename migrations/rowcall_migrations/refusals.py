@@ -1,4 +1,4 @@
-"""What keeps a database from being migrated, each told with what to do; nothing is changed by looking."""
+"""Reasons why a database cannot be migrated, each with its remedy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCRIPT = "the script that `rowcall migrate --sql` prints"
 
 
 def look(connection: sqlalchemy.Connection) -> Row:
-    """What there is, and what this role may do."""
+    """The state of the database, and the rights of this role."""
     found = fetch_one(connection, FOUND)
     assert found is not None  # one row, whatever there is
     return found

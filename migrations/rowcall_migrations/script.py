@@ -1,4 +1,4 @@
-"""`rowcall migrate --sql`: the same steps as a script, for who may create a schema where Rowcall's own role may not."""
+"""`rowcall migrate --sql`: the same steps as a script, to be run by a role that can create a schema."""
 
 from __future__ import annotations
 

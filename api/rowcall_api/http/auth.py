@@ -28,7 +28,7 @@ MARK = "needed_scope"
 
 
 class Challenge(WWWAuthenticate):
-    """What a caller needs; with its values in quotes, as RFC 6750 has them and Werkzeug does not."""
+    """The WWW-Authenticate challenge, with quoted values as in RFC 6750, which Werkzeug does not write."""
 
     def __init__(self, **parameters: str) -> None:
         super().__init__("bearer", {**parameters})
@@ -58,7 +58,7 @@ class ScopeMissing(Forbidden):
 
 
 class KeyLimited(Forbidden):
-    """Refuses what a key is not made for: other job types, or other queues."""
+    """Refuses job types and queues beyond a key's limits."""
 
     def __init__(self, limits: Limits) -> None:
         # All of them, whichever refuses: to name one would tell what the run has that is not there to be seen.

@@ -1,4 +1,4 @@
-"""Which address a request comes from, where proxies of the operator's own stand in front."""
+"""The client's address of a request behind the operator's proxies."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _check_request() -> None:
 
 
 def _endpoint() -> str:
-    """What answers at this path; also for a method that it does not answer, which a stranger shall not learn."""
+    """The endpoint of this path, also for a method that it does not support, so that strangers learn nothing."""
     error = flask.request.routing_exception
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         adapter = flask.current_app.url_map.bind_to_environ(flask.request.environ)

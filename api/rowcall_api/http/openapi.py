@@ -190,7 +190,7 @@ COMMON = (
 
 
 class Operations(BasePlugin):
-    """apispec's way to complete what each route says about itself."""
+    """An apispec plugin that completes the description of each route."""
 
     def __init__(self, app: flask.Flask) -> None:
         self._app = app

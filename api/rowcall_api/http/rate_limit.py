@@ -94,5 +94,5 @@ def _limits() -> Limits | None:
 
 
 def _digest(key: str) -> bytes:
-    """What a key is remembered by, so that memory holds no keys."""
+    """The digest under which a key is remembered, so that memory holds no keys."""
     return hashlib.sha256(key.encode()).digest()

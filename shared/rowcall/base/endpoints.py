@@ -126,7 +126,7 @@ class SmtpServer:
 
 @dataclass(frozen=True)
 class HttpUrl:
-    """Where an HTTP request goes, in parts that need no second reading."""
+    """A parsed HTTP URL."""
 
     secure: bool
     host: str

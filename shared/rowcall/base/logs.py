@@ -65,7 +65,7 @@ EVENT_WIDTH = 24
 
 @dataclass(frozen=True)
 class Log:
-    """Where lines go, from which level on, and in which form; without a stream, to what is standard error then."""
+    """A logger: stream, level and format; without a stream, the current standard error."""
 
     stream: TextIO | None = None
     level: str = "info"
@@ -81,15 +81,15 @@ class Log:
         self._write("debug", event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
-        """Write what happened as it should."""
+        """Log at level info."""
         self._write("info", event, fields)
 
     def warning(self, event: str, /, **fields: object) -> None:
-        """Write what somebody may want to look at."""
+        """Log at level warning."""
         self._write("warning", event, fields)
 
     def error(self, event: str, /, *, exc_info: BaseException | bool = False, **fields: object) -> None:
-        """Write what somebody must look at; `exc_info` is an error, or True for the one that is being handled."""
+        """Log at level error; `exc_info` is an exception, or True for the current one."""
         error = sys.exception() if exc_info is True else exc_info
         if isinstance(error, BaseException):
             fields["exception"] = _trace(error)

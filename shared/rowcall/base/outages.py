@@ -33,5 +33,5 @@ def is_outage(error: Exception) -> bool:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether only this statement had bad luck: trying it again helps."""
+    """Whether the error is transient, so that repeating the statement helps."""
     return isinstance(error, psycopg2.Error) and (error.pgcode or "").startswith(PASSING)

@@ -35,7 +35,7 @@ class Setting:
     secret: bool = False
 
     def text(self, environment: Mapping[str, str]) -> str:
-        """What the environment says, empty if nothing; a secret may stand in the file that `..._FILE` names."""
+        """The variable's text, or empty; a secret can be in the file that `..._FILE` names."""
         text = environment.get(self.variable, "").strip()
         file = environment.get(self.file_variable, "").strip() if self.secret else ""
         if text and file:

@@ -28,7 +28,7 @@ PORT = number(int, 0, 65535)
 
 @dataclass(frozen=True)
 class Settings:
-    """What this process was told; every field says where it came from in `doctor`."""
+    """The settings of this process; `doctor` shows where each comes from."""
 
     database_url: str | None = _setting(
         "DATABASE_URL",
@@ -246,7 +246,7 @@ def all_settings() -> dict[str, Setting]:
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Settings of this environment.  All wrong values are told at once; an empty value counts as not set."""
+    """Settings of this environment.  All invalid values are reported at once; an empty value counts as not set."""
     values: dict[str, Any] = {}
     wrong: list[str] = []
     for name, setting in all_settings().items():

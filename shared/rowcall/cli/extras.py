@@ -38,7 +38,7 @@ def is_missing(error: ModuleNotFoundError) -> bool:
 
 
 def needs(words: Sequence[str]) -> str:
-    """What to install for a command line, given without the program's own name."""
+    """The extra that a command line needs; the program's name is left out."""
     extra = EXTRAS.get(words[0] if words else "", "cli")
     return f"{' '.join(['rowcall', *_command(words)])} needs the {extra} extra: pip install 'rowcall[{extra}]'"
 

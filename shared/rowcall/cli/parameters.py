@@ -1,4 +1,4 @@
-"""What commands are given: times, and JSON."""
+"""Parameter types of commands: times and JSON."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
 
 
 def _refused_run(content: Content, job_type: JobType) -> dict[str, object]:
-    """What the queue would refuse of its runs."""
+    """The errors with which the queue would refuse its runs."""
     wrong: dict[str, object] = {}
     try:
         check_options(job_type, vars(content))

@@ -109,7 +109,7 @@ class Content:
         return times.next_after(instant) if times else None
 
     def rule(self, name: str, paused: bool) -> Rule | None:
-        """What decides about its nominal times."""
+        """The rule that decides its nominal times."""
         times = self.times()
         if times is None:
             return None

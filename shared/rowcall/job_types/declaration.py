@@ -135,7 +135,7 @@ class JobType:
         return key
 
     def _broken(self, part: str, error: BaseException) -> DeclarationError:
-        """The team's own code failed; a tick tells by this that it can go on with the next definition."""
+        """The app's code failed; a tick can continue with the next definition."""
         raise_if_interrupted(error)
         return DeclarationError(
             f"job type {self.name!r}: its {part} raised {type(error).__name__}: {message_of(error)}"

@@ -1,4 +1,4 @@
-"""What lies where under ROWCALL_HOME, and the note in which a running server says how it is reached."""
+"""The layout of ROWCALL_HOME, and the note that says how to reach the running server."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Home:
 
     @property
     def log(self) -> Path:
-        """What the server and its keeper had to say."""
+        """The log of the server and its keeper."""
         return self.folder / "postgres.log"
 
     @property

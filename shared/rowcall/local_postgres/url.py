@@ -1,4 +1,4 @@
-"""Which database this process uses: the one that is set, or a server of its own."""
+"""The database of this process: DATABASE_URL, or the local server."""
 
 from __future__ import annotations
 

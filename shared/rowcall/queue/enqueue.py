@@ -262,7 +262,7 @@ def checked_key(key: str | None) -> str | None:
 
 
 def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> str:
-    """What 'the same content' means: a type or whatever else was asked for, what was sent, and the options."""
+    """The fingerprint of a request's content: the type, the payload as sent, and the options."""
     text = json.dumps([subject, content, options], sort_keys=True, default=datetime.isoformat)
     return hashlib.sha256(text.encode()).hexdigest()
 

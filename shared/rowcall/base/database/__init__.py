@@ -73,7 +73,7 @@ def connect(
 
 
 def _connect(url: str, application_name: str, factory: type[PgConnection]) -> PgConnection:
-    """The same, where the driver's own error says what became of the server."""
+    """The same, with the driver's error unchanged."""
     try:
         connection: PgConnection = psycopg2.connect(
             url,

@@ -1,4 +1,4 @@
-"""What ends an attempt: what its worker finds out, and what its handler raises."""
+"""Errors that end an attempt: found by its worker or raised by its handler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LeaseLost(RowcallError):
 
 
 class CancelRequested(RowcallError):
-    """An operator asked for this run to be cancelled; raised by `run.check()`, and best let through."""
+    """An operator asked for this run to be cancelled; raised by `run.check()`; do not catch it."""
 
     def __init__(self, run_id: int) -> None:
         super().__init__(f"run {run_id} was asked to be cancelled")

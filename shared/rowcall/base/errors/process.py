@@ -1,4 +1,4 @@
-"""What keeps a program from starting or going on: settings, the database, declarations."""
+"""Errors that stop a program: settings, the database, declarations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class RowcallError(Exception):
-    """What a person is shown as one sentence, never as a traceback."""
+    """An error that users see as one sentence, without a traceback."""
 
     exit_code = 1
 
@@ -71,7 +71,7 @@ class MigrationRefused(RowcallError):
 
 
 class NotAConnection(RowcallError, TypeError):
-    """What was passed as the connection is none, or none to PostgreSQL through a driver that Rowcall knows."""
+    """The object passed as a connection is not a supported PostgreSQL connection."""
 
     def __init__(self, wrong: str, advice: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What is asked for and cannot be: a run, a definition, a list, a change of a run."""
+"""Errors of requests: for a run, a definition, a list or a change of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.base.errors.process import RowcallError
 
 
 class JobTypeUnknown(RowcallError):
-    """A run was asked for whose job type is in no catalogue."""
+    """A requested job type is unknown."""
 
     def __init__(self, name: str, known: Sequence[str], hint: str = "") -> None:
         self.name = name
@@ -131,7 +131,7 @@ class NaturalKeyConflict(RowcallError):
 
 
 class KeyGone(RowcallError):
-    """A key's run made room, or was pruned, between the look for it and the answer, again and again."""
+    """The run that held a key ended or was pruned during each of several tries."""
 
     def __init__(self) -> None:
         super().__init__("the run that had the key has just ended or been deleted: send the request again")
@@ -191,7 +191,7 @@ class NaturalKeyHeld(TransitionRefused):
 
 
 class RunChanged(RowcallError):
-    """A run is not any more as the caller saw it; `version` is what it is now."""
+    """A run has changed since the caller read it; `version` is its current one."""
 
     def __init__(self, run_id: int, version: str) -> None:
         self.run_id = run_id

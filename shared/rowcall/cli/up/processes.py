@@ -115,7 +115,7 @@ def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _listen_to_signals() -> None:
-    """Let the first signal end the block; further ones must not cut its tidying short."""
+    """Let the first signal end the block, and ignore further ones during cleanup."""
 
     def stop(number: int, _: FrameType | None) -> None:
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

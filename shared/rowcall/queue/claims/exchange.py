@@ -1,4 +1,4 @@
-"""Exchange: what a worker has finished goes in, what it may work on comes out, in as few statements as can be."""
+"""Exchange: write a worker's results and claim its next runs, in as few statements as possible."""
 
 from __future__ import annotations
 

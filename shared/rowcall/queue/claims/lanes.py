@@ -103,7 +103,7 @@ class Lane(NamedTuple):
 
     @property
     def key(self) -> LaneKey:
-        """What tells it from other lanes."""
+        """The lane's identity."""
         return self.queue, self.priority
 
 

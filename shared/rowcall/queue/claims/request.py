@@ -1,4 +1,4 @@
-"""What a worker asks for with a claim, and what it gets."""
+"""The request of a claim, and its result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Claimed(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Nothing else may be in flight while it runs."""
+        """Whether it must run alone."""
         return self.suspect >= ALONE
 
 

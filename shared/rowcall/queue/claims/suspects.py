@@ -34,7 +34,7 @@ CLAIM_SUSPECT = claim_limited_sql(
 
 
 class Suspect(NamedTuple):
-    """What a claim of a suspect came upon: the run, or None.
+    """The result of claiming a suspect: the run, or None.
 
     `waits` says that another one is due, and waits for a worker that has nothing else in flight; `behind` that one is
     due in a queue whose limit a run of this worker fills.
