@@ -7,10 +7,6 @@ import pytest
 from tests.support.processes import rowcall
 
 
-def test_an_empty_ledger_says_so(environment: dict[str, str]) -> None:
-    assert rowcall(environment, "effects", "list").stdout == "no effects match\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [

@@ -10,6 +10,7 @@ import click
 
 from rowcall.base import logs, settings
 from rowcall.base.settings import Settings
+from rowcall.cli.group import Group
 from rowcall.local_postgres.url import database_url
 from rowcall_worker.install import ENVIRONMENT_FILE
 from rowcall_worker.runtime.worker import MAX_TIME_SECONDS, Report, Task, Worker
@@ -46,7 +47,7 @@ def _print_options(command: Command) -> Command:
     return command
 
 
-@click.group("worker")
+@click.group("worker", cls=Group)
 def worker_command() -> None:
     """Perform due runs.  Any number of workers, `run` and `once`, can work at the same time."""
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import click
 
 from rowcall import effects
-from rowcall.cli.output import json_option, show_json, show_table
+from rowcall.cli.group import Group
+from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.table import Table, table_options
+from rowcall.definitions import clock
 from rowcall.effects.operate import STATES
 
 LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
 
 
-@click.group("effects")
+@click.group("effects", cls=Group)
 def effects_command() -> None:
     """See the external side effects of runs, and resolve those with an unknown outcome."""
 
@@ -24,12 +27,15 @@ def effects_command() -> None:
 )
 @click.option("--run", "run_id", type=int, help="Only those of this run.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
-@json_option
-def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, limit: int, as_json: bool) -> None:
+@table_options
+def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, limit: int, table: Table) -> None:
     """List the newest effects.  `--state unknown` shows those that wait for an operator."""
     with command_transaction() as connection:
         rows = effects.page_of_effects(connection, kind, states, limit, run_id).effects
-    show_table(rows, LISTED, "no effects match", as_json)
+        now = clock(connection)
+    given = [f"--kind {kind}"] * (kind is not None) + [f"--state {state}" for state in states]
+    given += [f"--run {run_id}"] * (run_id is not None)
+    table.show(rows, LISTED, now, f"no effects match {' '.join(given)}" if given else "there are no effects")
 
 
 @effects_command.command("resolve")

@@ -9,20 +9,21 @@ import click
 from rowcall.access import api_keys
 from rowcall.base.database import Connection
 from rowcall.base.errors import RowcallError, ScheduleInvalid
-from rowcall.cli.output import json_option, show_json, show_table, shown
+from rowcall.cli.group import Group
+from rowcall.cli.output import json_option, show_json, shown
 from rowcall.cli.parameters import Moment
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.table import Table, table_options
+from rowcall.definitions import clock
 from rowcall.job_types import catalogue
 from rowcall.queue.queues import has_queue
 from rowcall.schedule import duration
 
-COLUMNS = (
-    *("id", "name", "prefix", "scopes", "job_types", "queues"),
-    *("state", "created_at", "last_used_at", "expires_at", "revoked_at"),
-)
+LISTED = ("id", "name", "scopes", "state", "job_types", "queues", "last_used_at", "expires_at")
+MORE = ("prefix", "created_at", "revoked_at")
 
 
-@click.group("keys")
+@click.group("keys", cls=Group)
 def keys_command() -> None:
     """Make, list, rotate and revoke API keys."""
 
@@ -56,12 +57,12 @@ def create_command(
 
 
 @keys_command.command("list")
-@json_option
-def list_command(as_json: bool) -> None:
-    """All keys, without their secrets."""
+@table_options
+def list_command(table: Table) -> None:
+    """List all keys, without their secrets."""
     with command_transaction() as connection:
-        rows = api_keys.list_keys(connection)
-    show_table(rows, COLUMNS, "no keys; `rowcall keys create NAME --scope read` makes one", as_json)
+        rows, now = api_keys.list_keys(connection), clock(connection)
+    table.show(rows, LISTED, now, "there are no keys; `rowcall keys create NAME --scope read` makes one", MORE)
 
 
 @keys_command.command("rotate")

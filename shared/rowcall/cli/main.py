@@ -16,6 +16,7 @@ from rowcall.base.errors import DatabaseUnreachable, RowcallError
 from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
+from rowcall.cli.group import Group
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -23,30 +24,31 @@ if TYPE_CHECKING:
 # Rowcall's own commands.  To look for entry points reads the metadata of all that is installed, which takes longer than
 # many a command.
 OWN = {
-    "api": "rowcall_api.cli:api_command",
-    "definitions": "rowcall.cli.definitions.command:definitions_command",
-    "doctor": "rowcall.cli.doctor.command:doctor_command",
-    "effects": "rowcall.cli.effects:effects_command",
-    "enqueue": "rowcall.cli.runs.command:enqueue_command",
-    "keys": "rowcall.cli.keys:keys_command",
-    "migrate": "rowcall_migrations.cli:migrate_command",
-    "prune": "rowcall.cli.prune:prune_command",
-    "queues": "rowcall.cli.queues:queues_command",
-    "runs": "rowcall.cli.runs.command:runs_command",
     "up": "rowcall.cli.up.command:up_command",
-    "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
+    "migrate": "rowcall_migrations.cli:migrate_command",
+    "types": "rowcall.cli.types:types_command",
+    "enqueue": "rowcall.cli.runs.command:enqueue_command",
     "worker": "rowcall_worker.cli:worker_command",
+    "api": "rowcall_api.cli:api_command",
+    "runs": "rowcall.cli.runs.command:runs_command",
+    "definitions": "rowcall.cli.definitions.command:definitions_command",
+    "effects": "rowcall.cli.effects:effects_command",
+    "queues": "rowcall.cli.queues:queues_command",
+    "keys": "rowcall.cli.keys:keys_command",
+    "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
+    "prune": "rowcall.cli.prune:prune_command",
+    "doctor": "rowcall.cli.doctor.command:doctor_command",
 }
 # An app adds commands of its own as entry points of this group.
 APPS = "rowcall.commands"
 
 
-class FrontDoor(click.Group):
+class FrontDoor(Group):
     """A group whose commands are Rowcall's own and those that apps add."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, for --help."""
-        return sorted({*OWN, *_added()})
+        """The names, for --help: Rowcall's own in the order of use, then those of apps."""
+        return [*OWN, *sorted(_added().keys() - OWN.keys())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, loaded only now: `rowcall worker` need not import Flask."""
@@ -91,12 +93,13 @@ def _added() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=APPS)}
 
 
-@click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, prog_name="rowcall")
 def rowcall() -> None:
     """Scheduled background jobs on nothing but PostgreSQL.
 
     Settings are environment variables; `rowcall doctor` lists them and says what is wrong.
+
     Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 database unreachable.
     """
 

@@ -1,9 +1,9 @@
-"""How commands answer: tables for people, JSON for programs."""
+"""How commands answer: lines for people, JSON for programs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -17,17 +17,6 @@ json_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
 def show_json(value: object) -> None:
     """One value, on one line, with times in ISO 8601."""
     click.echo(json.dumps(value, default=_plain, ensure_ascii=False))
-
-
-def show_table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], empty: str, as_json: bool = False) -> None:
-    """Rows under their headings, or all they have in JSON; `empty` is printed if there are none."""
-    if as_json or not rows:
-        show_json(rows) if as_json else click.echo(empty)
-        return
-    lines = [list(columns), *([shown(row[column]) for column in columns] for row in rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def show_fields(row: Mapping[str, Any]) -> None:
@@ -45,8 +34,13 @@ def shown(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="seconds")
     if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False, default=_plain)
-    return str(value)
+        return _printable(json.dumps(value, ensure_ascii=False, default=_plain))
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """The text on one line; what would control the terminal is escaped, because payloads and errors may hold it."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _plain(value: object) -> str:

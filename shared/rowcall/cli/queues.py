@@ -6,25 +6,28 @@ import click
 
 from rowcall import queue
 from rowcall.base.database import Row
-from rowcall.cli.output import json_option, show_json, show_table
+from rowcall.cli.group import Group
+from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.table import Table, table_options
+from rowcall.definitions import clock
 from rowcall.job_types import catalogue
 
 LISTED = ("name", "paused_at", "max_running", "running_under_limit", "due", "due_since")
 
 
-@click.group("queues")
+@click.group("queues", cls=Group)
 def queues_command() -> None:
     """List queues; pause, resume and limit them."""
 
 
 @queues_command.command("list")
-@json_option
-def list_command(as_json: bool) -> None:
+@table_options
+def list_command(table: Table) -> None:
     """List queues with live runs or settings; `due` is counted up to 1000."""
     with command_transaction() as connection:
-        rows = queue.list_queues(connection, catalogue().limits)
-    show_table(rows, LISTED, "no queue has live runs, and none is paused or limited", as_json)
+        rows, now = queue.list_queues(connection, catalogue().limits), clock(connection)
+    table.show(rows, LISTED, now, "no queue has live runs, and none is paused or limited")
 
 
 @queues_command.command("pause")

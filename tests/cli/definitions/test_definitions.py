@@ -61,7 +61,7 @@ def test_a_broken_definition_is_listed_with_its_problem_and_hides_no_other_one(a
     problems = {one["name"]: one["problem"] for one in json.loads(well(applied("list", "--json")))}
     assert "Mars/Olympus" in problems.pop("nightly")
     assert problems == {"hourly": None, "hand": None}
-    assert cells(applied("list"))[0][-1] == "problem"
+    assert "problem" in cells(applied("list"))[0]
 
 
 def test_a_table_shows_each_definition_with_what_is_due_by_its_own_clock(applied: Say) -> None:

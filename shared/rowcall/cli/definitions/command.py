@@ -13,13 +13,16 @@ from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.cli.definitions.preview import preview_command
-from rowcall.cli.output import json_option, show_fields, show_json, show_table, shown
+from rowcall.cli.group import Group
+from rowcall.cli.output import json_option, show_fields, show_json, shown
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.table import Table, table_options
 from rowcall.definitions import Difference
 from rowcall.job_types import catalogue
 from rowcall.schedule import zone_named
 
-LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at", "revision", "managed_by")
+LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at")
+MORE = ("revision", "managed_by")
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
@@ -27,26 +30,23 @@ UNDECIDED = "no nominal time has passed yet"
 BY_HAND = "it has no schedule: `rowcall definitions run-now` runs it"
 
 
-@click.group("definitions")
+@click.group("definitions", cls=Group)
 def definitions_command() -> None:
     """See and steer definitions: which job types run, and when."""
 
 
-definitions_command.add_command(preview_command)
-
-
 @definitions_command.command("list")
-@json_option
-def list_command(as_json: bool) -> None:
+@table_options
+def list_command(table: Table) -> None:
     """List all definitions, when each is due next, and what is wrong with any."""
     with command_transaction() as connection:
-        rows = definitions.list_definitions(connection)
-    if as_json:
+        rows, now = definitions.list_definitions(connection), definitions.clock(connection)
+    if table.as_json:
         show_json([_with_problem(row) for row in rows])
     else:
         local = [{**row, **_local(row), "problem": definitions.problem_of(row, catalogue())} for row in rows]
         columns = (*LISTED, "problem") if any(row["problem"] for row in local) else LISTED
-        show_table(local, columns, empty="there are no definitions; `rowcall definitions apply FILE` makes some")
+        table.show(local, columns, now, "there are no definitions; `rowcall definitions apply FILE` makes some", MORE)
 
 
 @definitions_command.command("show")
@@ -54,13 +54,13 @@ def list_command(as_json: bool) -> None:
 @click.option(
     "--occurrences", type=click.IntRange(0, 1000), default=10, show_default=True, help="How many, latest first."
 )
-@json_option
-def show_command(name: str, occurrences: int, as_json: bool) -> None:
+@table_options
+def show_command(name: str, occurrences: int, table: Table) -> None:
     """Show definition NAME, and the outcomes of its latest nominal times."""
     with command_transaction() as connection:
         row = definitions.get_definition(connection, name)
         occurred = definitions.occurrences_of(connection, row["id"], occurrences)
-    if as_json:
+    if table.as_json:
         show_json({**_with_problem(row), "occurrences": occurred})
         return
     problem = definitions.problem_of(row, catalogue())
@@ -68,7 +68,7 @@ def show_command(name: str, occurrences: int, as_json: bool) -> None:
     show_fields(definitions.in_words({**_with_state(row), **_local(row), **more}))
     click.echo()
     local = [{**one, "nominal_at": _by_its_clock(row, one["nominal_at"])} for one in occurred]
-    show_table(local, OCCURRED, empty=UNDECIDED if row["schedule"] else BY_HAND)
+    table.show(local, OCCURRED, empty=UNDECIDED if row["schedule"] else BY_HAND)
 
 
 @definitions_command.command("apply")
@@ -96,6 +96,9 @@ def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) 
         click.echo(line)
     if dry_run:
         click.echo("dry run: nothing was changed")
+
+
+definitions_command.add_command(preview_command)
 
 
 @definitions_command.command("pause")

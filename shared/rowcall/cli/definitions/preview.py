@@ -13,8 +13,9 @@ from marshmallow import fields
 from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import DefinitionInvalid, DefinitionNotFound, ScheduleInvalid
-from rowcall.cli.output import json_option, show_json, show_table
+from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction
+from rowcall.cli.table import Table
 from rowcall.definitions import preview
 from rowcall.definitions.content import OPTIONS, SENT, Content
 from rowcall.job_types import catalogue
@@ -135,6 +136,6 @@ def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
         others = [name for name in OPTIONS if name not in ("schedule", "time_zone") and rules[name] is not None]
         click.echo(", ".join(f"{name} {rules[name]}" for name in others) + "\n")
     empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
-    show_table([vars(one) for one in shown], COLUMNS if content else ("name", *COLUMNS), empty)
+    Table().show([vars(one) for one in shown], COLUMNS if content else ("name", *COLUMNS), empty=empty)
     if len(shown) == preview.SHOWN_MOST:
         click.echo(f"these are the first {preview.SHOWN_MOST}: continue with --at")

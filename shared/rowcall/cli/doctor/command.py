@@ -9,7 +9,8 @@ import click
 from rowcall.base import settings
 from rowcall.base.errors import SettingsError
 from rowcall.cli.doctor.examine import Finding, examine
-from rowcall.cli.output import json_option, show_json, show_table
+from rowcall.cli.output import json_option, show_json
+from rowcall.cli.table import Table
 
 
 @click.command("doctor")
@@ -39,7 +40,7 @@ def doctor_command(as_json: bool) -> None:
 
 def _show(values: list[dict[str, str]], findings: list[Finding]) -> None:
     if values:
-        show_table(values, ("setting", "value", "source"), empty="")
+        Table().show(values, ("setting", "value", "source"))
         click.echo()
     for finding in findings:
         mark = click.style("ok  ", fg="green") if finding.good else click.style("MEND", fg="red", bold=True)

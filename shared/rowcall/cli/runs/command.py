@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
 
 from rowcall import queue
-from rowcall.cli.output import json_option, show_fields, show_json, show_table, shown
+from rowcall.cli.group import Group
+from rowcall.cli.output import json_option, show_json
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
-from rowcall.cli.runs.filtered import filtered
+from rowcall.cli.runs.filtered import filtered, in_words
+from rowcall.cli.runs.show import error_of, show_command
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.table import Table, table_options
+from rowcall.definitions import clock
 from rowcall.queue.views.lists import LARGE
+from rowcall.status import Status
 
-LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "last_error")
+LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "error")
+
+# Seconds between two looks of --watch.
+WATCHED_SECONDS = 2.0
 
 
 @click.command("enqueue")
@@ -42,51 +51,42 @@ def enqueue_command(
         click.echo(f"run {outcome.run_id} {'exists already: nothing added' if outcome.replayed else 'queued'}")
 
 
-@click.group("runs")
+@click.group("runs", cls=Group)
 def runs_command() -> None:
     """See and steer runs."""
-
-
-for steering in (explain_command, retry_command, cancel_command, run_now_command, clone_command):
-    runs_command.add_command(steering)
 
 
 @runs_command.command("list")
 @filtered
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @click.option("--include", multiple=True, type=click.Choice(LARGE), help="Also show this, in JSON.  May be repeated.")
-@json_option
-def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], as_json: bool) -> None:
+@click.option("--watch", is_flag=True, help="Show the list again every two seconds, until Ctrl-C.")
+@table_options
+def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], watch: bool, table: Table) -> None:
     """List the newest runs that match the options."""
+    _list(criteria, limit, include, table)
+    while watch:
+        time.sleep(WATCHED_SECONDS)
+        click.clear()
+        _list(criteria, limit, include, table)
+
+
+def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: Table) -> None:
     with command_transaction() as connection:
         page = queue.list_runs(connection, criteria, limit, include=include)
-        rows = page.runs
+        rows, now = page.runs, clock(connection)
         # A page is bounded in what it scans and holds, and may be short; a person wants as many as they asked for.
         while page.next and len(rows) < limit:
             page = queue.list_runs(connection, criteria, limit - len(rows), page.next, include=include)
             rows += page.runs
-    show_table(rows, LISTED, "no runs match; `rowcall enqueue noop` makes one", as_json)
+    if criteria.leaves_all_open:
+        empty = "there are no runs; `rowcall enqueue TYPE` makes one"
+    else:
+        empty = f"no runs match {in_words(criteria)}"
+    if not table.as_json:
+        rows = [{**row, "error": None if row["status"] == Status.SUCCEEDED else error_of(row)} for row in rows]
+    table.show(rows, LISTED, now, empty)
 
 
-@runs_command.command("show")
-@click.argument("run_id", type=int)
-@json_option
-def show_command(run_id: int, as_json: bool) -> None:
-    """Show one run, and its attempts that did not succeed."""
-    with command_transaction() as connection:
-        run, attempts = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id)
-    if as_json:
-        show_json({**run, "attempts_ended": attempts})
-        return
-    show_fields(run)
-    if run["pruned_at"]:
-        click.echo(
-            f"\nThe details were pruned at {shown(run['pruned_at'])}: payload, result, errors and attempts are gone;"
-            " its final status stays until the key expires."
-        )
-    if attempts:
-        click.echo()
-        # Only attempts in child processes have forensics.
-        forensics = ("forensics",) if any(attempt["forensics"] for attempt in attempts) else ()
-        columns = ("attempt", "outcome", "worker", "ended_at", "error_type", *forensics, "error")
-        show_table(attempts, columns, empty="")
+for steering in (show_command, explain_command, retry_command, cancel_command, run_now_command, clone_command):
+    runs_command.add_command(steering)

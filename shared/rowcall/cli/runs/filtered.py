@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from rowcall.cli.output import shown
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.queue import Filter
 from rowcall.queue.views.filters import Form
@@ -37,10 +38,24 @@ def filtered(command: Callable[..., None]) -> Callable[..., None]:
 
     for spec in reversed(fields(Filter)):
         form, meaning = spec.metadata["form"], spec.metadata["description"]
-        option = NAMES.get(spec.name, f"--{spec.name.replace('_', '-')}")
+        option = _option(spec.name)
         several = form is Form.STATUSES
         help_text = f"{meaning}  May be repeated." if several else meaning
         # What was created or finished is past; when a run is due may be to come.
         kind = Moment() if spec.name.startswith("run_") else TYPES[form]
         with_filter = click.option(option, spec.name, type=kind, multiple=several, help=help_text)(with_filter)
     return with_filter
+
+
+def in_words(criteria: Filter) -> str:
+    """The options that make this filter, as they can be typed."""
+    given = []
+    for spec in fields(Filter):
+        value = getattr(criteria, spec.name)
+        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        given += [f"{_option(spec.name)} {shown(one)}" for one in values]
+    return " ".join(given)
+
+
+def _option(name: str) -> str:
+    return NAMES.get(name, f"--{name.replace('_', '-')}")

@@ -1,0 +1,123 @@
+"""Lists: tables that fit the terminal; whole and with exact times in a pipe; JSON for programs."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from rowcall.cli.output import show_json, shown
+
+GAP = "  "
+ELLIPSIS = "…"
+
+# No column is cut below this, even if the line is then too long.
+NARROWEST = 8
+
+# Times that are further away than this are shown as a date.
+NEAR = timedelta(days=60)
+
+
+@dataclass(frozen=True)
+class Table:
+    """How a list is printed, as the options of its command ask."""
+
+    as_json: bool = False
+    wide: bool = False
+    utc: bool = False
+
+    def show(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        columns: Iterable[str],
+        now: datetime | None = None,
+        empty: str = "",
+        more: Iterable[str] = (),
+    ) -> None:
+        """Print rows under their headings, or `empty` if there are none.
+
+        On a terminal, times are relative to `now`, if it is given; elsewhere the columns `more` are printed too.
+        """
+        if self.as_json:
+            show_json(rows)
+        elif not rows:
+            click.echo(empty)
+        else:
+            terminal = sys.stdout.isatty()
+            wide = self.wide or not terminal
+            names = [*columns, *(more if wide else ())]
+            since = now if terminal and not self.utc else None
+            cells = [[self._cell(row[name], since) for name in names] for row in rows]
+            # A number or a time that is cut would be another one.
+            texts = [any(isinstance(row[name], (str, list, dict)) for row in rows) for name in names]
+            _print([names, *cells], None if wide else shutil.get_terminal_size().columns, texts)
+
+    def _cell(self, value: object, since: datetime | None) -> str:
+        if isinstance(value, datetime):
+            if since is not None:
+                return relative(value, since)
+            return shown(value.astimezone(UTC)).replace("+00:00", "Z") if self.utc else shown(value)
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return shown(", ".join(value) or None)
+        return shown(value)
+
+
+def table_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a list; they become its argument `table`."""
+
+    @functools.wraps(command)
+    def with_table(as_json: bool, wide: bool, utc: bool, **options: Any) -> None:
+        command(table=Table(as_json, wide, utc), **options)
+
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Answer in JSON, with all fields."),
+        click.option("--utc", is_flag=True, help="Show exact times, in UTC.  [default on a terminal: relative]"),
+        click.option("--wide", is_flag=True, help="Show all columns and cut nothing.  [default in a pipe]"),
+    ):
+        with_table = option(with_table)
+    return with_table
+
+
+def relative(moment: datetime, now: datetime) -> str:
+    """How long ago or ahead a time is, such as "3 min ago"; the largest unit says enough."""
+    length = abs(moment - now)
+    if length > NEAR:
+        return shown(moment.date())
+    units = (("day", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
+    # From two of a unit on; below that the next smaller one is more useful.
+    unit, size = next((one for one in units if length >= 2 * one[1]), ("s", timedelta(seconds=1)))
+    count = length // size
+    if not count:
+        return "now"
+    words = f"{count} {unit}{'s' if unit == 'day' else ''}"
+    return f"in {words}" if moment > now else f"{words} ago"
+
+
+def _print(lines: Sequence[Sequence[str]], room: int | None, texts: Sequence[bool]) -> None:
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    if room is not None:
+        widths = _fitted(widths, room - len(GAP) * (len(widths) - 1), texts)
+    for line in lines:
+        cells = (_cut(cell, width).ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo(GAP.join(cells).rstrip())
+
+
+def _fitted(widths: Sequence[int], room: int, texts: Sequence[bool]) -> list[int]:
+    """Widths that fit, if only columns of text give way, the widest first."""
+    fitted = list(widths)
+    while sum(fitted) > room:
+        widest = max((place for place, text in enumerate(texts) if text), key=fitted.__getitem__, default=None)
+        if widest is None or fitted[widest] <= NARROWEST:
+            break
+        fitted[widest] -= 1
+    return fitted
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: width - 1].rstrip() + ELLIPSIS

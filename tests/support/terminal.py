@@ -1,0 +1,36 @@
+"""The command line on a terminal of a given width."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+
+from rowcall.base.child_processes import own_command
+from tests.support.processes import LIMIT_SECONDS
+
+
+def on_terminal(environment: Mapping[str, str], *arguments: str, columns: int = 100) -> list[str]:
+    """The lines that a person sees."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, columns))
+    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen(
+        own_command(*arguments), env={**variables, **environment}, stdin=theirs, stdout=theirs, stderr=sys.stderr
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                read = os.read(ours, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not read:
+                break
+            seen += read
+        process.wait(LIMIT_SECONDS)
+    os.close(ours)
+    return seen.decode().replace("\r\n", "\n").splitlines()
