@@ -8,6 +8,7 @@ from rowcall import definitions
 from rowcall.access.audit import Operator
 from rowcall.base import settings
 from rowcall.base.database import internal_transaction
+from rowcall.cli.confirm import confirm, yes_option
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
 from rowcall.schema import REVISION
@@ -30,7 +31,8 @@ from rowcall_migrations.script import as_sql
     metavar="DUTY=NAME",
     help=f"With --grants: another name for the role of {', '.join(ROLES)}.  [default: rowcall_DUTY]",
 )
-def migrate_command(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...]) -> None:
+@yes_option
+def migrate_command(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...], yes: bool) -> None:
     """Migrate the database to this version's schema.
 
     Safe to run from every server at each deploy: one migrates, and the others wait for it.  All steps are one
@@ -43,6 +45,8 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
     elif grants:
         click.echo(as_grants(roles), nl=False)
     else:
+        if target == "base":
+            confirm("this drops all tables of Rowcall, with every run, definition, key and effect", yes)
         for line in _migrate(target):
             click.echo(line)
 

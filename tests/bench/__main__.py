@@ -39,7 +39,7 @@ IMPORTS = (
 @click.option("--runs", default=3, show_default=True, help="Runs of each measure.")
 def main(runs: int) -> None:
     """Measure Rowcall beside bare SQL, on a local server of its own that waits for the disk as in production."""
-    source = settings.read().postgres
+    source = settings.read().postgres or "auto"
     with tempfile.TemporaryDirectory() as home, open_server(Path(home), source) as server:
         click.echo(f"PostgreSQL {server.version} ({server.source}), {runs} runs of each, in turns")
         migrate(let_do_all(Path(home), server.url), lock_timeout=3)

@@ -50,7 +50,7 @@ COUNTS = {"looked_at": 4, "deleted": 2, "made_bare": 1, "archived": 0, "occurren
 
 def pruned(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
     """What the command tells in JSON."""
-    ended = rowcall(environment, "prune", "--json", *arguments)
+    ended = rowcall(environment, "prune", "--yes", "--json", *arguments)
     assert ended.returncode == 0, ended.stderr
     told: dict[str, Any] = json.loads(ended.stdout)
     return told
@@ -72,7 +72,7 @@ def test_it_prunes_and_expires_once_and_is_audited(environment: dict[str, str]) 
     runs = old_runs(environment)
     assert pruned(environment) == {**COUNTS, "dry_run": False, "stopped": False}
     assert left(environment) == [runs[2]]
-    assert rowcall(environment, "prune").stdout == (
+    assert rowcall(environment, "prune", "--yes").stdout == (
         "runs deleted 0, left with their key alone 0, archived 0; occurrences deleted 0; keys expired 0\n"
     )
     first, _ = sql(environment, "SELECT action, subject, after FROM rowcall.audit_log ORDER BY id")
@@ -98,7 +98,7 @@ def test_the_policy_of_the_definitions_holds_unless_the_command_says_otherwise(
 
 def test_what_goes_is_in_the_archive(environment: dict[str, str]) -> None:
     runs = old_runs(environment)
-    told = rowcall(environment, "prune", "--archive").stdout
+    told = rowcall(environment, "prune", "--yes", "--archive").stdout
     assert "runs deleted 2, left with their key alone 1, archived 3;" in told
     [path] = Path(environment["ROWCALL_ARCHIVE"]).rglob("*.jsonl.gz")
     lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
@@ -119,7 +119,7 @@ def test_a_policy_that_cannot_be_is_told(environment: dict[str, str]) -> None:
         "INSERT INTO rowcall.job_definitions (name, job_type, payload)"
         """ VALUES ('prune_runs', 'prune_runs', '{"batch": "many"}')""",
     )
-    refused = rowcall(environment, "prune")
+    refused = rowcall(environment, "prune", "--yes")
     assert (refused.returncode, refused.stderr) == (1, "rowcall: payload: batch: Not a valid integer.\n")
 
 
@@ -133,7 +133,7 @@ def test_ctrl_c_ends_it_between_two_batches_and_it_tells_what_is_done(environmen
     with gate(environment["DATABASE_URL"]) as barred:
         # The first page has the oldest two; the second has the one with a key.
         barred.hold_change("NEW.pruned_at IS NOT NULL AND OLD.pruned_at IS NULL")
-        process = start(environment, "prune", "--json")
+        process = start(environment, "prune", "--yes", "--json")
         barred.wait()
         process.send_signal(signal.SIGINT)
         barred.open()

@@ -62,7 +62,7 @@ class Up:
     """A running `rowcall up`, and what it has said."""
 
     def __init__(self, environment: dict[str, str], *arguments: str) -> None:
-        self.process = start(environment, "up", *arguments)
+        self.process = start(environment, "up", "--yes", *arguments)
         self.said = self._read_until("Ctrl-C stops everything.")
 
     def _read_until(self, last: str) -> str:
@@ -166,8 +166,8 @@ def test_a_port_in_use_is_an_error_when_it_was_asked_for(beside: dict[str, str])
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for refused in (
-            rowcall(beside, "up", "--port", str(port)),
-            rowcall({**beside, "ROWCALL_API_PORT": str(port)}, "up"),
+            rowcall(beside, "up", "--yes", "--port", str(port)),
+            rowcall({**beside, "ROWCALL_API_PORT": str(port)}, "up", "--yes"),
         ):
             assert refused.returncode == 1
             assert refused.stderr.startswith(

@@ -150,7 +150,7 @@ def test_a_worker_works_ticks_performs_effects_and_prunes(
         "UPDATE rowcall.job_runs SET created_at = created_at - interval '9 years',"
         " finished_at = finished_at - interval '9 years' WHERE finished_at IS NOT NULL",
     )
-    pruned = rowcall(ours, "prune", "--json")
+    pruned = rowcall(ours, "prune", "--yes", "--json")
     assert pruned.returncode == 0, pruned.stderr
     assert json.loads(pruned.stdout)["deleted"] > 0, pruned.stdout
 

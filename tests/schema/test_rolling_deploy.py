@@ -134,7 +134,7 @@ def test_where_the_newer_one_says_that_it_does_not_fit_the_older_code_refuses_to
     ours: dict[str, str], tmp_path: Path
 ) -> None:
     assert rowcall(newer_rowcall(tmp_path, ours, fits=NEXT), "migrate").returncode == 0
-    for command in (["worker", "once"], ["api", "--port", "0"], ["runs", "list"], ["prune"], ["migrate"]):
+    for command in (["worker", "once"], ["api", "--port", "0"], ["runs", "list"], ["prune", "--yes"], ["migrate"]):
         refused = rowcall(ours, *command)
         assert refused.returncode == 1, command
         assert f"is {NEXT}, too new for this code ({REVISION})" in refused.stderr, command

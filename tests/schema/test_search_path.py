@@ -160,7 +160,7 @@ def test_the_command_line_works(ours: dict[str, str]) -> None:
         ["effects", "list"],
         ["keys", "create", "somebody", "--scope", "read"],
         ["keys", "list"],
-        ["prune"],
+        ["prune", "--yes"],
         ["migrate"],
         ["doctor"],
     ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-import sys
 import termios
 from collections.abc import Mapping
 
@@ -13,13 +12,16 @@ from rowcall.base.child_processes import own_command
 from tests.support.processes import LIMIT_SECONDS
 
 
-def on_terminal(environment: Mapping[str, str], *arguments: str, columns: int = 100) -> list[str]:
-    """The lines that a person sees."""
+def on_terminal(
+    environment: Mapping[str, str], *arguments: str, columns: int = 100, errors_too: bool = False, typed: str = ""
+) -> list[str]:
+    """The lines that a person sees, who has typed this."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, columns))
-    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    os.write(ours, typed.encode())
+    variables = {name: value for name, value in {**os.environ, **environment}.items() if name != "COLUMNS"}
     with subprocess.Popen(
-        own_command(*arguments), env={**variables, **environment}, stdin=theirs, stdout=theirs, stderr=sys.stderr
+        own_command(*arguments), env=variables, stdin=theirs, stdout=theirs, stderr=theirs if errors_too else None
     ) as process:
         os.close(theirs)
         seen = b""

@@ -223,7 +223,7 @@ def test_a_worker_of_an_older_release_leaves_new_types_alone(shop: dict[str, str
 
 
 def test_a_worker_does_not_start_on_another_schema(shop: dict[str, str]) -> None:
-    assert rowcall(shop, "migrate", "--to", "base").returncode == 0
+    assert rowcall(shop, "migrate", "--to", "base", "--yes").returncode == 0
     refused = rowcall(shop, "worker", "once")
     assert refused.returncode == 1
     assert refused.stderr.strip().endswith("run `rowcall migrate`")

@@ -34,7 +34,7 @@ class Settings:
         "DATABASE_URL",
         database_url,
         None,
-        "The PostgreSQL to use; without it the local server is started.",
+        "The PostgreSQL to use; without it, the local server that `rowcall up` has made.",
         secret=True,
     )
     home: Path = _setting(
@@ -43,11 +43,12 @@ class Settings:
         Path(".rowcall"),
         "Folder of the local server's data and of what `rowcall up` writes.",
     )
-    postgres: str = _setting(
+    postgres: str | None = _setting(
         "ROWCALL_POSTGRES",
         one_of("auto", "machine", "wheel"),
-        "auto",
-        "Which programs the local server uses: the machine's, the wheel's, or the first found.",
+        None,
+        "Which programs the local server uses: the machine's, the wheel's, or the first found (auto). If it is set,"
+        " every command makes a local server where there is none; otherwise only `rowcall up` does.",
     )
     postgres_port: int = _setting(
         "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the local server on loopback; 0 picks a free port."

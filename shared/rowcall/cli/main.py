@@ -17,6 +17,7 @@ from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
 from rowcall.cli.group import Group
+from rowcall.cli.misspelt import misspelt_settings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -102,6 +103,8 @@ def rowcall() -> None:
 
     Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 database unreachable.
     """
+    for sentence in misspelt_settings():
+        click.echo(f"rowcall: {sentence}", err=True)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from rowcall.access.audit import record
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, committed, connect_internal
 from rowcall.base.files import Files
+from rowcall.cli.confirm import confirm, yes_option
 from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import operator
 from rowcall.local_postgres.url import database_url
@@ -27,13 +28,16 @@ Policies = Mapping[str, Mapping[str, Any]]
 @click.command("prune")
 @click.option("--archive/--no-archive", default=None, help="Write to ROWCALL_ARCHIVE first.  [default: the policy's]")
 @click.option("--dry-run", is_flag=True, help="Only count.")
+@yes_option
 @json_option
-def prune_command(archive: bool | None, dry_run: bool, as_json: bool) -> None:
+def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Prune old runs and expired keys now, as prune_runs and expire_keys do each night.
 
     The policies are the payloads of the definitions with those names.  Ctrl-C stops between two batches.
     """
     current = settings.read()
+    if not dry_run:
+        confirm("this deletes old runs and expired keys, as the policies say (--dry-run counts them)", yes)
     counts = {**NOTHING_YET, "expired": 0}
     stopped = False
     with database_url(current) as url, closing(connect_internal(url)) as connection:

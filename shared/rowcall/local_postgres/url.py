@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rowcall.base.errors import DatabaseNotSet
 from rowcall.base.settings import Settings
 
 
 @contextmanager
-def database_url(settings: Settings) -> Iterator[str]:
-    """The URL to connect to: DATABASE_URL, or the local server's, held for as long as this context lasts."""
+def database_url(settings: Settings, make: bool = False) -> Iterator[str]:
+    """The URL to connect to: DATABASE_URL, or the local server's, held for as long as this context lasts.
+
+    A database that nobody asked for would surprise whoever forgot to set DATABASE_URL, so a local server is made only
+    where `make` or ROWCALL_POSTGRES says so.
+    """
     if settings.database_url:
         yield settings.database_url
         return
     # Loaded only here: where a database is set, there is no server to start.
+    from rowcall.local_postgres.home import Home
     from rowcall.local_postgres.server import open_server
 
-    with open_server(settings.home, settings.postgres, settings.postgres_port) as server:
+    if not (make or settings.postgres or Home(settings.home).data.exists()):
+        raise DatabaseNotSet(settings.home.absolute())
+    with open_server(settings.home, settings.postgres or "auto", settings.postgres_port) as server:
+        if sys.stderr.isatty() and not make:
+            sys.stderr.write(f"rowcall: using the local PostgreSQL in {settings.home.absolute()}\n")
         yield server.url

@@ -29,7 +29,7 @@ def server_url(settings: Settings, home: Path) -> Iterator[str]:
         yield settings.database_url
         return
     try:
-        server = open_server(home, settings.postgres, options=UNSAFE_AND_FAST)
+        server = open_server(home, settings.postgres or "auto", options=UNSAFE_AND_FAST)
     except LocalPostgresError as error:
         raise LocalPostgresError(
             f"tests need a PostgreSQL, and DATABASE_URL is not set: name a server with it, or install one with"

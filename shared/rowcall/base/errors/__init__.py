@@ -36,6 +36,7 @@ from rowcall.base.errors.gateways import (
 )
 from rowcall.base.errors.process import (
     CommitUnconfirmed,
+    DatabaseNotSet,
     DatabaseUnavailable,
     DatabaseUnreachable,
     DeclarationError,
@@ -78,6 +79,7 @@ __all__ = [
     "CancelRequested",
     "ChildDied",
     "CommitUnconfirmed",
+    "DatabaseNotSet",
     "DatabaseUnavailable",
     "DatabaseUnreachable",
     "DeclarationError",

@@ -31,6 +31,18 @@ class SettingsError(RowcallError):
     exit_code = 2
 
 
+class DatabaseNotSet(RowcallError):
+    """No database is named, and there is no local server to fall back on."""
+
+    exit_code = 3
+
+    def __init__(self, home: object) -> None:
+        super().__init__(
+            f"DATABASE_URL is not set, and there is no local server in {home}: set DATABASE_URL to your PostgreSQL,"
+            " such as postgresql://me@localhost/shop, or make a local server with `rowcall up`"
+        )
+
+
 class DatabaseUnreachable(RowcallError):
     """No connection could be made, or the connection that was there is gone.
 

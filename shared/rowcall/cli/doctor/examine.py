@@ -17,6 +17,7 @@ from rowcall.base.errors import RowcallError
 from rowcall.base.outages import READ_ONLY_REMEDY
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
+from rowcall.cli.misspelt import misspelt_settings
 from rowcall.job_types import load_catalogue
 from rowcall.local_postgres.programs import OLDEST_MAJOR
 from rowcall.local_postgres.url import database_url
@@ -44,7 +45,13 @@ class Finding:
 
 def examine(settings: Settings) -> list[Finding]:
     """Everything that doctor examines."""
-    return [job_types(settings), *_database_findings(settings), api_port(settings)]
+    return [*misspelt(), job_types(settings), *_database_findings(settings), api_port(settings)]
+
+
+def misspelt() -> Iterator[Finding]:
+    """Variables that are meant for Rowcall and set nothing."""
+    for sentence in misspelt_settings():
+        yield Finding("settings", False, sentence)
 
 
 def job_types(settings: Settings) -> Finding:

@@ -7,9 +7,11 @@ import os
 import signal
 
 import click
+from psycopg2.extensions import parse_dsn
 
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
+from rowcall.cli.confirm import confirm, yes_option
 from rowcall.cli.up.demo import EXAMPLE, choose_app
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 
@@ -17,7 +19,8 @@ from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 @click.command("up")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: 8000, or a free one]")
 @click.option("--with-parent", is_flag=True, help="End when the process that started this one ends, even by SIGKILL.")
-def up_command(port: int | None, with_parent: bool) -> None:
+@yes_option
+def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     """Start PostgreSQL, the API and a worker here, and show a run succeed.  Ctrl-C stops everything.
 
     With DATABASE_URL the worker takes only what this command and its key enqueue, and the key expires after a day.
@@ -28,6 +31,8 @@ def up_command(port: int | None, with_parent: bool) -> None:
         die_with(os.getppid(), signal.SIGTERM)
     is_example = choose_app()
     chosen = settings.read()
+    if chosen.database_url:
+        confirm(f"this migrates {_named(chosen.database_url)} and starts a worker on it", yes)
     click.echo("Starting PostgreSQL, the API and a worker ...")
     try:
         with up(chosen, port) as (running, children):
@@ -36,6 +41,12 @@ def up_command(port: int | None, with_parent: bool) -> None:
             wait(children)
     except Stop:
         click.echo("\nRowcall is down.")
+
+
+def _named(url: str) -> str:
+    """The database as a person knows it, without its password."""
+    parts = parse_dsn(url)
+    return f"the database {parts.get('dbname', 'of DATABASE_URL')} on {parts.get('host', 'the local socket')}"
 
 
 def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list[str]:

@@ -80,7 +80,7 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
     """Start database, API and worker, show one run succeed, and end them all when the block is left."""
     with ExitStack() as stack:
         _listen_to_signals()
-        url = stack.enter_context(database_url(settings))
+        url = stack.enter_context(database_url(settings, make=True))
         _migrate(url)
         children: list[subprocess.Popen[bytes]] = []
         stack.callback(_stop, children)

@@ -1,0 +1,22 @@
+"""Questions before what cannot be undone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+yes_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "--yes", is_flag=True, help="Do it without asking."
+)
+
+
+def confirm(consequence: str, yes: bool) -> None:
+    """Go on only if a person at a terminal agrees, or --yes was given."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{consequence}: nobody can be asked here, so give --yes")
+    click.confirm(f"{consequence}.  Continue?", abort=True, err=True)

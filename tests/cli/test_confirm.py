@@ -1,0 +1,43 @@
+"""What cannot be undone is asked first, and refused where nobody can be asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.base import database
+from rowcall.schema.revision import schema_of
+from tests.support.processes import rowcall
+from tests.support.terminal import on_terminal
+
+
+@pytest.mark.parametrize(
+    ("words", "consequence"),
+    [
+        (["prune"], "this deletes old runs and expired keys"),
+        (["migrate", "--to", "base"], "this drops all tables of Rowcall"),
+        (["up"], "this migrates the database test_"),
+    ],
+)
+def test_where_nobody_can_be_asked_yes_must_be_given(
+    environment: dict[str, str], words: list[str], consequence: str
+) -> None:
+    refused = rowcall(environment, *words)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert consequence in refused.stderr
+    assert "--yes" in refused.stderr
+
+
+@pytest.mark.parametrize(("answer", "is_there"), [("n", True), ("", True), ("y", False)])
+def test_at_a_terminal_only_a_yes_goes_on(
+    environment: dict[str, str], fresh_url: str, answer: str, is_there: bool
+) -> None:
+    said = on_terminal(
+        {**environment, "DATABASE_URL": fresh_url}, "migrate", "--to", "base", typed=f"{answer}\n", errors_too=True
+    )
+    assert "Continue? [y/N]" in said[0]
+    with database.internal_transaction(fresh_url) as connection:
+        assert (schema_of(connection) is not None) is is_there
+
+
+def test_what_only_counts_asks_nothing(environment: dict[str, str]) -> None:
+    assert rowcall(environment, "prune", "--dry-run").returncode == 0
