@@ -8,7 +8,7 @@ from rowcall import definitions
 from rowcall.access.audit import Operator
 from rowcall.base import settings
 from rowcall.base.database import internal_transaction
-from rowcall.cli.confirm import confirm, yes_option
+from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
 from rowcall.schema import REVISION

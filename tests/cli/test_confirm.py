@@ -34,7 +34,7 @@ def test_at_a_terminal_only_a_yes_goes_on(
     said = on_terminal(
         {**environment, "DATABASE_URL": fresh_url}, "migrate", "--to", "base", typed=f"{answer}\n", errors_too=True
     )
-    assert "Continue? [y/N]" in said[0]
+    assert "Continue? [y/N]" in "".join(said)
     with database.internal_transaction(fresh_url) as connection:
         assert (schema_of(connection) is not None) is is_there
 

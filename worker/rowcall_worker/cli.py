@@ -10,7 +10,7 @@ import click
 
 from rowcall.base import logs, settings
 from rowcall.base.settings import Settings
-from rowcall.cli.group import Group
+from rowcall.cli.terminal.group import Group
 from rowcall.local_postgres.url import database_url
 from rowcall_worker.install import ENVIRONMENT_FILE
 from rowcall_worker.runtime.worker import MAX_TIME_SECONDS, Report, Task, Worker

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from rowcall import effects
-from rowcall.cli.group import Group
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.table import Table, table_options
+from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.effects.operate import STATES
 

@@ -9,11 +9,11 @@ import click
 from rowcall.access import api_keys
 from rowcall.base.database import Connection
 from rowcall.base.errors import RowcallError, ScheduleInvalid
-from rowcall.cli.group import Group
-from rowcall.cli.output import json_option, show_json, shown
 from rowcall.cli.parameters import Moment
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.table import Table, table_options
+from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import json_option, show_json, shown
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
 from rowcall.queue.queues import has_queue

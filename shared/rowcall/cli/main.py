@@ -16,8 +16,8 @@ from rowcall.base.errors import DatabaseUnreachable, RowcallError
 from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
-from rowcall.cli.group import Group
 from rowcall.cli.misspelt import misspelt_settings
+from rowcall.cli.terminal.group import Group
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -14,9 +14,9 @@ from rowcall.access.audit import record
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, committed, connect_internal
 from rowcall.base.files import Files
-from rowcall.cli.confirm import confirm, yes_option
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import operator
+from rowcall.cli.terminal.confirm import confirm, yes_option
+from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.local_postgres.url import database_url
 from rowcall.queue.retention.prune import policy_of
 from rowcall.queue.retention.walk import NOTHING_YET, PruneOptions, expire_keys, prune_runs

@@ -6,10 +6,10 @@ import click
 
 from rowcall import queue
 from rowcall.base.database import Row
-from rowcall.cli.group import Group
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.table import Table, table_options
+from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 from marshmallow.fields import Field
 
-from rowcall.cli.output import show_json
-from rowcall.cli.table import Table, table_options
+from rowcall.cli.terminal.output import show_json
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.job_types import JobType, catalogue
 
 LISTED = ("job_type", "payload", "queue", "max_attempts")

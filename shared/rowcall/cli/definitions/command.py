@@ -13,10 +13,10 @@ from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.cli.definitions.preview import preview_command
-from rowcall.cli.group import Group
-from rowcall.cli.output import json_option, show_fields, show_json, shown
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.table import Table, table_options
+from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import json_option, show_fields, show_json, shown
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import Difference
 from rowcall.job_types import catalogue
 from rowcall.schedule import zone_named

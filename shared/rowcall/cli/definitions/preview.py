@@ -13,9 +13,9 @@ from marshmallow import fields
 from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import DefinitionInvalid, DefinitionNotFound, ScheduleInvalid
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction
-from rowcall.cli.table import Table
+from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.table import Table
 from rowcall.definitions import preview
 from rowcall.definitions.content import OPTIONS, SENT, Content
 from rowcall.job_types import catalogue

@@ -9,8 +9,8 @@ import click
 from rowcall.base import settings
 from rowcall.base.errors import SettingsError
 from rowcall.cli.doctor.examine import Finding, examine
-from rowcall.cli.output import json_option, show_json
-from rowcall.cli.table import Table
+from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.table import Table
 
 
 @click.command("doctor")

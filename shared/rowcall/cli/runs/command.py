@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from rowcall import queue
-from rowcall.cli.group import Group
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered, in_words
 from rowcall.cli.runs.show import error_of, show_command
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.table import Table, table_options
+from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status

@@ -8,8 +8,8 @@ import click
 
 from rowcall import queue
 from rowcall.base import settings
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.session import command_transaction
+from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.job_types import catalogue
 from rowcall.queue import workers
 

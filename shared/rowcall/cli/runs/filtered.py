@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from rowcall.cli.output import shown
 from rowcall.cli.parameters import JsonObject, Moment
+from rowcall.cli.terminal.output import shown
 from rowcall.queue import Filter
 from rowcall.queue.views.filters import Form
 from rowcall.status import Status

@@ -12,8 +12,8 @@ import click
 from rowcall import queue
 from rowcall.base.database import commit
 from rowcall.base.errors import RowcallError
-from rowcall.cli.output import show_json
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.terminal.output import show_json
 from rowcall.queue import Action, Filter
 from rowcall.queue.bulk import CHANGED_MOST
 

@@ -9,9 +9,9 @@ import click
 
 from rowcall import queue
 from rowcall.base.database import Row
-from rowcall.cli.output import show_json, shown
 from rowcall.cli.session import command_transaction
-from rowcall.cli.table import Table, relative, table_options
+from rowcall.cli.terminal.output import show_json, shown
+from rowcall.cli.terminal.table import Table, relative, table_options
 from rowcall.definitions import clock
 from rowcall.status import Status
 

@@ -13,11 +13,11 @@ from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row, all_or_nothing
 from rowcall.base.errors import RowcallError, RunNotFound, TransitionRefused
-from rowcall.cli.output import json_option, show_json
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.filtered import filtered
 from rowcall.cli.runs.many import Many, many_options
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.queue import Action, Filter
 
 Event = Callable[[Connection, int, Operator], Row]

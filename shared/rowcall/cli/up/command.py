@@ -11,7 +11,7 @@ from psycopg2.extensions import parse_dsn
 
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
-from rowcall.cli.confirm import confirm, yes_option
+from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.up.demo import EXAMPLE, choose_app
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from rowcall.cli.output import show_json, shown
+from rowcall.cli.terminal.output import show_json, shown
 
 GAP = "  "
 ELLIPSIS = "…"
