@@ -4085,6 +4085,18 @@ SELECT now() AS at,
     ) AS overdue) AS definitions_overdue;
 ROLLBACK;
 
+-- rowcall.queue.views.stats: DEAD_LATELY
+-- job_attempts_failed, the latest of a day; a run that was retried since, or succeeded, is dead no more.
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
+    SELECT run_id FROM rowcall.job_attempts
+    WHERE ended_at > now() - interval '1 day' AND outcome IN ('fail', 'give up', 'expire')
+    ORDER BY ended_at DESC LIMIT 1000
+) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = 'dead'
+GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
+ROLLBACK;
+
 -- rowcall.queue.workers: REGISTER
 \set id '1'
 \set hostname 'worker.example'

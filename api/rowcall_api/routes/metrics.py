@@ -79,6 +79,12 @@ OF_THE_WHOLE = (
         lambda figures: figures["attempts_failed_last_hour"],
     ),
     Gauge(
+        "rowcall_runs_dead_last_day",
+        "Runs that died within the last day and are still dead, at most 1000. Alert above 0: each waits for an"
+        " operator, and `rowcall runs list --status dead` shows them.",
+        lambda figures: figures["runs_dead_last_day"],
+    ),
+    Gauge(
         "rowcall_workers_alive",
         "Workers with a recent heartbeat that have not stopped. Alert on 0; where cron wakes them, on"
         " rowcall_schedule_tick_age_seconds instead.",

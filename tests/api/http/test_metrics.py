@@ -74,6 +74,7 @@ def test_they_are_those_of_stats(call: Call, rows: PgConnection) -> None:
         assert figures["rowcall_effects_unknown", kind] == unknown
     assert figures["rowcall_workers_alive", ""] == stats["workers_alive"]
     assert figures["rowcall_attempts_failed_last_hour", ""] == stats["attempts_failed_last_hour"]
+    assert figures["rowcall_runs_dead_last_day", ""] == stats["runs_dead_last_day"]
     assert figures["rowcall_definitions_paused", ""] == stats["definitions"]["paused"]
     assert figures["rowcall_definitions_overdue", ""] == stats["definitions"]["overdue"]
     assert 0 <= figures["rowcall_schedule_tick_age_seconds", ""] <= stats["tick"]["age_seconds"]
@@ -82,7 +83,7 @@ def test_they_are_those_of_stats(call: Call, rows: PgConnection) -> None:
 
 def test_every_gauge_says_what_it_means_and_is_named_as_prometheus_advises(call: Call, rows: PgConnection) -> None:
     families = list(text_string_to_metric_families(call("GET", "/metrics").text))
-    assert len(families) == 14
+    assert len(families) == 15
     for family in families:
         assert family.type == "gauge"
         assert family.name.startswith("rowcall_")

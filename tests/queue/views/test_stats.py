@@ -8,8 +8,9 @@ import pytest
 
 from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, Row, fetch_all
+from rowcall.queue.operate import retry
 from rowcall.queue.queues import limit_queue, pause_queue
-from rowcall.queue.views.stats import figures
+from rowcall.queue.views.stats import dead_lately, figures
 from rowcall.queue.workers import Registration, register, stopped
 from rowcall.status import FAILURES, Event, Status
 from tests.support.rows import run_in
@@ -119,6 +120,22 @@ def test_attempts_that_failed_within_the_hour_are_counted(connection: PgConnecti
         ended(connection, event, "59 minutes", 1)
         ended(connection, event, "61 minutes", 2)
     assert figures(connection, [], {})["attempts_failed_last_hour"] == len(FAILURES)
+
+
+def test_runs_that_died_within_a_day_are_counted_until_they_are_retried(connection: PgConnection) -> None:
+    for ago in ("23 hours", "25 hours"):
+        ended(connection, Event.GIVE_UP, ago, 1)
+    ended(connection, Event.FAIL, "1 hour", 1)
+    fetch_all(
+        connection,
+        "UPDATE rowcall.job_runs SET status = 'dead', finished_at = now(), failed_at = now() WHERE id IN"
+        " (SELECT run_id FROM rowcall.job_attempts WHERE outcome = 'give up')",
+    )
+    assert dead_lately(connection) == [{"job_type": "noop", "runs": 1}]
+    assert figures(connection, [], {})["runs_dead_last_day"] == 1
+    for row in fetch_all(connection, "SELECT id FROM rowcall.job_runs WHERE status = 'dead'"):
+        retry(connection, row["id"], Operator("a test"))
+    assert figures(connection, [], {})["runs_dead_last_day"] == 0
 
 
 def test_a_worker_is_alive_that_was_heard_of_and_has_not_stopped(connection: PgConnection) -> None:

@@ -8,7 +8,8 @@ import click
 
 from rowcall.base import settings
 from rowcall.base.errors import SettingsError
-from rowcall.cli.doctor.examine import Finding, examine
+from rowcall.cli.doctor.examine import examine
+from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.cli.terminal.table import Table
 

@@ -6,7 +6,6 @@ import http.client
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import psycopg2
 
@@ -17,8 +16,11 @@ from rowcall.base.errors import RowcallError
 from rowcall.base.outages import READ_ONLY_REMEDY
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
+from rowcall.cli.doctor.finding import Finding
+from rowcall.cli.doctor.health import examine_health, handlers
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.job_types import load_catalogue
+from rowcall.job_types.catalogue import Catalogue
 from rowcall.local_postgres.programs import OLDEST_MAJOR
 from rowcall.local_postgres.url import database_url
 from rowcall.queue import workers
@@ -34,33 +36,30 @@ WHERE relnamespace = to_regnamespace('rowcall') AND NOT indisvalid ORDER BY 1
 """
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One answer: its subject, whether it is good, and a sentence."""
-
-    subject: str
-    good: bool
-    message: str
-
-
 def examine(settings: Settings) -> list[Finding]:
     """Everything that doctor examines."""
-    return [*misspelt(), job_types(settings), *_database_findings(settings), api_port(settings)]
+    try:
+        catalogue = load_catalogue(settings.app)
+    except RowcallError as error:
+        return [
+            *misspelt(),
+            Finding("job types", False, str(error)),
+            *_database_findings(settings, None),
+            api_port(settings),
+        ]
+    return [
+        *misspelt(),
+        Finding("job types", True, ", ".join(sorted(catalogue))),
+        handlers(catalogue, settings.app),
+        *_database_findings(settings, catalogue),
+        api_port(settings),
+    ]
 
 
 def misspelt() -> Iterator[Finding]:
     """Variables that are meant for Rowcall and set nothing."""
     for sentence in misspelt_settings():
         yield Finding("settings", False, sentence)
-
-
-def job_types(settings: Settings) -> Finding:
-    """Whether all job types are declared correctly."""
-    try:
-        declared = load_catalogue(settings.app)
-    except RowcallError as error:
-        return Finding("job types", False, str(error))
-    return Finding("job types", True, ", ".join(sorted(declared)))
 
 
 def api_port(settings: Settings) -> Finding:
@@ -89,7 +88,7 @@ def _is_rowcall(host: str, port: int) -> bool:
         connection.close()
 
 
-def _database_findings(settings: Settings) -> Iterator[Finding]:
+def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Iterator[Finding]:
     """The findings about the database, or why it cannot be reached."""
     try:
         with database_url(settings) as url:
@@ -100,6 +99,8 @@ def _database_findings(settings: Settings) -> Iterator[Finding]:
                 yield clock(connection)
                 yield unserved(connection, workers.silence(settings.heartbeat))
                 yield schedules(connection)
+                if not mismatch(schema_of(connection)):
+                    yield from examine_health(connection, catalogue)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
         yield Finding("database", False, " ".join(redacted(str(error)).split()))

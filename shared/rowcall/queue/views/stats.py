@@ -72,6 +72,21 @@ SELECT now() AS at,
     ) AS overdue) AS definitions_overdue
 """
 
+# job_attempts_failed, the latest of a day; a run that was retried since, or succeeded, is dead no more.
+DEAD_LATELY = f"""
+SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
+    SELECT run_id FROM rowcall.job_attempts
+    WHERE ended_at > now() - interval '1 day' AND outcome IN {sql_list(FAILURES)}
+    ORDER BY ended_at DESC LIMIT {COUNTED_MOST}
+) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = '{Status.DEAD}'
+GROUP BY run.job_type ORDER BY runs DESC, run.job_type
+"""
+
+
+def dead_lately(connection: Connection) -> list[Row]:
+    """How many runs of each job type died within a day, among the latest COUNTED_MOST attempts that failed."""
+    return fetch_all(connection, BY_INDEX + DEAD_LATELY)
+
 
 def figures(
     connection: Connection, known: Iterable[str], declared: Mapping[str, int], silence: float = SILENCE_SECONDS
@@ -87,6 +102,7 @@ def figures(
     return {
         "at": around["at"],
         "attempts_failed_last_hour": around["attempts_failed_last_hour"],
+        "runs_dead_last_day": sum(row["runs"] for row in dead_lately(connection)),
         "workers_alive": around["workers_alive"],
         "definitions": {"paused": around["definitions_paused"], "overdue": around["definitions_overdue"]},
         "queues": fetch_all(connection, BY_INDEX + QUEUES, rules),

@@ -1,0 +1,14 @@
+"""One answer of doctor's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Its subject, whether it is good, and a sentence."""
+
+    subject: str
+    good: bool
+    message: str

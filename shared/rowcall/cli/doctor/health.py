@@ -1,0 +1,135 @@
+"""What has gone wrong lately and waits for an operator, and what keeps vacuum from Rowcall's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pkgutil import resolve_name
+
+from rowcall import definitions, effects
+from rowcall.base.database import PgConnection, Row, fetch_all
+from rowcall.base.durations import duration_words
+from rowcall.base.errors import RowcallError
+from rowcall.cli import extras
+from rowcall.cli.doctor.finding import Finding
+from rowcall.job_types.catalogue import Catalogue
+from rowcall.queue.views.stats import dead_lately
+
+# A table is bloated if it has more dead rows than live ones, and more than autovacuum leaves behind on a usual day.
+BLOATED = """
+SELECT relname AS name, n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user_tables
+WHERE schemaname = 'rowcall' AND n_dead_tup > greatest(n_live_tup, 50000) ORDER BY n_dead_tup DESC
+"""
+
+# Who holds a snapshot so old that vacuum cannot remove the rows that hundreds of thousands of runs have left since.
+# A replica's feedback shows as its walsender's backend_xmin.
+HOLDING = """
+SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' (' || application_name || ')' AS who,
+    now() - xact_start AS since, 'SELECT pg_terminate_backend(' || pid || ')' AS remedy
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
+    AND xact_start < now() - %(older)s
+UNION ALL
+SELECT 'prepared transaction ' || quote_literal(gid), now() - prepared, 'ROLLBACK PREPARED ' || quote_literal(gid)
+FROM pg_prepared_xacts WHERE database = current_database() AND prepared < now() - %(older)s
+UNION ALL
+SELECT 'replication slot ' || quote_literal(slot_name), NULL,
+    'SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')'
+FROM pg_replication_slots
+WHERE greatest(age(xmin), age(catalog_xmin)) > 1000000 AND NOT active
+ORDER BY 2 DESC NULLS LAST
+"""
+
+OLD = timedelta(hours=1)
+
+
+def handlers(catalogue: Catalogue, app: str | None) -> Finding:
+    """Whether all handlers can be imported, and each job type has one."""
+    try:
+        resolve_name("rowcall_worker.handlers:load_handlers")(catalogue, app)
+    except ModuleNotFoundError as error:
+        if not extras.is_missing(error):
+            return Finding("handlers", False, f"they cannot be imported: {error}")
+        return Finding("handlers", True, "not examined: the worker extra is not installed here")
+    except RowcallError as error:
+        return Finding("handlers", False, str(error))
+    return Finding("handlers", True, "every job type has one")
+
+
+def dead(connection: PgConnection) -> Finding:
+    """Whether runs died within a day."""
+    rows = dead_lately(connection)
+    if not rows:
+        return Finding("dead runs", True, "none died within a day")
+    return Finding(
+        "dead runs",
+        False,
+        f"{_counted({row['job_type']: row['runs'] for row in rows})} died within a day:"
+        " `rowcall runs list --status dead` shows them, and `rowcall runs retry ID` runs one again",
+    )
+
+
+def unknown_effects(connection: PgConnection) -> Finding:
+    """Whether effects wait for an operator."""
+    counts = {kind: count for kind, count in effects.count_unknown(connection).items() if count}
+    if not counts:
+        return Finding("effects", True, "none has an unknown outcome")
+    return Finding(
+        "effects",
+        False,
+        f"{_counted(counts)} have an unknown outcome: `rowcall effects list --state unknown` shows them; find out what"
+        " happened, and record it with `rowcall effects resolve`",
+    )
+
+
+def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
+    """Whether each definition can be decided by this process."""
+    wrong = {
+        row["name"]: problem
+        for row in definitions.list_definitions(connection)
+        if (problem := definitions.problem_of(row, catalogue))
+    }
+    if not wrong:
+        return Finding("definitions", True, "each can be decided here")
+    sentences = "; ".join(f"{name}: {problem}" for name, problem in wrong.items())
+    return Finding("definitions", False, f"these cannot be decided here: {sentences}")
+
+
+def bloat(connection: PgConnection) -> Finding:
+    """Whether vacuum keeps up with Rowcall's tables."""
+    rows = fetch_all(connection, BLOATED)
+    if not rows:
+        return Finding("tables", True, "none has more dead rows than live ones")
+    tables = ", ".join(f"{row['name']} ({row['dead']:,} dead rows, {row['live']:,} live)" for row in rows)
+    return Finding(
+        "tables",
+        False,
+        f"vacuum does not keep up with {tables}: see what this says of vacuum, and the tables' autovacuum settings",
+    )
+
+
+def holding(connection: PgConnection, older: timedelta = OLD) -> Finding:
+    """Whether something keeps vacuum from removing dead rows."""
+    rows = fetch_all(connection, HOLDING, {"older": older})
+    if not rows:
+        return Finding("vacuum", True, "no old transaction or replication slot holds it back")
+    return Finding("vacuum", False, "; ".join(map(_held, rows)))
+
+
+def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Iterator[Finding]:
+    """Everything in this file that is about the database."""
+    yield dead(connection)
+    yield unknown_effects(connection)
+    if catalogue is not None:
+        yield broken(connection, catalogue)
+    yield bloat(connection)
+    yield holding(connection)
+
+
+def _held(row: Row) -> str:
+    since = f" for {duration_words(row['since'])}" if row["since"] else ""
+    return f"{row['who']} has held it back{since}, so dead rows stay and claims get slower: `{row['remedy']}` ends it"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} of {name}" for name, count in counts.items())

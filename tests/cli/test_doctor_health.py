@@ -1,0 +1,113 @@
+"""`rowcall doctor`: what has gone wrong lately, and who holds vacuum back."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall.base import database
+from rowcall.cli.doctor.health import bloat, holding
+from rowcall.status import Event, Status
+from tests.support.processes import rowcall
+from tests.support.rows import run_in
+
+
+@pytest.fixture
+def well(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+    """An environment in which doctor finds nothing to mend."""
+    return {**environment, "DATABASE_URL": fresh_url, "ROWCALL_API_PORT": "0"}
+
+
+def wrong(environment: dict[str, str]) -> dict[str, Any]:
+    """Subject and sentence of what doctor finds wrong; it ends with 1 if there is any."""
+    examined = rowcall(environment, "doctor", "--json")
+    assert "Traceback" not in examined.stderr
+    found = {one["subject"]: one["message"] for one in json.loads(examined.stdout)["findings"] if not one["good"]}
+    assert examined.returncode == (1 if found else 0)
+    return found
+
+
+def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
+    assert wrong(well) == {}
+    with database.transaction(fresh_url) as connection:
+        run = run_in(connection, Status.DEAD)
+        database.fetch_all(
+            connection,
+            "INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, ended_at)"
+            f" VALUES (%(id)s, 1, 1, '{Event.GIVE_UP}', 'w', now())",
+            {"id": run["id"]},
+        )
+    assert wrong(well)["dead runs"].startswith("1 of noop died within a day: `rowcall runs list --status dead`")
+
+
+def test_effects_that_wait_for_an_operator(well: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        run = run_in(connection, Status.DEAD)
+        database.fetch_all(
+            connection,
+            "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
+            " VALUES ('m', %(id)s, 1, '', 'unknown')",
+            {"id": run["id"]},
+        )
+    assert wrong(well)["effects"].startswith("1 of sent_emails have an unknown outcome")
+
+
+def test_a_definition_that_cannot_be_decided(well: dict[str, str], fresh_url: str) -> None:
+    assert rowcall(well, "migrate").returncode == 0
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "UPDATE rowcall.job_definitions SET time_zone = 'Mars/Olympus'")
+    said = wrong(well)["definitions"]
+    assert "prune_runs: " in said
+    assert "Mars/Olympus" in said
+
+
+@pytest.mark.parametrize(
+    ("handlers", "sentence"),
+    [
+        ("import no_such_package\n", "no_such_package"),
+        ("1 / 0\n", "division by zero"),
+        ("", "job type 'lonely' has no handler"),
+    ],
+)
+def test_handlers_that_cannot_be_imported(well: dict[str, str], tmp_path: Path, handlers: str, sentence: str) -> None:
+    app = tmp_path / "lonely"
+    app.mkdir()
+    (app / "__init__.py").touch()
+    (app / "job_types.py").write_text(
+        "from marshmallow import Schema\nfrom rowcall import JobType\nLONELY = JobType('lonely', schema=Schema)\n"
+    )
+    (app / "handlers.py").write_text(handlers)
+    said = wrong({**well, "ROWCALL_APP": "lonely", "PYTHONPATH": str(tmp_path)})
+    assert sentence in said["handlers"]
+
+
+def test_a_transaction_that_holds_vacuum_back_is_named_with_the_command_that_ends_it(fresh_url: str) -> None:
+    sleeper = database.connect(fresh_url)
+    sleeper.set_session(isolation_level="REPEATABLE READ")
+    database.fetch_all(sleeper, "SELECT FROM rowcall.job_runs")
+    with database.transaction(fresh_url) as connection:
+        assert holding(connection).good, "a short one is no matter"
+        found = holding(connection, older=timedelta(0))
+        pid = sleeper.get_backend_pid()
+        assert not found.good
+        assert f"session {pid} of " in found.message
+        assert f"`SELECT pg_terminate_backend({pid})`" in found.message
+    sleeper.close()
+
+
+def test_a_table_that_vacuum_does_not_keep_up_with(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "ALTER TABLE rowcall.queues SET (autovacuum_enabled = false)")
+        database.fetch_all(
+            connection, "INSERT INTO rowcall.queues (name) SELECT 'q' || n FROM generate_series(1, 60000) AS n"
+        )
+        assert bloat(connection).good
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "DELETE FROM rowcall.queues")
+        database.fetch_all(connection, "SELECT pg_stat_force_next_flush()")
+    with database.transaction(fresh_url) as connection:
+        assert "queues (60,000 dead rows, 0 live)" in bloat(connection).message
