@@ -3257,6 +3257,15 @@ BEGIN;
 INSERT INTO rowcall.queues (name) SELECT unnest(:'names'::text[]) ON CONFLICT (name) DO NOTHING;
 ROLLBACK;
 
+-- rowcall.queue.queues: REMOVE
+-- The settings of a queue whose limit no running run was claimed under: those runs are its holders.
+\set name 'nightly'
+BEGIN;
+DELETE FROM rowcall.queues WHERE name = :'name' AND NOT EXISTS (
+    SELECT FROM rowcall.job_runs WHERE id = ANY(queues.holders) AND status = 'running'
+);
+ROLLBACK;
+
 -- rowcall.queue.queues: HAS_QUEUE
 -- The primary key of queues.
 \set name 'nightly'

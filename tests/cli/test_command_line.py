@@ -28,7 +28,7 @@ def made(environment: dict[str, str], *arguments: str) -> int:
 def test_help_names_every_command_without_a_database() -> None:
     helped = rowcall({"DATABASE_URL": "postgresql://127.0.0.1:1/none"}, "--help")
     assert helped.returncode == 0
-    every = "api definitions demo doctor effects enqueue keys migrate prune queues runs up worker"
+    every = "new types api definitions demo doctor effects enqueue keys migrate prune queues runs up worker"
     for name in every.split():
         assert f"\n  {name} " in helped.stdout
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+from rowcall.base import database
+from rowcall.status import Status
 from tests.support.processes import rowcall
+from tests.support.rows import run_in
 
 
 def said(environment: dict[str, str], *arguments: str) -> str:
@@ -31,6 +34,29 @@ def test_a_queue_is_limited_and_set_free_again(environment: dict[str, str]) -> N
 def test_a_queue_that_no_type_uses_is_pointed_out(environment: dict[str, str]) -> None:
     paused = rowcall(environment, "queues", "pause", "mial")
     assert "no job type has the queue mial; queues in use: default" in paused.stderr
+
+
+def test_a_misspelt_rule_is_removed(environment: dict[str, str]) -> None:
+    said(environment, "pause", "mial")
+    assert said(environment, "remove", "mial") == "queue mial has no settings any more\n"
+    assert "mial" not in said(environment, "list")
+    again = rowcall(environment, "queues", "remove", "mial")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "queue 'mial' has no settings to remove" in again.stderr
+
+
+def test_the_rule_of_a_queue_whose_runs_count_against_it_is_not_removed(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url}
+    said(here, "limit", "default", "3")
+    with database.transaction(fresh_url) as connection:
+        run = run_in(connection, Status.RUNNING)
+        database.fetch_all(connection, "UPDATE rowcall.queues SET holders = ARRAY[%(id)s]::bigint[]", run)
+    refused = rowcall(here, "queues", "remove", "default")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "that count against its limit are running" in refused.stderr
+    assert "default" in said(here, "list")
 
 
 def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:

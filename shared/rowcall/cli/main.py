@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # many a command.
 OWN = {
     "up": "rowcall.cli.up.command:up_command",
+    "new": "rowcall.cli.new.command:new_command",
     "migrate": "rowcall_migrations.cli:migrate_command",
     "types": "rowcall.cli.types:types_command",
     "enqueue": "rowcall.cli.runs.command:enqueue_command",

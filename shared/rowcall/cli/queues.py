@@ -61,6 +61,15 @@ def limit_command(name: str, max_running: int | None, without: bool, as_json: bo
         _report(queue.limit_queue(connection, name, max_running, operator()), as_json)
 
 
+@queues_command.command("remove")
+@click.argument("name")
+def remove_command(name: str) -> None:
+    """Remove the pause and the limit of queue NAME, for example of a misspelt one.  Its runs stay."""
+    with command_transaction() as connection:
+        queue.remove_queue(connection, name, operator())
+    click.echo(f"queue {name} has no settings any more")
+
+
 def _report(row: Row, as_json: bool) -> None:
     """Print the queue's settings, and a warning if no job type uses it."""
     name, most = row["name"], row["max_running"]

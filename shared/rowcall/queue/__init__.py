@@ -27,7 +27,7 @@ from rowcall.queue.lease import (
     unlocked,
 )
 from rowcall.queue.operate import allowed_events, enqueue_as, retry, run_now
-from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, resume_queue
+from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, remove_queue, resume_queue
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of
@@ -84,6 +84,7 @@ __all__ = [
     "list_runs",
     "pause_queue",
     "release",
+    "remove_queue",
     "renew",
     "resume_queue",
     "retry",

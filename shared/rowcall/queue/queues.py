@@ -8,7 +8,7 @@ from typing import Any
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from rowcall.base.errors import RunInvalid
+from rowcall.base.errors import RowcallError, RunInvalid
 from rowcall.job_types.declaration import NAME
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
@@ -44,6 +44,13 @@ GET_QUEUE = "SELECT name, paused_at, max_running FROM rowcall.queues WHERE name 
 
 # The row that a claim under a limit locks; only queues that an operator has paused or limited have one.
 MAKE_QUEUES = "INSERT INTO rowcall.queues (name) SELECT unnest(%(names)s::text[]) ON CONFLICT (name) DO NOTHING"
+
+# The settings of a queue whose limit no running run was claimed under: those runs are its holders.
+REMOVE = f"""
+DELETE FROM rowcall.queues WHERE name = %(name)s AND NOT EXISTS (
+    SELECT FROM rowcall.job_runs WHERE id = ANY(queues.holders) AND status = '{Status.RUNNING}'
+)
+"""
 
 # The primary key of queues.
 HAS_QUEUE = "SELECT EXISTS (SELECT FROM rowcall.queues WHERE name = %(name)s)"
@@ -84,6 +91,18 @@ def resume_queue(connection: Connection, name: str, operator: Operator) -> Row:
 def limit_queue(connection: Connection, name: str, max_running: int | None, operator: Operator) -> Row:
     """Limit how many runs of a queue run at a time; None removes the limit."""
     return _change(connection, "limit", LIMIT, name, operator, max_running=max_running)
+
+
+def remove_queue(connection: Connection, name: str, operator: Operator) -> None:
+    """Remove a queue's settings, as if no operator had ever paused or limited it; its runs stay."""
+    before = fetch_one(connection, GET_QUEUE, {"name": name})
+    if before is None:
+        raise RowcallError(f"queue {name!r} has no settings to remove: `rowcall queues list` shows which have")
+    fetch_all(connection, REMOVE, {"name": name})
+    if has_queue(connection, name):
+        raise RowcallError(f"runs of queue {name!r} that count against its limit are running: try again when they end")
+    record(connection, operator.who, "remove", "queue", None, before, None, operator.request_id)
+    fetch_all(connection, WAKE_WORKERS)
 
 
 def _change(connection: Connection, action: str, sql: str, name: str, operator: Operator, **more: Any) -> Row:

@@ -1,0 +1,62 @@
+"""`rowcall new`: a small app to begin with."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import click
+
+from rowcall.base.errors import RowcallError
+from rowcall.job_types.declaration import NAME
+
+# The file in template/ -> where it goes in the new folder.
+FILES = {
+    "job_types.py.txt": "{name}/job_types.py",
+    "handlers.py.txt": "{name}/handlers.py",
+    "test_app.py.txt": "tests/test_{name}.py",
+    "conftest.py.txt": "conftest.py",
+    "pytest.ini.txt": "pytest.ini",
+}
+
+NEXT = """\
+{name}/ has a job type, its handler, a schedule and a test.  Next:
+
+  cd {name}
+  export ROWCALL_APP={name}
+  pytest               # performs the handler on a real PostgreSQL (pip install pytest)
+  rowcall up --yes     # starts the API and a worker; then, in another terminal with the same settings:
+  rowcall enqueue {name}_weekly_report '{{"week": "2026-01-05"}}'
+  rowcall runs list
+"""
+
+
+@click.command("new")
+@click.argument("name")
+def new_command(name: str) -> None:
+    """Write a small app into the new folder NAME: a job type, its handler, a schedule and a test."""
+    folder = Path(name)
+    _check(name, folder)
+    (folder / name).mkdir(parents=True)
+    (folder / "tests").mkdir()
+    (folder / name / "__init__.py").touch()
+    for source, target in FILES.items():
+        template = Template(files(__package__).joinpath("template", source).read_text())
+        words = {"name": name, "hyphenated": name.replace("_", "-")}
+        (folder / target.format(name=name)).write_text(template.substitute(words))
+    click.echo(NEXT.format(name=name), nl=False)
+
+
+def _check(name: str, folder: Path) -> None:
+    """Refuse a name that could not be imported, or would hide another package."""
+    if not NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise click.BadParameter(f"{name!r} cannot name a package: use lower-case words such as my_shop")
+    if folder.exists():
+        raise RowcallError(f"{folder.absolute()} exists: choose another name, or go to another folder")
+    if importlib.util.find_spec(name) is not None:
+        raise RowcallError(
+            f"Python has a package {name!r} already, which would be imported instead: choose another name"
+        )
