@@ -48,4 +48,6 @@ def create_app(database_url: str) -> flask.Flask:
         app.register_blueprint(page.blueprint)
     if chosen.app:
         mount(app, described, chosen.app)
+    if not any(rule.rule == "/" for rule in app.url_map.iter_rules()):
+        app.add_url_rule("/", view_func=docs.front)
     return app

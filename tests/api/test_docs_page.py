@@ -50,6 +50,12 @@ def named(client: flask.testing.FlaskClient) -> list[str]:
     return found
 
 
+def test_the_servers_address_leads_to_the_page(client: flask.testing.FlaskClient) -> None:
+    led = client.get("/")
+    assert (led.status_code, led.headers["Location"]) == (302, "docs")
+    assert client.get("/", follow_redirects=True).mimetype == "text/html"
+
+
 def test_the_page_and_all_it_names_come_from_this_server_without_a_key(client: flask.testing.FlaskClient) -> None:
     assert client.get("/docs").mimetype == "text/html"
     assert {f"docs/{name}" for name in ASSETS} == set(named(client))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -50,9 +51,7 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(tmp_pat
     }
     assert "+ my-shop-weekly-report: new" in rowcall(environment, "definitions", "apply").stdout
     [enqueue] = [line for line in said.stdout.splitlines() if line.startswith("  rowcall enqueue ")]
-    assert subprocess.run(
-        enqueue.replace("rowcall", f"{sys.executable} -m rowcall.cli", 1), shell=True, env=environment, check=True
-    )
+    assert rowcall(environment, *shlex.split(enqueue)[1:]).returncode == 0
     assert rowcall(environment, "worker", "once").returncode == 0
     assert "succeeded" in rowcall(environment, "runs", "show", "1").stdout.splitlines()[0]
 

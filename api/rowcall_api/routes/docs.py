@@ -36,6 +36,11 @@ POLICY = "; ".join(
 )
 
 
+def front() -> flask.typing.ResponseReturnValue:
+    """Lead a browser from the address of the server to the page; an app may have a route of its own here."""
+    return flask.redirect("docs")
+
+
 @blueprint.get("/docs")
 def page() -> flask.Response:
     """The page.  It needs no key; its calls use the one given to its Authorize button."""

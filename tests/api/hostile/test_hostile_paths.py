@@ -83,7 +83,6 @@ def test_a_name_that_nothing_has_is_not_found(refused: Call, name: str) -> None:
         "/v2/definitions",
         "/static/../api/app.py",
         "/.env",
-        "/",
     ],
 )
 def test_another_way_to_write_a_path_leads_nowhere(refused: Call, path: str) -> None:

@@ -57,6 +57,4 @@ def _check(name: str, folder: Path) -> None:
     if folder.exists():
         raise RowcallError(f"{folder.absolute()} exists: choose another name, or go to another folder")
     if importlib.util.find_spec(name) is not None:
-        raise RowcallError(
-            f"Python has a package {name!r} already, which would be imported instead: choose another name"
-        )
+        raise RowcallError(f"Python has a package {name!r} already and would import that one: choose another name")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 
 import click
@@ -12,7 +13,7 @@ from psycopg2.extensions import parse_dsn
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
 from rowcall.cli.terminal.confirm import confirm, yes_option
-from rowcall.cli.up.demo import EXAMPLE, choose_app
+from rowcall.cli.up.demo import EXAMPLE, choose_app, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 
 
@@ -50,37 +51,34 @@ def _named(url: str) -> str:
 
 
 def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list[str]:
-    """The lines that `up` prints: URLs and commands to try."""
+    """The lines that `up` prints: what runs where, and what to do next."""
     run = running.first_run
     seconds = (run["finished_at"] - run["created_at"]).total_seconds()
-    queued = {"queue": running.queue} if running.queue else {}
-    request = json.dumps({"job_type": "noop", "payload": FIRST_PAYLOAD, **queued})
-    bearer = f"-H 'Authorization: Bearer {running.key}'"
+    key = shlex.quote(str(chosen.home / "api_key"))
     # A password of our own server opens nothing else; one of DATABASE_URL may.
     place = (
         ["DATABASE_URL", f"  worker      takes only runs of the queue {running.queue}, and so none of yours"]
         if running.queue
         else [f"data in {chosen.home}", f"              psql {running.postgres}"]
     )
+    queue = f" --queue {running.queue}" if running.queue else ""
     return [
         "",
         "Rowcall is up.",
         "",
-        f"  API         {running.api}   (described in {running.api}/openapi.json)",
+        f"  API         {running.api}   (its docs: {running.api}/docs; a key for it is in {chosen.home / 'api_key'})",
         f"  PostgreSQL  {running.version}, {place[0]}",
         place[1],
         f"  demo run    {run['id']} ({run['job_type']}) {run['status']}, {seconds:.2f} seconds after it was enqueued",
-        "",
-        "Enqueue a run yourself, and look at it:",
-        "",
-        f"  curl -s {running.api}/v1/runs {bearer} -H 'Content-Type: application/json' -d '{request}'",
-        f"  curl -s {running.api}/v1/runs/{run['id']} {bearer}",
         *(["", *running.shown] if running.shown else ()),
-        *(
-            ("", f"Commands in another terminal know these jobs after: export ROWCALL_APP={EXAMPLE}")
-            if is_example
-            else ()
-        ),
+        "",
+        "Next, in another terminal in this folder:",
+        "",
+        *([f"  export ROWCALL_APP={EXAMPLE}"] if is_example else ()),
+        f"  {program()} enqueue noop '{json.dumps(FIRST_PAYLOAD)}'{queue}",
+        f"  {program()} runs list",
+        *([f"  {program()} worker run     # your own jobs, which this worker leaves alone"] if running.queue else ()),
+        f'  curl -s {running.api}/v1/runs/{run["id"]} -H "Authorization: Bearer $(cat {key})"',
         "",
         "Ctrl-C stops everything.",
     ]

@@ -62,8 +62,12 @@ def prepared(settings: Settings, url: str) -> Demo | None:
     return demo
 
 
+def program() -> str:
+    """What a person types to run `rowcall`."""
+    return "rowcall" if shutil.which("rowcall") else os.path.relpath(Path(sys.executable).with_name("rowcall"))
+
+
 def asked(settings: Settings, url: str, demo: Demo) -> list[str]:
     """Enqueue the demo's runs: the lines that say where to look."""
-    program = "rowcall" if shutil.which("rowcall") else os.path.relpath(Path(sys.executable).with_name("rowcall"))
     with transaction(url) as connection:
-        return demo.ask(connection, program, settings.mail_folder, settings.file_folder)
+        return demo.ask(connection, program(), settings.mail_folder, settings.file_folder)
