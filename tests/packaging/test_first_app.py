@@ -1,4 +1,4 @@
-"""An author's first app, in an empty folder: README's lines as they stand, enqueued by a Flask-SQLAlchemy app."""
+"""An author's first app, in an empty folder: the pages' lines as they stand, enqueued by a Flask-SQLAlchemy app."""
 
 from __future__ import annotations
 
@@ -9,9 +9,37 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.processes import ROOT, rowcall
 
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
+JOBS = ROOT / "docs" / "jobs.md"
+
+# What README's shop/web.py has of its own.
+MODELS = """
+import os
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+
+app = Flask(__name__)
+app.config["SQLALCHEMY_DATABASE_URI"] = os.environ["DATABASE_URL"].replace("postgresql:", "postgresql+psycopg2:", 1)
+db = SQLAlchemy(app)
+
+
+class User(db.Model):
+    id = db.Column(db.Integer, primary_key=True)
+
+
+with app.app_context():
+    db.create_all()
+"""
+
+SIGN_UP = """
+import json
+from shop.web import app
+print(json.dumps([app.test_client().post("/users").json["id"] for _ in range(2)]))
+"""
 
 # The web process: a user is added, and the mails to be sent to new users are asked for in the same transaction.
 WEB = """
@@ -49,28 +77,46 @@ print(app.test_client().post("/users").text)
 """
 
 
-def write_app(folder: Path) -> None:
-    """The block of README, each part in the file that its comment names; and the web process."""
-    [block] = [
-        text for text in re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S) if "@WELCOME.handler" in text
-    ]
+def write_app(folder: Path, page: Path) -> None:
+    """The page's block, each part in the file that its comment names."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+    [block] = [text for text in blocks if "@WELCOME.handler" in text]
     (folder / "shop").mkdir()
-    for text in block.split("\n# ")[0:]:
+    for text in re.split(r"\n# (?=shop/)", block):
         named = re.match(r"(?:# )?(shop/\w+\.py)", text)
         assert named is not None, f"{text!r} names no file"
         (folder / named[1]).write_text(f"# {text.removeprefix('# ')}")
-    (folder / "shop" / "web.py").write_text(WEB)
 
 
-def test_readmes_lines_run_as_they_stand_beside_flask_sqlalchemy(tmp_path: Path, fresh_url: str) -> None:
-    write_app(tmp_path)
-    environment = {
+@pytest.fixture
+def here(tmp_path: Path, fresh_url: str) -> dict[str, str]:
+    """The environment of the app's processes."""
+    return {
         **os.environ,
         "DATABASE_URL": fresh_url,
         "ROWCALL_APP": "shop",
         "ROWCALL_HOME": str(tmp_path / "home"),
         "PYTHONPATH": str(tmp_path),
     }
+
+
+def test_readmes_app_sends_one_mail_to_each_new_user(tmp_path: Path, here: dict[str, str]) -> None:
+    write_app(tmp_path, README)
+    (tmp_path / "shop" / "models.py").write_text(MODELS)
+    printed = subprocess.check_output([sys.executable, "-c", SIGN_UP], env=here, cwd=tmp_path, text=True)
+    assert rowcall(here, "worker", "once").returncode == 0
+    sent = json.loads(rowcall(here, "effects", "list", "--json").stdout)
+    assert sorted((effect["key"], effect["state"]) for effect in sent) == [
+        (f"welcome:{user_id}", "applied") for user_id in json.loads(printed)
+    ]
+
+
+def test_the_lines_of_the_page_about_jobs_run_as_they_stand_beside_flask_sqlalchemy(
+    tmp_path: Path, here: dict[str, str]
+) -> None:
+    write_app(tmp_path, JOBS)
+    (tmp_path / "shop" / "web.py").write_text(WEB)
+    environment = here
     printed = subprocess.check_output([sys.executable, "-m", "shop.web"], env=environment, cwd=tmp_path, text=True)
     (first, *_), (again, replayed), (second, _), (third, _) = json.loads(printed)
     assert (again, replayed) == (first, True)

@@ -1,4 +1,4 @@
-"""README's blocks of `run.transaction()`, run as they stand on an app's table; also with Flask-SQLAlchemy's models."""
+"""The blocks of `run.transaction()` in docs/jobs.md, run as they stand; also with Flask-SQLAlchemy's models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rowcall_worker.attempt.context import Run
 from tests.support.processes import ROOT
 from tests.worker.attempts import Attempts
 
-BLOCKS = re.findall(r"^```python\n(with run\.transaction.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+PAGE = (ROOT / "docs" / "jobs.md").read_text()
+BLOCKS = re.findall(r"^```python\n(with run\.transaction.*?)^```$", PAGE, re.M | re.S)
 
 
 class Base(DeclarativeBase):
@@ -46,7 +47,7 @@ def test_a_block_commits_the_apps_rows_with_the_runs_success(fresh_url: str, blo
         fetch_all(connection, "INSERT INTO public.orders (name) VALUES ('bread')")
 
     def handler(run: Run) -> None:
-        exec(block, {"run": run, "Order": model, "Session": Session})  # noqa: S102  # README's own lines
+        exec(block, {"run": run, "Order": model, "Session": Session})  # noqa: S102  # the page's own lines
 
     assert attempt(handler).finished
     assert attempt.state[0] == "succeeded"
