@@ -76,7 +76,7 @@ def _migrate(target: str) -> list[str]:
 
 
 def told(done: Migrated) -> list[str]:
-    """What was done, in words."""
+    """Describe what was done."""
     now = done.after or "empty"
     if not done.steps and done.after is not None and done.after > REVISION:
         return [f"the schema is {now}, newer than this code ({REVISION}), which still fits it: nothing to do"]

@@ -1,4 +1,4 @@
-"""`rowcall migrate --grants`: for each duty a role that can do what the duty needs, and nothing else."""
+"""`rowcall migrate --grants`: one role for each duty, with the rights that the duty needs and no others."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ GRANT EXECUTE ON FUNCTION rowcall.wake(text, text) TO "{name}";
 
 
 def as_grants(named: Sequence[str]) -> str:
-    """A script that makes the roles, and makes their rights these."""
+    """A script that creates the roles and sets exactly these rights."""
     names = {duty: f"rowcall_{duty}" for duty in ROLES} | dict(_parsed(text) for text in named)
     lines = [HEAD.format(worker=names["worker"])]
     for duty, tables in ROLES.items():

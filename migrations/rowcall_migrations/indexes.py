@@ -56,7 +56,7 @@ def _dropped(pool: sqlalchemy.Engine, name: str) -> bool:
 
 
 def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
-    """Build the index unless it is valid already.  The rest of an interrupted build is dropped first."""
+    """Build the index unless it is valid. The remains of an interrupted build are dropped first."""
     for built in range(TRIES):
         valid = _valid(pool, name)
         if valid:
@@ -68,10 +68,10 @@ def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
 
 
 def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
-    """Whether the index is valid; None where there is none.
+    """Whether the index is valid; None if there is none.
 
-    The server goes on with the build of a migrator that was killed.  It is waited for, so that its index is not taken
-    for one that was left behind: for its lock on the table, and for the commit that follows a moment later.
+    If a migrator is killed, the server finishes its build. Wait for it, so that its index is not mistaken for an
+    abandoned one: first for its lock on the table, then for the commit that follows a moment later.
     """
     found = _find(pool, name)
     if found and not found["valid"]:

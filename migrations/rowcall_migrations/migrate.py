@@ -96,7 +96,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
 
 
 def _migrate_in_transaction(connection: sqlalchemy.Connection, folder: ScriptDirectory, target: str) -> Migrated:
-    """One attempt: look where the database is, go."""
+    """Make one attempt: find the revision of the database, then migrate."""
     found = look(connection)
     refuse_unusable(found)
     schema = schema_of(connection)

@@ -50,7 +50,7 @@ def refuse_unusable(found: Row) -> None:
 
 
 def refuse_to_change(found: Row) -> None:
-    """Refuse where this role may not make tables."""
+    """Refuse if this role may not create tables."""
     if not found["has_schema"] and not found["may_create_schema"]:
         role, database = found["role"], found["database"]
         raise MigrationRefused(
@@ -63,7 +63,7 @@ def refuse_to_change(found: Row) -> None:
 
 
 def refuse_to_begin(found: Row) -> None:
-    """Refuse a database without our tables where they would be beside those of an earlier Rowcall, or among others."""
+    """Refuse to create our tables beside those of an earlier Rowcall, or in a schema that others use."""
     earlier = found["earlier"]
     if earlier:
         raise MigrationRefused(

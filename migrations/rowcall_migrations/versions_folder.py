@@ -38,7 +38,7 @@ def between(folder: ScriptDirectory, low: str | None, high: str | None) -> list[
 
 
 def fits_at(folder: ScriptDirectory, revision: str) -> str:
-    """The oldest revision whose code still fits a database at this one: what the strictest step up to it says."""
+    """The oldest revision whose code still fits a database at this one, by the strictest step on the way."""
     return max(str(script.module.fits) for script in between(folder, None, revision))
 
 

@@ -1,1 +1,1 @@
-"""The SQL of version 0001: as frozen as the versions are, and in rooms of its own because it is long."""
+"""The SQL of version 0001, frozen like the versions; it has its own folder because it is long."""

@@ -112,7 +112,7 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True)
 class Caller:
-    """The owner of a key, and its scopes; `unnoted` if its last use was not recorded for a minute."""
+    """The owner of a key, and its scopes; `unnoted` if its last use has not been recorded for a minute."""
 
     key_id: int
     name: str
@@ -123,7 +123,7 @@ class Caller:
 
     @property
     def who(self) -> str:
-        """As `created_by` and the audit log have it; the command line's begin with `cli:`."""
+        """The name in `created_by` and the audit log; names of the command line begin with `cli:`."""
         return f"api:{self.name} ({self.prefix})"
 
 
@@ -147,7 +147,7 @@ def create_key(
 ) -> str:
     """Create a key and return it; it cannot be read again.
 
-    With a grace it takes the place of the key that has the name, which stays valid for so long.
+    With a grace, it replaces the key of the same name, which stays valid for that long.
     """
     return _create(connection, name, scopes, operator, expires_at, grace, limits)[0]
 
@@ -161,7 +161,7 @@ def _create(
     grace: timedelta | None,
     limits: Limits,
 ) -> tuple[str, Row | None]:
-    """The new key, and the row of the one that it replaces."""
+    """The new key, and the row of the key that it replaces."""
     _check(name, scopes, expires_at, limits)
     # 256 random bits: a fast hash is as good as a slow one, because there is nothing to guess.
     prefix, secret = secrets.token_hex(4), secrets.token_hex(32)

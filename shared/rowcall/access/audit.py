@@ -13,9 +13,9 @@ from rowcall.base.database import Connection, fetch_all
 
 @dataclass(frozen=True)
 class Operator:
-    """The person who steers, for the audit log; request_id links the change to a request's log lines.
+    """The operator, for the audit log; request_id links the change to the log lines of a request.
 
-    `key_owner` is whose the idempotency keys of the person's requests are.
+    `key_owner` owns the idempotency keys of the operator's requests.
     """
 
     who: str
@@ -39,7 +39,7 @@ def record(
     after: Mapping[str, Any] | None,
     request_id: str | None = None,
 ) -> None:
-    """Add one row, in the transaction of the change it tells of."""
+    """Add one row, in the transaction of the change."""
     fetch_all(
         connection,
         RECORD,

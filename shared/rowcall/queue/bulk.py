@@ -151,8 +151,8 @@ def changed_of(
 def _changed(connection: Connection, step: Step, parameters: dict[str, Any]) -> list[Row]:
     """Change all runs at once, or one by one if a natural key makes that fail.
 
-    Who waits for another one's key must not hold one that this one waits for.  One by one, keys are taken in their
-    order, as enqueue takes them; all at once, in any.
+    A transaction that waits for a key must not hold one that the other waits for. One by one, the runs take their keys
+    in order, as enqueue does; all at once, in any order.
     """
     run_ids = parameters["run_ids"]
     try:

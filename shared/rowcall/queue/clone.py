@@ -1,4 +1,4 @@
-"""Clone: the content of a run enqueued again, as a run of its own."""
+"""Clone: enqueue the content of a run again, as a new run."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def clone(
     key: str | None = None,
     **changes: Any,
 ) -> Enqueued:
-    """Enqueue the same content again, with other values of CHANGEABLE where some are given.
+    """Enqueue the same content again, with these values of CHANGEABLE.
 
-    The same key with the same changes to the same run is a replay; without a key every call makes a run, except where
-    another run, or the original itself, holds its natural key.
+    The same key with the same changes to the same run is a replay. Without a key, every call makes a run, unless
+    another run, or the original, holds its natural key.
     """
     # Before its key is taken: a retry of the same run takes both in this order too.
     run = lock_run(connection, run_id)
@@ -84,7 +84,7 @@ def clone(
 
 
 def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:
-    """The natural key is the original's, or that of another payload; a schedule's run may have none."""
+    """The natural key of the original, or of the changed payload; a run of a schedule may have none."""
     given = {name: value for name, value in options.items() if value is not None}
     request = fingerprint_of(f"clone of {run['id']}", given, {}) if key is not None else None
     natural_key, content = run["natural_key"], run["content_fingerprint"]
@@ -106,7 +106,7 @@ def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> i
 
 
 def _checked(run: Row, options: dict[str, Any]) -> dict[str, Any]:
-    """The changes to the original, checked as those of a new request are."""
+    """Check the changes as those of a new request are checked."""
     if all(value is None for value in options.values()):
         return options
     job_type = catalogue()[run["job_type"]]

@@ -1,4 +1,4 @@
-"""Enqueue: a checked request becomes a queued run, once for each of its keys."""
+"""Enqueue: a checked request becomes a queued run, once per key."""
 
 from __future__ import annotations
 
@@ -85,21 +85,21 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 
 @dataclass(frozen=True)
 class Enqueued:
-    """The run of a request; `replayed` when an earlier request made it."""
+    """The run of a request; `replayed` if an earlier request made it."""
 
     run_id: int
     replayed: bool
 
 
 class Prepared(NamedTuple):
-    """One requested run, in the form in which it is stored."""
+    """One requested run, as it is stored."""
 
     payload: str
     keys: Keys = Keys()
 
 
 class Options(TypedDict, total=False):
-    """What one request may say beside its payload and its key, as the parameters of enqueue_many."""
+    """The options of one request besides payload and key, as in enqueue_many."""
 
     key_owner: str
     run_at: datetime | None
@@ -165,9 +165,9 @@ def enqueue_many(
 def enqueue_prepared(
     connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]
 ) -> list[Enqueued]:
-    """The same for checked requests; `columns` are those that all of them share.
+    """The same for checked requests, which share these `columns`.
 
-    A key may be lost to a run that is pruned before it is looked up: then the key is free, and is tried again.
+    If the run that has a key is pruned before it is looked up, the key is free, and is tried again.
     """
     for _ in range(TRIES - 1):
         with suppress(KeyGone):
@@ -193,7 +193,7 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
 def outcomes_of(
     connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any], rows: Sequence[Row]
 ) -> list[Enqueued]:
-    """The outcome of each request, in order.  `rows` are the new runs; the keys of the others are taken."""
+    """The outcome of each request, in order: `rows` are the new runs; the keys of the others are taken."""
     new = {row["position"]: row["id"] for row in rows}
     left = [request.keys for position, request in enumerate(requests, 1) if position not in new]
     holders = find_holders(connection, columns["job_type"], columns["key_owner"], left)
@@ -206,7 +206,7 @@ def outcomes_of(
 
 
 def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
-    """Refuse options that the table would refuse, by field."""
+    """Refuse options that the table would refuse, with the name of the field."""
     wrong = {}
     if options.get("run_at") is not None and (complaint := unusable(options["run_at"])):
         wrong["run_at"] = complaint
@@ -229,7 +229,7 @@ def prepared(
     key: str | None = None,
     natural: bool = True,
 ) -> Prepared:
-    """Check one payload, and give it its keys: the natural one of its type, and the caller's."""
+    """Check one payload, and compute its keys: the natural key of its type, and the key of the caller."""
     checked = declared.checked(payload)
     text = stored_text(checked)
     natural_key = checked_key(declared.natural_key(checked)) if natural else None
@@ -238,7 +238,7 @@ def prepared(
 
 
 def stored_text(payload: Mapping[str, Any]) -> str:
-    """The payload as text for jsonb, refused by name where it is too large or cannot be stored."""
+    """The payload as text for jsonb; an error names the part that is too large or cannot be stored."""
     try:
         text = stored(payload)
     except ValueError as error:
@@ -255,7 +255,7 @@ def stored_text(payload: Mapping[str, Any]) -> str:
 
 
 def checked_key(key: str | None) -> str | None:
-    """The key, refused where it cannot be one."""
+    """The key, or an error if it cannot be a key."""
     if key is not None and (not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable()):
         raise RunInvalid({"idempotency_key": f"must be 1 to {KEY_CHARACTERS} printable characters"})
     return key
@@ -268,9 +268,9 @@ def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> st
 
 
 def sent_of(stored: Any, sent: Any) -> Any:
-    """The fields of the stored values that were sent.
+    """The stored values of the fields that were sent.
 
-    So a field that a schema gains, with a default, leaves a repeated request the same.
+    A field that a schema gains later, with a default, leaves a repeated request unchanged.
     """
     if isinstance(stored, Mapping) and isinstance(sent, Mapping):
         return {name: sent_of(stored[name], value) for name, value in sent.items() if name in stored}

@@ -137,9 +137,9 @@ RETURNING run.id, {WAKE} AS woken
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt failed: short and safe to show, a type to group by, and the stack for the person who repairs it.
+    """Why an attempt failed: a short message, a type to group by, and the stack for whoever fixes it.
 
-    Forensics, as JSON text, tell how its child process ended where it had one.
+    Forensics, as JSON text, describe how its child process ended, if it had one.
     """
 
     error: str
@@ -150,16 +150,16 @@ class Failure:
 
 
 class Done(NamedTuple):
-    """A success to be written: under which lease, and the result as JSON text (None: no result)."""
+    """A success to write: its lease, and the result as JSON text (None: no result)."""
 
     lease: Lease
     result: str | None
 
 
 def succeed(connection: PgConnection, done: Sequence[Done]) -> set[int]:
-    """Finish one worker's runs; the ids of those that were still its own.
+    """Finish runs of one worker; return the ids of those that were still its own.
 
-    The last statement of a handler's own transaction too, whose search_path may be anything.
+    This is also the last statement of a handler's own transaction, which may have any search_path.
     """
     if not done:
         return set()
@@ -174,22 +174,22 @@ def done_parameters(done: Sequence[Done]) -> dict[str, Any]:
 
 
 def fail(connection: Connection, lease: Lease, failure: Failure, delay: float) -> Status | None:
-    """The attempt failed and another will be made after `delay` seconds, unless the run was asked to stop."""
+    """Fail the attempt; another follows after `delay` seconds, unless the run was asked to stop."""
     return _end(connection, FAIL, lease, failure, delay=delay)
 
 
 def give_up(connection: Connection, lease: Lease, failure: Failure) -> Status | None:
-    """The attempt failed and there will be no other, unless an operator asks for it."""
+    """Fail the attempt for good; only an operator can retry the run."""
     return _end(connection, GIVE_UP, lease, failure)
 
 
 def release(connection: Connection, lease: Lease, reason: str, forensics: str | None = None) -> Status | None:
-    """Return the run unfinished to its queue; dead when this was its last attempt."""
+    """Return the run unfinished to its queue; it is dead if this was its last attempt."""
     return _end(connection, RELEASE, lease, Failure(reason, "Released", forensics=forensics))
 
 
 def unclaim(connection: Connection, leases: Sequence[Lease]) -> set[int]:
-    """Return one worker's runs that were claimed and not begun; the ids of those that were still its own."""
+    """Return runs that one worker claimed and did not begin; return the ids of those that were still its own."""
     if not leases:
         return set()
     rows = fetch_all(connection, BY_INDEX + UNCLAIM, parameters_of(dict.fromkeys(leases, "true")))
@@ -204,17 +204,17 @@ def snooze(
     forensics: str | None = None,
     pause: float = SHORTEST_SNOOZE_SECONDS,
 ) -> Status | None:
-    """The handler asked for a new attempt at `until`, at least `pause` seconds from now."""
+    """End the attempt because the handler asked for another at `until`, at least `pause` seconds from now."""
     failure = Failure(reason, "Snooze", forensics=forensics)
     return _end(connection, SNOOZE, lease, failure, until=until, pause=pause)
 
 
 def cancelled(connection: Connection, lease: Lease, forensics: str | None = None) -> Status | None:
-    """The handler stopped because cancelling was asked for."""
+    """End the run as cancelled, because its handler stopped after a cancel request."""
     return _end(connection, CANCELLED, lease, Failure("cancelled on request", "Cancelled", forensics=forensics))
 
 
 def _end(connection: Connection, sql: str, lease: Lease, failure: Failure, **more: Any) -> Status | None:
-    """End one attempt: the run's status now, or None when the lease was lost."""
+    """End one attempt; return the new status of the run, or None if the lease was lost."""
     rows = fetch_all(connection, sql, {**lease._asdict(), **vars(failure), **more})
     return Status(rows[0]["status"]) if rows else None

@@ -33,7 +33,7 @@ class Keys(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """A run that has a key, and the fingerprint under it."""
+    """A run that has a key, and the fingerprint stored with it."""
 
     run_id: int
     fingerprint: str | None
@@ -65,9 +65,9 @@ def find_holders(connection: Connection, job_type: str, key_owner: str, requests
 
 
 def replayed(holders: Holders, job_type: str, keys: Keys) -> int:
-    """The run that a request repeats; KeyConflict or NaturalKeyConflict where it asks for something else.
+    """The run that this request repeats; KeyConflict or NaturalKeyConflict if the content is different.
 
-    A repeated request is a replay also where another run has its fact by now, because its own has ended.
+    A repeated request is a replay even if its own run has ended and another run now holds the natural key.
     """
     request = holders.requests.get(keys.key) if keys.key is not None else None
     fact = holders.facts.get(keys.natural_key) if keys.natural_key is not None else None

@@ -1,4 +1,4 @@
-"""The job type that an app declares: a declaration with methods that enqueue its runs."""
+"""The job type that an app declares, with methods that enqueue its runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.queue.enqueue import Enqueued, Options, enqueue, enqueue_many
 
 
 class JobType(job_types.JobType):
-    """A declaration whose runs can be enqueued without ROWCALL_APP: nothing is looked up by name."""
+    """A job type whose runs can be enqueued without ROWCALL_APP, because nothing is looked up by name."""
 
     def enqueue(
         self, connection: Connection, payload: Mapping[str, Any], *, key: str | None = None, **options: Unpack[Options]

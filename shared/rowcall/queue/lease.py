@@ -1,4 +1,4 @@
-"""Leases: the right of one worker to one run.  The heartbeat keeps them, the sweep ends those that ran out."""
+"""Leases: the right of one worker to one run. Heartbeats renew them, and sweeps end those that ran out."""
 
 from __future__ import annotations
 
@@ -120,10 +120,10 @@ SELECT id FROM expired
 
 
 class Lease(NamedTuple):
-    """One worker's right to one run: with the run's status, the fence of everything that a worker writes.
+    """One worker's right to one run; with the status of the run, it is the fence of every write of a worker.
 
-    The number of the attempt is not part of it.  Statements that need it read it from the row, where only the
-    owner of this very lease can have changed it.
+    The attempt number is not part of it. Statements that need it read it from the row, where only the owner of this
+    lease can have changed it.
     """
 
     worker: str
@@ -145,14 +145,14 @@ def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
 
 
 class LeaseRenewal(NamedTuple):
-    """The state of a lease that is not lost.  It is not renewed while its run's row is locked."""
+    """The state of a lease that is not lost. It is not renewed while the row of its run is locked."""
 
     renewed: bool
     cancel_requested: bool
 
 
 def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Lease, LeaseRenewal]:
-    """Renew one worker's leases, each for its number of seconds from now; a lease missing from the answer is lost."""
+    """Renew leases of one worker, each for its own number of seconds; a lease missing from the result is lost."""
     if not seconds:
         return {}
     parameters = parameters_of({lease: json.dumps(length) for lease, length in seconds.items()})
@@ -164,12 +164,12 @@ def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Le
 
 
 def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
-    """Renew a lease in the handler's own transaction, and hold it until that ends; False when it was lost."""
+    """Renew a lease in the handler's own transaction and lock it until the end; return False if it is lost."""
     return bool(fetch_all(connection, RENEW, {**lease._asdict(), "seconds": seconds}))
 
 
 def unlocked(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
-    """Those of one worker's leases that are not lost and whose rows no other transaction has locked."""
+    """The leases of one worker that are not lost and whose rows no other transaction has locked."""
     if not leases:
         return set()
     parameters = parameters_of(dict.fromkeys(leases, "true"))
@@ -178,14 +178,14 @@ def unlocked(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
 
 
 def show_progress(connection: Connection, progress: Mapping[Lease, str]) -> set[Lease]:
-    """Write the progress that one worker's handlers report, as JSON text; the leases for which it was written."""
+    """Write the progress of one worker's runs, as JSON text; return the leases for which it was written."""
     parameters = parameters_of(progress)
     rows = fetch_all(connection, BY_INDEX + SHOW_PROGRESS, parameters)
     return {Lease(parameters["worker"], row["id"], row["lease_no"]) for row in rows}
 
 
 def save(connection: Connection, lease: Lease, what: str) -> bool:
-    """Save this JSON text for the run's next attempt; False when the lease was lost, and nothing was saved."""
+    """Save this JSON text for the next attempt of the run; return False, and save nothing, if the lease is lost."""
     return bool(fetch_all(connection, SAVE, {**lease._asdict(), "saved": what}))
 
 
@@ -195,6 +195,6 @@ def saved(connection: Connection, run_id: int) -> Any:
 
 
 def expire(connection: Connection, run_id: int, lease_no: int) -> bool:
-    """End a lease that has run out; False when it has not, or is another by now."""
+    """End a lease that has run out; return False if it has not, or if the run has a newer lease."""
     parameters: dict[str, Any] = {"run_id": run_id, "lease_no": lease_no}
     return bool(fetch_all(connection, EXPIRE, parameters))

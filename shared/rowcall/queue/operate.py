@@ -1,4 +1,4 @@
-"""What an operator may do to a run that is waiting or finished.  Every change leaves a row in audit_log."""
+"""The changes that an operator can make to a waiting or finished run. Each one adds a row to audit_log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_b
 def enqueue_as(
     connection: Connection, operator: Operator, job_type: str, payload: Mapping[str, Any], **options: Any
 ) -> Enqueued:
-    """Enqueue for a caller of the API or the command line; a run of a type for admins leaves a row in audit_log."""
+    """Enqueue for a caller of the API or the command line; a type for admins adds a row to audit_log."""
     whose: Options = {"key_owner": operator.key_owner, "created_by": operator.who}
     outcome = enqueue(connection, job_type, payload, **whose, **options)
     declared = catalogue()[job_type]
@@ -56,7 +56,7 @@ def run_now(connection: Connection, run_id: int, operator: Operator, expected: C
 
 
 def retry(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
-    """Queue a dead or cancelled run again, with all its attempts; NaturalKeyHeld where another run has its fact now."""
+    """Queue a dead or cancelled run again with all its attempts; NaturalKeyHeld if another run holds its key."""
     return change(connection, Event.RETRY, RETRY, run_id, operator, expected)
 
 
@@ -92,7 +92,7 @@ def check_version(run: Row, expected: Container[str] | None) -> None:
 
 
 def allowed_events(run: Row) -> tuple[Event, ...]:
-    """What an operator may do to this run now."""
+    """The events that an operator can trigger on this run now."""
     return () if run["pruned_at"] else allowed(Status(run["status"]), Who.OPERATOR)
 
 
@@ -107,9 +107,10 @@ def refused(run: Row, event: str) -> TransitionRefused:
 
 
 def _changed(connection: Connection, event: Event, sql: str, run: Row, more: dict[str, Any]) -> Row | None:
-    """Change the locked run; NaturalKeyHeld where another one has its fact now.  The caller's transaction goes on.
+    """Change the locked run; NaturalKeyHeld if another run holds its natural key now.
 
-    A holder may end before it is looked up: then the key is free, and is tried again.
+    The caller's transaction can continue. If the holder ends before it is looked up, the key is free, and is tried
+    again.
     """
     for _ in range(TRIES):
         try:

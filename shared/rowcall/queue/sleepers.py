@@ -29,7 +29,7 @@ HAVE_ENDED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(
 
 
 def fall_asleep(connection: PgConnection, worker: str, seconds: float) -> int | None:
-    """Record that this worker sleeps; return the first transaction that sees it, or None if its row is locked."""
+    """Record that this worker sleeps; return the first transaction that sees it, or None if the row is locked."""
     if not fetch_all(connection, FALL_ASLEEP, {"worker": worker, "seconds": seconds}):
         return None
     transaction: int = fetch_value(connection, NEXT_TRANSACTION)
@@ -37,7 +37,7 @@ def fall_asleep(connection: PgConnection, worker: str, seconds: float) -> int | 
 
 
 def have_ended(connection: PgConnection, transaction: int) -> bool:
-    """All transactions before this one have ended: what they made due can be seen."""
+    """Whether all transactions before this one have ended, so that what they made due is visible."""
     return bool(fetch_value(connection, HAVE_ENDED, {"transaction": transaction}))
 
 

@@ -1,4 +1,4 @@
-"""The workers' own rows: which there are, what each serves, and its last heartbeat."""
+"""The rows of workers: what each one serves, and its last heartbeat."""
 
 from __future__ import annotations
 
@@ -79,16 +79,16 @@ class Registration:
 
 
 def register(connection: Connection, worker: Registration) -> None:
-    """A worker begins."""
+    """Register a worker."""
     fetch_all(connection, FORGET)
     fetch_all(connection, REGISTER, vars(worker))
 
 
 def alive(connection: Connection, worker: Registration, sleep: float = 0.0) -> bool:
-    """A worker goes on, and if it sleeps it is notified for these seconds more.
+    """Record a heartbeat; a sleeping worker is notified for this many more seconds.
 
-    False when it slept and was not notified for a while: its heartbeat came late, or its row was deleted, which is
-    written anew here and counts as awake.
+    Return False if it slept and was not notified for a while, because its heartbeat was late or its row was deleted. A
+    deleted row is inserted again, as awake.
     """
     before = fetch_all(connection, ALIVE, {"worker": worker.id, "sleep": sleep})
     if not before:

@@ -1,7 +1,8 @@
-"""Schedules, worked out from the instants that are given: no database, and no clock.
+"""Schedules, computed from given instants, without a database or a clock.
 
-`Times` are a schedule's nominal times, `decide` is what a tick makes of those that have come, `rendered` the payload of
-one of them; `moment` and `duration` read what people write.  Whatever cannot be used is a ScheduleInvalid.
+`Times` are the nominal times of a schedule, `decide` is what a tick does with those that have passed, and `rendered` is
+the payload for one of them. `moment` and `duration` read what people write. Anything that cannot be used raises
+ScheduleInvalid.
 """
 
 from rowcall.base.durations import duration_words

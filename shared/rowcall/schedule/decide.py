@@ -1,4 +1,4 @@
-"""What a tick decides of the occurrences that have come: which are enqueued, and why the others are not."""
+"""Which of the passed occurrences a tick enqueues, and why it skips the others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Decision:
-    """One occurrence and what became of it; `run_at` where it was enqueued."""
+    """One occurrence and its outcome; `run_at` if it was enqueued."""
 
     nominal: datetime
     outcome: Outcome
@@ -119,16 +119,16 @@ def _why_missed(rule: Rule, nominal: datetime, newest: datetime, late: timedelta
 
 
 def _late(late: timedelta) -> str:
-    """In whole seconds, rounded up, so that a lateness above a limit never reads as the limit itself."""
+    """The lateness in whole seconds, rounded up, so that one above a limit never reads as the limit itself."""
     return duration_words(-(-late // SECOND) * SECOND)
 
 
 def _told(rule: Rule, nominal: datetime) -> str:
-    """A nominal time for people, where the schedule is."""
+    """A nominal time for people, in the zone of the schedule."""
     return nominal.astimezone(rule.times.zone).isoformat(sep=" ", timespec="minutes")
 
 
 def _offset(rule: Rule) -> timedelta:
-    """This definition's share of the jitter: the same for ever, so that its runs keep their distance."""
+    """The share of the jitter of this definition. It never changes, so the runs stay evenly spaced."""
     share = int.from_bytes(hashlib.sha256(rule.name.encode()).digest()[:8])
     return (share * (rule.jitter // SECOND + 1) >> 64) * SECOND

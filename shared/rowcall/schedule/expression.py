@@ -1,4 +1,4 @@
-"""Parses the five fields of a cron expression; cronsim evaluates them on local times without a zone."""
+"""Parse the five fields of a cron expression; cronsim evaluates them on local times without a zone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAST_YEAR = 9999
 
 @dataclass(frozen=True)
 class Expression:
-    """A cron expression that can be used: `text` as it was written, `cron` its five fields."""
+    """A valid cron expression: `text` as it was written, and `cron`, its five fields."""
 
     text: str
     cron: str
@@ -95,7 +95,7 @@ def _wrong_number(number: int) -> str:
 
 
 def _check_that_it_comes(text: str) -> None:
-    """cronsim refuses some dates that never come, such as 31 February, and finds out about the others by looking."""
+    """Refuse dates that never come. cronsim refuses some, such as 31 February; the others show when it searches."""
     try:
         comes = next(CronSim(text, ANY_YEAR), None) is not None
     except CronSimError:

@@ -19,13 +19,13 @@ LIKE_LAST = re.compile(r"(\d+|[a-z]{3})?L(W|[-/]\d+)?", re.IGNORECASE)
 
 
 def shown(text: str) -> str:
-    """The text as a refusal repeats it: quoted, and never long."""
+    """The text as an error repeats it: quoted and shortened."""
     return repr(text if len(text) <= 40 else text[:39] + "…")
 
 
 @dataclass(frozen=True)
 class Field:
-    """One of the five: its values, the names some of them have, and an example."""
+    """One of the five fields: its values, their names, and an example."""
 
     name: str
     plural: str
@@ -35,7 +35,7 @@ class Field:
     names: Sequence[str] = ()
 
     def check(self, text: str) -> None:
-        """ScheduleInvalid unless the text is a list of items that all can be used."""
+        """Raise ScheduleInvalid unless the text is a list of valid items."""
         if not text.isascii():
             # Other scripts have digits too, which Python's int would read and cron would not.
             self._refuse(text, self._no_value(text))
@@ -46,7 +46,7 @@ class Field:
                 self._plain(item)
 
     def _special(self, item: str) -> bool:
-        """Whether the item is one of L, LW, 5L and MON#2, in the field where it belongs."""
+        """Whether the item is L, LW, 5L or MON#2, in the field where it belongs."""
         if "?" in item:
             self._refuse(item, "has a '?', which is not supported", ": write *")
         if "#" in item:

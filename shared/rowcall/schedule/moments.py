@@ -32,9 +32,9 @@ MOMENTS = (
 
 
 def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> datetime:
-    """The instant a person means, in UTC; a day, or a time without an offset, is read in the zone.
+    """The instant that a person means, in UTC; a day, or a time without an offset, is read in the zone.
 
-    A duration alone counts from now, and back from now where the time is a past one.
+    A duration alone counts from now, backwards if `past` is set.
     """
     words = " ".join(text.lower().split())
     try:
@@ -52,7 +52,7 @@ def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> date
 
 
 def duration(value: str | int | float) -> timedelta:
-    """Seconds as a number, or words with units; from nothing up to ten years."""
+    """A duration of at most ten years, from seconds as a number or from words with units."""
     seconds = _seconds(value)
     if seconds is None:
         raise ScheduleInvalid(None, f"{_told(value)} is not a duration: {DURATIONS}")
@@ -83,7 +83,7 @@ def _in_units(words: str) -> float | None:
 
 
 def _shifted(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
-    """In 3 hours, +90 minutes, 3 days ago: real time that passes, whatever clocks do."""
+    """Read "in 3 hours", "+90 minutes" or "3 days ago" as elapsed time, independent of clock changes."""
     ahead, ago = re.fullmatch(r"(?:in |\+ ?)(.+)", words), re.fullmatch(r"(.+) ago", words)
     seconds = _in_units(ahead[1] if ahead else ago[1] if ago else "")
     if seconds is None:
@@ -93,7 +93,7 @@ def _shifted(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _day(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
-    """Today, tomorrow, yesterday or a weekday, at its first moment unless a time is given."""
+    """Read today, tomorrow, yesterday or a weekday, at the start of the day unless a time is given."""
     read = re.fullmatch(DAY_AND_TIME, words)
     if read is None:
         return None

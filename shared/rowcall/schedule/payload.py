@@ -24,7 +24,7 @@ PLACEHOLDER = re.compile(r"(date|week|month)([+-][0-9]{1,4})?|time")
 
 
 def rendered(payload: Mapping[str, Any], nominal: datetime, zone: ZoneInfo) -> dict[str, Any]:
-    """The payload of the run that is due at this nominal time; keys are left as they are."""
+    """The payload for this nominal time; keys are not changed."""
     local = nominal.astimezone(zone)
     return {key: _value(value, local, f"payload.{key}") for key, value in payload.items()}
 

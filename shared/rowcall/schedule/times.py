@@ -63,7 +63,7 @@ class Times:
         return itertools.takewhile(lambda time: time <= end, self.after(start))
 
     def last_between(self, start: datetime, end: datetime) -> datetime | None:
-        """The last of them, found from the end, as there may be a year of minutes between."""
+        """The last time between two instants, searched from the end, because there may be a year of minutes between."""
         end, span = min(end, END), timedelta(hours=1)
         while True:
             begin = max(start, end - span)
@@ -77,7 +77,7 @@ class Times:
         return self._note_of_missing(instant) or self._note_of_repeated(instant)
 
     def _comings(self, walls: Iterator[datetime]) -> Iterator[datetime]:
-        """The instants of ordered local times; instants may be out of order or repeat."""
+        """The instants of ordered local times; they may be out of order or repeat."""
         if not self.expression.hours_open:
             return self._instants(walls, fold=0)
         # Wall times in order are instants in order, at their first coming and at their last.

@@ -37,7 +37,7 @@ def _all_names() -> frozenset[str]:
 
 
 def _nearest(name: str) -> str | None:
-    """A place of nearly this name, with or without its continent; abbreviations are too near to each other."""
+    """The most similar place, with or without its continent; abbreviations are too similar to each other."""
     places = {known.lower(): known for known in sorted(_all_names()) if "/" in known and not known.startswith("Etc/")}
     cities = {place.rsplit("/", 1)[-1]: known for place, known in places.items()}
     wanted = name[:40].strip().lower()
@@ -53,13 +53,13 @@ def wall_at(instant: datetime, zone: ZoneInfo) -> datetime:
 
 
 def earliest_wall_after(instant: datetime, zone: ZoneInfo) -> datetime:
-    """A wall time that nothing shown after this instant comes before: the hour may be about to come again."""
+    """A local time that is not later than any shown after this instant, since the hour may be about to repeat."""
     offsets = [time.astimezone(zone).utcoffset() for time in (instant, instant + LONGEST_CHANGE)]
     return instant.astimezone(UTC).replace(tzinfo=None) + min(offset for offset in offsets if offset is not None)
 
 
 def instant_of(wall: datetime, zone: ZoneInfo, fold: int = 0) -> datetime | None:
-    """When the wall shows this time, first (fold 0) or last (fold 1); None when it never does."""
+    """The first (fold 0) or last (fold 1) instant with this local time; None if there is none."""
     instant = wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
     return instant if wall_at(instant, zone) == wall else None
 

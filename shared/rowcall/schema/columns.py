@@ -19,7 +19,7 @@ metadata = MetaData(
 
 
 def id_column() -> Column[int]:
-    """The row's id: always the database's, never a caller's."""
+    """The id of the row, always assigned by the database."""
     return Column("id", BigInteger, Identity(always=True), primary_key=True)
 
 
@@ -34,7 +34,7 @@ def moment(name: str, default: bool = False, nullable: bool = True) -> Column[An
 
 
 def check(name: str, condition: str) -> CheckConstraint:
-    """A CHECK, named after what it holds true."""
+    """A CHECK, named after the condition."""
     return CheckConstraint(text(condition), name=name)
 
 

@@ -1,4 +1,4 @@
-"""What was done to the world: a table for each built-in kind, one for all others, and the keys that let it be once."""
+"""The ledger of effects: a table for each built-in kind and one for all others, with their unique keys."""
 
 from __future__ import annotations
 

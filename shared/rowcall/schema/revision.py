@@ -26,7 +26,7 @@ class Schema(NamedTuple):
 
 
 def schema_of(connection: Connection) -> Schema | None:
-    """The database's schema; None where nothing was ever migrated."""
+    """The schema of the database; None if nothing was ever migrated."""
     try:
         if not fetch_value(connection, f"SELECT to_regclass('rowcall.{VERSION_TABLE}') IS NOT NULL"):
             return None
@@ -47,7 +47,7 @@ def schema_of(connection: Connection) -> Schema | None:
 
 
 def mismatch(found: Schema | None) -> str | None:
-    """Why this code cannot go on with a database's schema, and what to do; None when it can."""
+    """Why this code cannot work with this schema, and what to do; None if it can."""
     if found is None:
         return f"the database has no Rowcall schema (needed: {REVISION}): run `rowcall migrate`"
     if found.revision < REVISION:

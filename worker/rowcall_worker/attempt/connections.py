@@ -43,7 +43,7 @@ class Connections:
         self._of_thread = threading.local()
 
     def keep_for_this_thread(self) -> None:
-        """This is a handler thread: from now on it keeps its connection, until it ends."""
+        """Let this thread, a handler thread, keep its connection until the thread ends."""
         if not self._keeps():
             self._of_thread.serves, self._of_thread.kept = os.getpid(), None
 
@@ -55,7 +55,7 @@ class Connections:
 
     @contextmanager
     def sqlalchemy_transaction(self) -> Iterator[tuple[WatchedConnection, sqlalchemy.Connection]]:
-        """The same, also as SQLAlchemy's connection."""
+        """The same, with SQLAlchemy's connection too."""
         from rowcall_worker.attempt.sqlalchemy_session import connected
 
         with (
@@ -74,7 +74,7 @@ class Connections:
 
     @contextmanager
     def _borrowed(self, prologue: str | None) -> Iterator[WatchedConnection]:
-        """The connection that the thread keeps, if it is not in use; else a new one, which the thread may then keep."""
+        """The connection that the thread keeps, if it is not in use; otherwise a new one, which it may keep later."""
         connection = self._kept() or self._connect()
         connection.prologue = prologue
         try:
@@ -93,7 +93,7 @@ class Connections:
         return getattr(self._of_thread, "serves", None) == os.getpid()
 
     def _kept(self) -> WatchedConnection | None:
-        """Take the kept connection, if there is one that can still be trusted."""
+        """The connection that the thread keeps, if it can still be trusted."""
         if not self._keeps():
             return None
         kept: WatchedConnection | None = self._of_thread.kept
@@ -116,7 +116,7 @@ class Connections:
 
 
 def _was_ended(connection: WatchedConnection) -> bool:
-    """Whether the server has closed it, as at a restart: then it can be read from though nothing was sent."""
+    """Whether the server has closed it, for example in a restart: data can be read though nothing was sent."""
     with selectors.PollSelector() as selector:
         selector.register(connection, selectors.EVENT_READ)
         return bool(selector.select(0))

@@ -1,4 +1,4 @@
-"""What a handler is given: its run, and nothing that could get around the lease."""
+"""The argument of a handler: its run, with no way around the lease."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Wanted = TypeVar("Wanted")
 
 @dataclass(frozen=True)
 class Resources:
-    """What all runs of a worker share.
+    """Resources that all runs of a worker share.
 
-    `horizon` is how many seconds the payment provider remembers keys; `leases` says for how many seconds a lease of
-    each job type is renewed.
+    `horizon` is how many seconds the payment provider remembers keys; `leases` has the lease of each job type in
+    seconds.
     """
 
     connections: Connections
@@ -79,9 +79,9 @@ class Run:
         return logs.log().with_fields(run_id=self.id, lease_no=self.lease_no)
 
     def check(self) -> None:
-        """Raise an error if going on is pointless; a handler that takes long calls this between its steps.
+        """Raise an error if there is no point in continuing; a long handler calls this between its steps.
 
-        CancelRequested when an operator asked for it, and LeaseLost when the run is no longer this worker's.
+        CancelRequested if an operator asked for it; LeaseLost if the run does not belong to this worker any more.
         """
         self._check_lease()
         if self._in_flight.cancel_requested:
@@ -131,7 +131,7 @@ class Run:
         content: Mapping[str, Any],
         reference: str | None = None,
     ) -> bool:
-        """Write an effect down that is nothing but the rows of this transaction; False when it was there already."""
+        """Record an effect that consists only of rows of this transaction; return False if it was recorded before."""
         known = kind_of(kind)
         return record(connection, self._in_flight.lease, known, key_of(known, key), content, reference)
 
@@ -140,7 +140,7 @@ class Run:
         return effects_of(connection, self.id)
 
     def progress(self, share: float, note: str = "") -> None:
-        """Say how far the work is, from 0 to 1; the heartbeat writes it, at no cost to the handler."""
+        """Report progress from 0 to 1; the heartbeat writes it, at no cost to the handler."""
         self._in_flight.progress = stored({"share": min(max(float(share), 0.0), 1.0), "note": note[:200]})
 
     @overload
@@ -149,7 +149,7 @@ class Run:
     def step(self, *, as_: Callable[..., Wanted]) -> AbstractContextManager[Wanted]: ...
     @contextmanager
     def step(self, *, as_: Callable[..., Any] | None = None) -> Iterator[Any]:
-        """A short transaction of the handler's own, before the run's end; it commits only if the lease was not lost.
+        """A short transaction before the end of the run; it commits only if the lease holds.
 
         `as_` is that of `transaction`.
         """
@@ -171,7 +171,7 @@ class Run:
             return saved(connection, self.id)
 
     def save(self, connection: Connection, what: Any) -> None:
-        """Keep something for the next attempt to go on from, together with the work of this step."""
+        """Save a value for the next attempt, in the transaction of this step."""
         if not save(connection, self._in_flight.lease, kept_text(what, "run.save was given")):
             raise LeaseLost(self.id, self.lease_no)
 

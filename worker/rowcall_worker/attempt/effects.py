@@ -1,4 +1,4 @@
-"""Effects: how a handler does something to the world once, though its run may be tried many times."""
+"""Effects: how a handler performs an external side effect once, though its run may have many attempts."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def perform_once(
     details: Mapping[str, Any] | None = None,
     horizon: float,
 ) -> Effect:
-    """Perform an effect unless it has happened; the effect as it was recorded, now or earlier.
+    """Perform an effect unless it has happened; return it as it was recorded, now or earlier.
 
-    Each `transaction` is short and the attempt's own, and none is open while the world is touched.
+    Each `transaction` is short, and none is open during the call to the outside.
     """
     _check(kind, perform)
     asking = Asking(lease, kind, key, content, details, horizon)
@@ -101,7 +101,7 @@ def _check(kind: Kind, perform: object) -> None:
 def until_recorded(
     transaction: Transaction, check_lease: Callable[[], None], write: Callable[[PgConnection], Recorded]
 ) -> Recorded:
-    """Write in a transaction; repeat it while the database does not confirm, until the lease's deadline."""
+    """Write in a transaction; repeat it until the database confirms, or the deadline of the lease."""
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
@@ -129,7 +129,7 @@ class Asking:
     allowed: Effect | None = None
 
     def begin(self, connection: PgConnection) -> tuple[Decision, Effect]:
-        """The ledger's answer.  A repeated request may perform what the first one was allowed to."""
+        """The answer of the ledger. A repeated request may perform what the first one was allowed to."""
         decision, effect = effects.begin(
             connection,
             self.lease,
@@ -148,9 +148,9 @@ class Asking:
 
 
 def _reference_and_columns(kind: Kind, answer: object) -> tuple[str | None, Mapping[str, Any], str]:
-    """The provider's reference, what the table has columns for, and what is wrong with the answer.
+    """The reference, the columns of the table, and what is wrong with the result of `perform`.
 
-    The effect has happened, so it is recorded before a wrong answer is reported.
+    The effect has happened, so it is recorded before a wrong result is reported.
     """
     learned = dict(answer) if isinstance(answer, Mapping) else {"reference": answer}
     reference = learned.pop("reference", None)

@@ -8,9 +8,9 @@ from rowcall_worker.attempt.result import AttemptResult
 
 
 class InFlightRun:
-    """One run in flight: its lease as the database last confirmed it, what its handler must learn, and how it ended.
+    """One run in flight: its lease as last confirmed, messages for its handler, and how it ended.
 
-    Progress and forensics are JSON text; forensics tell how its child process ended, where it had one.
+    Progress and forensics are JSON text; forensics describe how its child process ended, if it had one.
     """
 
     __slots__ = (
@@ -44,5 +44,5 @@ class InFlightRun:
         self.write_at = 0.0
 
     def renewed(self, deadline: float) -> None:
-        """The lease was renewed, until this time or later."""
+        """Record that the lease was renewed until this time."""
         self.deadline = max(self.deadline, deadline)

@@ -1,7 +1,7 @@
-"""What an attempt comes to: a result, or what the error that ended it means for its run.
+"""The outcome of an attempt: a result, or what the error that ended it means for its run.
 
-It is decided where the error was raised, in a thread or a child process, and travels from there as data, because an
-exception of a child process cannot.
+This is decided where the error was raised, in a thread or a child process, and sent as data, because an exception
+cannot leave a child process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SEARCHED_CHARACTERS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class AttemptError:
-    """The event to write, and why.  No event: the lease is lost, and nothing may be written."""
+    """The event to write, and why. Without an event the lease is lost, and nothing may be written."""
 
     event: Event | None
     failure: Failure
@@ -37,7 +37,7 @@ class AttemptError:
     until: datetime | None = None
 
     def packed(self) -> dict[str, Any]:
-        """The error as JSON can carry it."""
+        """The error in a form for JSON."""
         return {**asdict(self), "until": self.until and self.until.isoformat()}
 
     @classmethod
@@ -64,11 +64,11 @@ class AttemptResult:
 
     @classmethod
     def of_error(cls, error: BaseException) -> AttemptResult:
-        """The attempt ended with this error."""
+        """An attempt that ended with this error."""
         return cls(error=error_of(error))
 
     def packed(self) -> dict[str, Any]:
-        """The result as JSON can carry it."""
+        """The result in a form for JSON."""
         return {"value": self.value, "error": self.error and self.error.packed(), "finished": self.finished}
 
     @classmethod
@@ -79,7 +79,7 @@ class AttemptResult:
 
 
 def error_of(error: BaseException) -> AttemptError:
-    """What the error that ended an attempt means for its run.  It raises nothing, whatever error it is given."""
+    """What an error means for its run. This function raises nothing, whatever the error is."""
     failure = failure_of(error)
     match error:
         case errors.LeaseLost():
@@ -99,7 +99,7 @@ def error_of(error: BaseException) -> AttemptError:
 
 
 def failure_of(error: BaseException, stack: str | None = None) -> Failure:
-    """What is kept of an error: short, and fit to be shown.  The stack is its own, unless another is known."""
+    """The part of an error that is stored: short and safe to show. The stack is its own, unless one is given."""
     name = error.kind if isinstance(error, errors.ChildDied) else _type_name(error)
     return Failure(
         (_redacted(message_of(error)[:SEARCHED_CHARACTERS]) or name)[:ERROR_CHARACTERS],
@@ -124,7 +124,7 @@ def _type_name(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str:
-    """The stack, without the messages where they cannot be read."""
+    """The stack, without messages that cannot be read."""
     try:
         return "".join(traceback.format_exception(error))
     except BaseException:
@@ -140,7 +140,7 @@ def _redacted(text: str) -> str:
 
 
 def _seconds(error: errors.Retry) -> float | None:
-    """The seconds after which to try again; None where they are not given or cannot be used."""
+    """The seconds after which to retry; None if they are not given or not usable."""
     try:
         after = float(error.after)  # type: ignore[arg-type]
     except Exception:
@@ -149,7 +149,7 @@ def _seconds(error: errors.Retry) -> float | None:
 
 
 def _moment(error: errors.Snooze) -> datetime | None:
-    """The time until which to wait; None where it cannot be used."""
+    """The time until which to wait; None if it is not usable."""
     try:
         return error.until.astimezone(UTC) if error.until.utcoffset() is not None else None
     except Exception:

@@ -18,7 +18,7 @@ from rowcall_worker.handlers import Handler
 
 @dataclass(frozen=True)
 class Runner:
-    """The handlers, and what a run needs while one of them works on it."""
+    """The handlers, and what they share."""
 
     handlers: Mapping[str, Handler]
     resources: Resources
@@ -49,6 +49,6 @@ class Runner:
 
 
 def _broke_late(context: Run, error: BaseException) -> AttemptResult:
-    """The run has succeeded with the handler's own transaction; what failed after it is only told."""
+    """Log an error raised after the handler's own transaction has written the success."""
     context.log.error(LogEvent.HANDLER_BROKE_LATE, exc_info=error)
     return AttemptResult(finished=True)

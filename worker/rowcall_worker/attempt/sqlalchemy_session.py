@@ -21,7 +21,7 @@ Wanted = TypeVar("Wanted")
 
 @contextmanager
 def connected(connection: WatchedConnection) -> Iterator[sqlalchemy.Connection]:
-    """SQLAlchemy's connection on one that is ours: it begins and ends no transaction there."""
+    """Wrap one of our connections for SQLAlchemy, which begins and ends no transaction on it."""
     if connection.engine is None:
         _prepare(connection)
     assert isinstance(connection.engine, sqlalchemy.Engine)
@@ -37,7 +37,7 @@ def connected(connection: WatchedConnection) -> Iterator[sqlalchemy.Connection]:
 
 
 def _prepare(connection: WatchedConnection) -> None:
-    """Let SQLAlchemy look at the connection once, which it does in a transaction that it rolls back."""
+    """Let SQLAlchemy inspect the connection once, in a transaction that it rolls back."""
     connection.engine = sqlalchemy.create_engine(
         "postgresql+psycopg2://",
         creator=lambda: connection,
@@ -54,7 +54,7 @@ def _prepare(connection: WatchedConnection) -> None:
 
 @contextmanager
 def session_on(held: sqlalchemy.Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]:
-    """What `as_` makes of the connection; what a session holds is written at the end of the block."""
+    """The object that `as_` makes of the connection; a session is flushed at the end of the block."""
     if as_ is sqlalchemy.Connection:
         wanted: Any = held
         yield wanted
@@ -82,7 +82,7 @@ def session_on(held: sqlalchemy.Connection, as_: Callable[..., Wanted]) -> Itera
 
 
 class Refusals:
-    """Keep a handler from ending the transaction through its session; what it rolls back is a savepoint.
+    """Keep a handler from ending the transaction through its session; a rollback only undoes a savepoint.
 
     Closing the session would roll back its work too, and the run would succeed without it.
     """
@@ -99,7 +99,7 @@ class Refusals:
             sqlalchemy.event.listen(session, name, listener)
 
     def end(self) -> None:
-        """From here on the session is ours to end."""
+        """Allow the session to be ended, by us."""
         for name, listener in self._listeners.items():
             sqlalchemy.event.remove(self._session, name, listener)
 

@@ -1,6 +1,6 @@
-"""The outside: what handlers reach through `run.gateways`.  Each gateway is loaded and made when it is first used.
+"""Gateways: what handlers use as `run.gateways`, each loaded at its first use.
 
-A worker that cron wakes each minute mostly uses none, and what they need (TLS, HTTP, mails) takes long to load.
+A worker that cron wakes each minute uses none most of the time, and their dependencies (TLS, HTTP, mail) load slowly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which addresses a webhook may go to: the public internet, and nothing that a stranger must not reach through us."""
+"""The addresses that webhooks may be sent to: the public internet, and nothing behind our firewall."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PUBLIC_IPV6 = ip_network("2000::/3")
 
 
 def meaning_of(address: Address) -> str | None:
-    """What an address is, when it is not a public one."""
+    """The kind of an address that is not public."""
     for network, meaning in SPECIAL.items():
         if address in network:
             return meaning
@@ -77,8 +77,7 @@ def check_host(host: str) -> None:
 def check(url: HttpUrl, addresses: Sequence[Address], allow_loopback: bool) -> None:
     """Refuse a URL if any of its addresses is not allowed.
 
-    A name with one public address and one private one is somebody's mistake or attack; to go on with the public one
-    would only hide it.
+    A name with both a public and a private address is a mistake or an attack; using the public one would only hide it.
     """
     for address in addresses:
         meaning = meaning_of(address)

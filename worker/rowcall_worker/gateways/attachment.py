@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file that goes along with a mail."""
+    """A file attached to a mail."""
 
     name: str
     content: bytes

@@ -1,4 +1,4 @@
-"""Payments: what a provider does, and what it answers."""
+"""Payments: the interface of a provider, and its result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Charge:
-    """Money that was charged: the provider's id of it, and the amount in the currency's smallest unit."""
+    """A charge that was made: the provider's id, and the amount in the smallest unit of the currency."""
 
     id: str
     amount: int
@@ -20,10 +20,10 @@ class PaymentProvider(Protocol):
     """A provider that charges; anything with this method can replace the one that comes with Rowcall."""
 
     def charge(self, *, amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> Charge:
-        """Charge a customer of the provider once for each key, however often it is asked.
+        """Charge a customer once per key, however often this is called.
 
-        The amount is in the currency's smallest unit; `reference` is what people on both sides find the charge by.
-        Raises Declined, WrongCharge and KeyReused, which somebody must look at, Refused and Unusable for a request
-        that is wrong in itself, and Unavailable or OutcomeUnknown when it may be repeated with the same key.
+        The amount is in the smallest unit of the currency; people on both sides find the charge by `reference`. Raises
+        Declined, WrongCharge and KeyReused, which need an operator; Refused and Unusable for an invalid request;
+        Unavailable or OutcomeUnknown if it may be repeated with the same key.
         """
         ...

@@ -25,7 +25,7 @@ LONGEST_RETRY_AFTER_SECONDS = 86400.0
 
 
 class Answer:
-    """What came back: its head, and as much of its body as is asked for."""
+    """The answer: its head, and the part of its body that is read."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self._response = response
@@ -33,7 +33,7 @@ class Answer:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds until the server wishes to be asked again; None leaves it to the job type's backoff."""
+        """Seconds after which the server wants the request again; None means the backoff of the job type."""
         text = (self._response.headers.get("Retry-After") or "").strip()
         try:
             seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time()
@@ -42,7 +42,7 @@ class Answer:
         return min(seconds, LONGEST_RETRY_AFTER_SECONDS) if seconds > 0 else None
 
     def read(self, cap: int) -> bytes:
-        """The body, at most so many bytes of it, and less when it is cut or does not come in time."""
+        """At most this many bytes of the body; fewer if it is cut off or late."""
         body = b""
         try:
             while len(body) < cap and (more := self._response.read1(cap - len(body))):
@@ -61,10 +61,10 @@ def post(
     deadline: Deadline,
     context: ssl.SSLContext,
 ) -> Iterator[Answer]:
-    """Send the request and give its answer, which can be read as long as the block lasts.
+    """Send the request and yield its answer, which can be read until the end of the block.
 
-    Raises Unavailable when not all of the request was sent, which leaves the other side nothing to carry out, and
-    OutcomeUnknown when it was, and no answer came back.
+    Raises Unavailable if the request was not sent completely, so the other side can do nothing with it, and
+    OutcomeUnknown if it was and no answer arrived.
     """
     try:
         connection = http.client.HTTPConnection(url.host, url.port)

@@ -1,4 +1,4 @@
-"""Mail: what handlers send it with, and the folder that it goes to where no mail server is set."""
+"""Mail: the interface for handlers, and the folder that mails go to if no mail server is set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_PICTURES: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Mail(ABC):
-    """What handlers send mails with, wherever they go."""
+    """The interface with which handlers send mail."""
 
     def __init__(self, sender: Mailbox) -> None:
         self._sender = sender
@@ -34,11 +34,11 @@ class Mail(ABC):
         pictures: Mapping[str, bytes] = NO_PICTURES,
         attachments: Sequence[Attachment] = (),
     ) -> str:
-        """Send one mail to one address, and tell what the other side called it.
+        """Send one mail to one address, and return the id that the other side gave it.
 
-        `pictures` are PNGs by the names under which the HTML shows them: `<img src="cid:chart">`.  Raises Unusable for
-        what a mail cannot have, Refused when this mail will never be taken, Unavailable when it surely was not sent
-        and may be tried again, and OutcomeUnknown when it was handed over and nothing came back.
+        `pictures` are PNGs by the names that the HTML uses: `<img src="cid:chart">`. Raises Unusable for content that a
+        mail cannot have, Refused if this mail will never be accepted, Unavailable if it was certainly not sent and may
+        be tried again, and OutcomeUnknown if it was sent and no answer arrived.
         """
         return self._deliver(
             compose(

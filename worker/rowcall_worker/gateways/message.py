@@ -118,7 +118,7 @@ def _body(
 
 
 def _line(field: str, text: str) -> str:
-    """One line of text, fit for the head."""
+    """One line of text, safe in a header."""
     if len(text) > LONGEST_LINE_CHARACTERS:
         raise Unusable(f"the {field} has {len(text)} characters; it may have {LONGEST_LINE_CHARACTERS}")
     for letter in text:
@@ -128,7 +128,7 @@ def _line(field: str, text: str) -> str:
 
 
 def _paragraphs(field: str, text: str) -> str:
-    """Text of any length, fit for the body."""
+    """Text of any length, safe in the body."""
     for letter in text:
         if unicodedata.category(letter) in {"Cc", "Cs"} and letter not in "\t\r\n":
             raise Unusable(f"the {field} must hold no control characters but tabs and line ends, and holds {letter!r}")
@@ -144,7 +144,7 @@ def _mailbox(mailbox: Mailbox) -> str:
 
 
 def _words(text: str) -> str:
-    """Free text; what could be taken for an encoded word, or is too long for a line, is encoded as well."""
+    """Free text; what looks like an encoded word, or is too long for a line, is encoded too."""
     plain = re.fullmatch(r"[ -~]{0,60}", text) and "=?" not in text and text == text.strip()
     return text if plain else _encoded(text)
 

@@ -72,7 +72,7 @@ class StripeLikeProvider:
 
 
 def check_charge(amount: int, currency: str, customer: str, reference: str, idempotency_key: str) -> None:
-    """Refuse what no provider could understand, before anything is sent."""
+    """Refuse a request that no provider could accept, before anything is sent."""
     if type(amount) is not int or amount <= 0:
         raise Unusable(f"the amount {amount!r} must be a whole number above zero, in the currency's smallest unit")
     if not re.fullmatch(r"[a-z]{3}", currency):
@@ -85,7 +85,7 @@ def check_charge(amount: int, currency: str, customer: str, reference: str, idem
 
 
 def _read(body: bytes, amount: int, currency: str) -> Charge:
-    """The charge of a successful answer, compared with what was asked."""
+    """The charge in a successful answer, compared with the request."""
     try:
         charge = _charge(json.loads(body))
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
@@ -103,7 +103,7 @@ def _read(body: bytes, amount: int, currency: str) -> Charge:
 
 
 def _charge(told: Any) -> Charge:
-    """An answer's charge; any of several errors where it is none."""
+    """The charge in an answer; various errors if there is none."""
     # What was received is said apart once it was, and may be less than what was to be paid.
     received = told["status"] == "succeeded" and "amount_received" in told
     charge = Charge(
@@ -135,7 +135,7 @@ def _refuse(answer: Answer, body: bytes, idempotency_key: str) -> NoReturn:
 
 
 def _error(body: bytes) -> Mapping[str, str]:
-    """What the provider says of an error, as short plain texts; nothing where it says it in a way of its own."""
+    """The provider's description of an error, as short plain texts; empty if its form is unknown."""
     try:
         error: Any = json.loads(body)["error"]
         return {name: excerpt(str(value).encode(errors="replace")) for name, value in error.items()}

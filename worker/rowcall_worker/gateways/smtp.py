@@ -43,9 +43,9 @@ class SmtpMail(Mail):
         return trusting_the_system()
 
     def _deliver(self, letter: Letter) -> str:
-        """Unless all of it was sent, with the final dot, nothing happened; from then on the mail may be on its way.
+        """Deliver the mail. Until the final dot is sent, nothing has happened; after it, the mail may be on its way.
 
-        smtplib's errors are OSErrors, except ValueErrors for unreadable answers.
+        The errors of smtplib are OSErrors, except ValueErrors for unreadable answers.
         """
         deadline = Deadline(self._timeout, STEP_SECONDS)
         try:
@@ -73,7 +73,7 @@ class SmtpMail(Mail):
         return f"{excerpt(reply[1])} {letter.message_id}"
 
     def _greet(self, deadline: Deadline) -> smtplib.SMTP:
-        """Connect, encrypt and log in.  What goes wrong here says nothing against the mail, so it is tried again."""
+        """Connect, encrypt and log in. An error here is not about the mail, so it is tried again."""
         server = self._server
         plain = connect(resolve(server.host, server.port, deadline), server.port, deadline)
         smtp = smtplib.SMTP(local_hostname=_literal(plain))
@@ -113,7 +113,7 @@ class SmtpMail(Mail):
             ) from None
 
     def _hand_over(self, smtp: smtplib.SMTP, letter: Letter) -> None:
-        """Envelope and content; the server has the mail when its last line, a dot, was sent."""
+        """Send envelope and content; the server has the mail once its last line, a dot, was sent."""
         options = ""
         if letter.international:
             if not smtp.has_extn("smtputf8"):

@@ -1,7 +1,7 @@
-"""Connections that keep to a time limit as a whole, however slowly the other side drips.
+"""Connections with one time limit for the whole exchange, however slowly the other side sends.
 
-A timeout of Python's sockets counts anew with every byte that arrives.  Here every step waits for what is left of the
-whole, and no longer than a step may take.
+A timeout of Python's sockets starts again with every byte. Here each step waits for the rest of the whole at most, and
+no longer than a step may take.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Deadline:
         return min(left, self.step)
 
     def patiently(self) -> None:
-        """From here on a step may take all that is left."""
+        """Let each step take all the time that is left."""
         self.step = self.total
 
     def shorten(self, seconds: float) -> None:
@@ -57,7 +57,7 @@ class TimedSocket(socket.socket):
         return super().recv_into(*args, **kwargs)
 
     def sendall(self, data: bytes, flags: int = 0, /) -> None:  # type: ignore[override]  # callers here pass only bytes
-        """In pieces, each of which may take a step; otherwise one timeout would cover all of the data."""
+        """Send in pieces, each with its own timeout; otherwise one timeout would cover all of the data."""
         for begin in range(0, len(data), PIECE_BYTES):
             self.settimeout(self.deadline.left())
             super().sendall(data[begin : begin + PIECE_BYTES], flags)
@@ -74,13 +74,13 @@ class TimedTLSSocket(ssl.SSLSocket):
         return super().recv_into(*args, **kwargs)
 
     def send(self, *args: Any, **kwargs: Any) -> int:
-        """One piece of what sendall sends."""
+        """Send one piece of the data of sendall."""
         self.settimeout(self.deadline.left())
         return super().send(*args, **kwargs)
 
 
 def trusting_the_system() -> ssl.SSLContext:
-    """Certificates and names are checked, against the system's authorities or those of SSL_CERT_FILE."""
+    """A context that checks certificates and names, against the authorities of the system or SSL_CERT_FILE."""
     context = ssl.create_default_context()
     context.sslsocket_class = TimedTLSSocket
     return context
@@ -108,7 +108,7 @@ def resolve(host: str, port: int, deadline: Deadline) -> list[Address]:
 
 
 def connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> TimedSocket:
-    """A connection to the first of these addresses that takes it; else the error of the last."""
+    """A connection to the first of these addresses that accepts it; otherwise the error of the last one."""
     failure: OSError = OSError("there is no address to connect to")
     for address in addresses:
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6

@@ -37,7 +37,7 @@ TEMPORARY = frozenset({408, 425, 429})
 
 
 class Webhook:
-    """Delivers events to URLs that others have chosen."""
+    """Deliver events to URLs that others have chosen."""
 
     def __init__(
         self, secrets: Sequence[bytes], *, allow_loopback: bool, timeout: float, resolve: Resolve = resolve
@@ -52,10 +52,10 @@ class Webhook:
         return trusting_the_system()
 
     def deliver(self, *, url: str, event_id: str, payload: object) -> str:
-        """Deliver one event, and tell how it was taken, such as `HTTP 204`.
+        """Deliver one event, and return how it was accepted, such as `HTTP 204`.
 
-        Raises Blocked for an URL that webhooks do not go to, Refused when the receiver will never take it, and
-        Unavailable or OutcomeUnknown when it may be tried again: with the same id, and a signature of its own.
+        Raises Blocked for a URL that webhooks may not use, Refused if the receiver will never accept it, and
+        Unavailable or OutcomeUnknown if it may be tried again, with the same id and a new signature.
         """
         try:
             endpoints.event_id(event_id)
@@ -69,7 +69,7 @@ class Webhook:
     def _send(
         self, target: HttpUrl, reachable: Sequence[Address], headers: Mapping[str, str], body: bytes, deadline: Deadline
     ) -> str:
-        """Send what was checked and signed."""
+        """Send the checked and signed request."""
         with post(target, reachable, headers, body, deadline, self._context) as answer:
             if not 200 <= answer.status < 300:
                 _refuse(target, answer)

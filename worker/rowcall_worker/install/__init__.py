@@ -1,4 +1,4 @@
-"""What lets cron, systemd or Kubernetes start this installation's worker, printed for who installs it."""
+"""Configuration that lets cron, systemd or Kubernetes start the worker of this installation."""
 
 # Where secrets are looked for on a machine, unless another file is named.
 ENVIRONMENT_FILE = "/etc/rowcall.env"

@@ -59,7 +59,7 @@ def discover(
 
 
 def _program() -> list[str]:
-    """`rowcall` beside the interpreter that runs now, or that interpreter itself."""
+    """The `rowcall` program next to the current interpreter, or the interpreter itself."""
     beside = Path(sys.executable).absolute().with_name("rowcall")
     return [str(beside)] if os.access(beside, os.X_OK) else own_command()
 
@@ -74,7 +74,7 @@ def _words(options: Mapping[str, str | float | None]) -> list[str]:
 
 
 def _settings(chosen: Settings) -> dict[str, str]:
-    """What the environment says and is neither secret nor a folder, as it says it."""
+    """The settings in the environment that are neither secrets nor folders, unchanged."""
     return {
         setting.variable: os.environ[setting.variable].strip()
         for name, setting in settings.all_settings().items()
@@ -101,7 +101,7 @@ def _places(chosen: Settings) -> dict[str, str]:
 
 
 def _way_to_postgresql() -> dict[str, str]:
-    """A PATH, where the local server's programs are found by nothing else."""
+    """A PATH, if the programs of the local server are found in no other way."""
     programs = [shutil.which("postgres"), shutil.which("pg_config")]
     folders = [str(Path(program).absolute().parent) for program in programs if program]
     return {"PATH": os.pathsep.join(dict.fromkeys([*folders, *CRON_PATH]))} if {*folders} - {*CRON_PATH} else {}
@@ -115,7 +115,7 @@ def _folder(app: str) -> str | None:
 
 
 def _secrets() -> list[str]:
-    """The names of the secrets that are set, and of what libpq reads besides DATABASE_URL."""
+    """The names of the secrets that are set, and of the variables that libpq reads besides DATABASE_URL."""
     known = settings.all_settings()
     ours = [spec.variable for name, spec in known.items() if spec.secret and settings.source(name) == "environment"]
     # PGPASSWORD, PGSSLROOTCERT and others belong to the URL; PGDATA is the server's, and libpq does not read it.

@@ -47,7 +47,7 @@ KillMode=process"""
 
 
 def crontab(this: Installation) -> str:
-    """One line for `crontab -e`, below comments that say how it gets there."""
+    """One line for `crontab -e`, below comments that say how to install it."""
     _check({**this.values, **this.paths}, "crontab")
     _refuse({**this.values, **this.paths}, r"\n", "holds a line break, and a crontab has no way to write one")
     # The file comes after what is printed, as in systemd: a setting in the file has the last word.
@@ -132,7 +132,7 @@ def _check(texts: Mapping[str, str], form: str) -> None:
 
 
 def _refuse(texts: Mapping[str, str], wrong: str, reason: str) -> None:
-    """Refuse a value, under its name, that the text to print cannot hold."""
+    """Refuse a value that the printed text cannot contain, with its name."""
     for name, text in texts.items():
         if re.search(wrong, text):
             raise RowcallError(f"{name} is {text!a}, which {reason}")

@@ -44,7 +44,7 @@ class Installation:
 
     @property
     def variables(self) -> dict[str, str]:
-        """All variables that a worker on this machine is given, but the secret ones."""
+        """All variables of a worker on this machine, except the secret ones."""
         return {**self.places, **self.settings}
 
     @property
@@ -54,7 +54,7 @@ class Installation:
 
     @property
     def paths(self) -> dict[str, str]:
-        """The paths besides those in variables, under the names that a person knows them by."""
+        """The paths that are not in variables, under the names that people know."""
         paths = {
             "the program": self.program[0],
             "the app's folder": self.folder,
@@ -64,5 +64,5 @@ class Installation:
 
     @property
     def values(self) -> dict[str, str]:
-        """Everything else that is printed, in the same way."""
+        """All other values that are printed."""
         return {**self.variables, "the command line": " ".join(self.arguments), "--image": self.image}

@@ -1,4 +1,4 @@
-"""Words as crontabs, systemd units and Kubernetes manifests must hold them, so that every value comes through."""
+"""Quoting for crontabs, systemd units and Kubernetes manifests, so that every value survives."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def unit_word(text: str) -> str:
 
 
 def unit_command(command: Sequence[str]) -> str:
-    """A whole ExecStart=, where systemd also replaces $NAME in every word but the path of the program."""
+    """A whole ExecStart=, in which systemd also replaces $NAME everywhere but in the path of the program."""
     # In that path systemd allows neither quotes nor \, and no way to write a $ that stays one.
     words = [*BY_SHELL, *command] if re.search(r"""['"\\$]""", command[0]) else command
     return " ".join(word if PLAIN.fullmatch(word) else unit_word(word).replace("$", "$$") for word in words)
 
 
 def unit_path(text: str) -> str:
-    """A folder for WorkingDirectory=, which knows no quotes."""
+    """A folder for WorkingDirectory=, which has no quoting."""
     return text.replace("%", "%%")
 
 
 def unit_pattern(text: str) -> str:
-    r"""One file for EnvironmentFile=, which takes patterns: *, ?, [ and \ stand for themselves."""
+    r"""One file for EnvironmentFile=, which takes patterns, so *, ?, [ and \\ are escaped."""
     return unit_path(re.sub(r"([*?\[\\])", r"\\\1", text))
 
 
@@ -53,7 +53,7 @@ def pod_word(text: str) -> str:
 
 
 def yaml_scalar(text: str) -> str:
-    """This text for every reader of YAML; unquoted, `on` and `007` would be something else to some of them."""
+    """This text quoted for YAML; without quotes, some readers take `on` and `007` for something else."""
     # JSON's escapes are YAML's too; JSON leaves these as they are, where YAML would break a line or refuse them.
     return re.sub(
         "[\u2028\u2029\ufeff\ufffe\uffff]",

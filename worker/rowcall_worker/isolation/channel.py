@@ -1,4 +1,4 @@
-"""JSON values, one a line, between the two processes at the ends of a socket pair."""
+"""JSON values, one per line, between two processes on a socket pair."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Channel:
         return self._end.fileno()
 
     def send(self, value: Any) -> None:
-        """Send a value, and wait until there is room for it; threads may do so at the same time."""
+        """Send a value, waiting until there is room for it; safe to call from several threads."""
         with self._lock:
             self._end.sendall(_line(value))
 
     def offer(self, value: Any) -> bool:
-        """Send a short value if there is room for it: False when the other side has not read for long, or is gone."""
+        """Send a short value if there is room; return False if the other side has stopped reading or is gone."""
         try:
             self._end.send(_line(value), socket.MSG_DONTWAIT)
         except OSError:
@@ -39,7 +39,7 @@ class Channel:
         return True
 
     def read(self) -> list[bytes]:
-        """Wait for data and return the lines that are complete; at the end of the stream also an incomplete one."""
+        """Wait for data and return the complete lines; at the end of the stream, the incomplete one too."""
         try:
             chunk = self._end.recv(CHUNK_BYTES)
         except ConnectionResetError:  # the other side ended with something unread
@@ -51,7 +51,7 @@ class Channel:
         return [self._rest] if self._rest else []
 
     def close(self) -> None:
-        """Close this end, which the other side notices."""
+        """Close this end; the other side notices."""
         self.open = False
         self._end.close()
 

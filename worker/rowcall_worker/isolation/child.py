@@ -1,4 +1,4 @@
-"""What happens inside the child process of an isolated run."""
+"""The child process of an isolated run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rowcall_worker.isolation.channel import Channel
 
 
 class ChildRun(InFlightRun):
-    """The run as its child has it: the worker keeps it up to date, and is told of progress at once."""
+    """The run inside its child process: the worker keeps it up to date, and progress is sent at once."""
 
     __slots__ = ("_channel",)
 
@@ -47,7 +47,7 @@ class ChildRun(InFlightRun):
             self._channel.send({"progress": progress})
 
     def listen(self) -> None:
-        """Follow what the worker learns of the lease, for as long as this process lives."""
+        """Receive what the worker learns about the lease, as long as this process lives."""
         while self._channel.open:
             for line in self._channel.read():
                 news = json.loads(line)
@@ -80,7 +80,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
 
 
 def claimed_from(fields: Mapping[str, Any]) -> Claimed:
-    """The claim, as the worker sent it."""
+    """The claim that the worker sent."""
     moment = fields["scheduled_for"]
     return Claimed(**{**fields, "scheduled_for": moment and datetime.fromisoformat(moment)})
 
@@ -110,10 +110,10 @@ def _capped(handler: Handler, mebibytes: int | None) -> Handler:
 
 @contextmanager
 def _memory_cap(size: int) -> Iterator[None]:
-    """Let the kernel refuse more.  Reporting that needs memory too, so the cap ends with the block.
+    """Cap the memory until the end of the block; reporting the error needs memory too.
 
-    RLIMIT_DATA counts what is writable and private; RLIMIT_AS would count reserved addresses too, of which threads and
-    libraries take hundreds of megabytes and use few, and a look at the resident size now and then would come too late.
+    RLIMIT_DATA counts writable private memory. RLIMIT_AS would also count reserved addresses, of which threads and
+    libraries take hundreds of megabytes and use few. Checking the resident size now and then would be too late.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))

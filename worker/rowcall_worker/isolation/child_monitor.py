@@ -37,7 +37,7 @@ FORK_SERVER_ENDED = "the process that starts children has ended"
 
 
 class ChildMonitor:
-    """One child process, as the thread sees it that waits for it."""
+    """One child process, as seen by the thread that waits for it."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ChildMonitor:
         self._end: dict[str, Any] = {}
 
     def supervise(self, url: str) -> AttemptResult:
-        """Send the run, keep the child informed until it has ended, and return what came of it."""
+        """Send the run, keep the child informed until it ends, and return the result."""
         # If the fork server has gone, its error says why.
         with contextlib.suppress(OSError):
             self._talk.send(self._order(url))
@@ -109,14 +109,14 @@ class ChildMonitor:
             self._until = until
 
     def _insist(self) -> None:
-        """The fork server should have killed the child by now: if it goes on failing to, kill it, and so both."""
+        """Kill the child, and the fork server too, if the fork server fails to kill an overdue child."""
         # Looks are counted, and not seconds: while this process was stopped, so may have been the fork server.
         self._late_looks += 1
         if self._late_looks > LATE_LOOKS_MOST:
             self._fork_server.kill()
 
     def _bounds(self) -> Iterator[tuple[float, RowcallError]]:
-        """Until when the child may live at the most, each with what it means when it lived as long."""
+        """The latest times at which the child must end, each with the reason."""
         _, run_id, lease_no = self._run.lease
         lease_ends = self._run.deadline if self._lost_at is None else self._lost_at
         yield lease_ends + NOTICE_SECONDS, LeaseLost(run_id, lease_no)
@@ -149,7 +149,7 @@ class ChildMonitor:
             self._end = json.loads(line)
 
     def _without_result(self) -> AttemptResult:
-        """What it means that the child has ended without a result."""
+        """The result for a child that ended without sending one."""
         run_id = self._run.claimed.run_id
         if "code" not in self._end:
             return AttemptResult.of_error(NoChild(run_id, self._end.get("refused", FORK_SERVER_ENDED)))

@@ -42,7 +42,7 @@ class Watched:
     until: float = math.inf
 
     def hear(self) -> None:
-        """Take the newest bound; when the other end is closed, the child's time is over."""
+        """Take the newest deadline; if the other end is closed, the time of the child is over."""
         for line in self.channel.read():
             self.until = float(line)
         if not self.channel.open:
@@ -78,7 +78,7 @@ class ForkServer:
         signal.set_wakeup_fd(-1)
 
     def run_once(self) -> None:
-        """Wait for an order, a new bound, the end of a child or the end of its time, and do what it asks for."""
+        """Wait for an order, a new deadline, the end of a child or the end of its time, and act on it."""
         channels = {child.channel: child for child in self._children.values() if child.channel.open}
         for ready in wait([self._control, self._bell, *channels], self._patience()):
             if isinstance(ready, Channel):
@@ -99,7 +99,7 @@ class ForkServer:
         return max(0.0, min(LOOK_SECONDS, *(child.until - elapsed() for child in self._children.values())))
 
     def _take_order(self) -> None:
-        """An order is a byte with two descriptors: the child's channel to the worker, and our own about the child."""
+        """Take an order: a byte with two descriptors, the child's channel to the worker and our own about the child."""
         message, descriptors, *_ = socket.recv_fds(self._control, 1, 2)
         self._open = bool(message)
         for descriptor in descriptors:
@@ -127,7 +127,7 @@ class ForkServer:
         self._children[pid] = Watched(Channel(watch))
 
     def _be_child(self, fork_server: int, talk: socket.socket) -> None:
-        """Keep nothing of the fork server but the handlers; live; never return."""
+        """Become the child: keep only the handlers, run, and never return."""
         code = 1
         try:
             # A group of its own, with whatever the handler starts, so that all of it can be ended at once.

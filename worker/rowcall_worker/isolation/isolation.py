@@ -1,4 +1,4 @@
-"""Isolation: has runs attempted in child processes, which a fork server makes."""
+"""Isolation: runs are attempted in child processes, which a fork server makes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 5.0
 
 
 class Isolation:
-    """The worker's side: it keeps the fork server running, and orders a child of it for each run."""
+    """The worker's side: keeps the fork server running, and orders a child for each run."""
 
     def __init__(self, types: Mapping[str, JobType], url: str) -> None:
         self._types = {name: job_type for name, job_type in types.items() if job_type.isolated}
@@ -34,13 +34,13 @@ class Isolation:
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Let the fork server load while nothing is due yet; without it, the first run would wait for that."""
+        """Start the fork server early; otherwise the first run would wait while it loads."""
         if self._types:
             with self._changed:
                 self._running_fork_server()
 
     def attempt(self, run: InFlightRun) -> AttemptResult:
-        """Have the run attempted in a child process."""
+        """Attempt the run in a child process."""
         try:
             return self._supervised(run)
         except Exception as error:
@@ -52,7 +52,7 @@ class Isolation:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """End all children, whose runs are about to be released, and the fork server with them."""
+        """End the fork server and all children, whose runs are about to be released."""
         with self._changed:
             self._closed = True
             for run in self._under_way:
@@ -61,7 +61,7 @@ class Isolation:
             self._end_fork_server()
 
     def _supervised(self, run: InFlightRun) -> AttemptResult:
-        """Two channels for each child: one to the child, one to the fork server about it.  Closing them ends it."""
+        """The channels of one child: one to it, one to the fork server about it. Closing them ends the child."""
         talk, childs_end = socket.socketpair()
         watch, fork_servers_end = socket.socketpair()
         with talk, watch:
@@ -71,7 +71,7 @@ class Isolation:
             return ChildMonitor(run, job_type, Channel(talk), Channel(watch), fork_server).supervise(self._url)
 
     def _order_child(self, run: InFlightRun, *ends: socket.socket) -> subprocess.Popen[bytes]:
-        """Order a child at these ends of our channels; a fork server that has died is replaced."""
+        """Order a child with these channels; replace the fork server if it has died."""
         with self._changed:
             if self._closed:
                 run.settled = True

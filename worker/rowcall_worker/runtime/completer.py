@@ -1,4 +1,4 @@
-"""The completer: writes the ends of attempts, for the producers and for a worker that stops."""
+"""The completer: writes the ends of attempts, for the producers and for a stopping worker."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Completer:
     def put_off_locked(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
     ) -> list[InFlightRun]:
-        """Put off the successes whose rows are locked; those that are left to be written."""
+        """Postpone the successes whose rows are locked; return those that are left to write."""
         free = unlocked(connection, [run.lease for run in succeeded])
         self._put_off(ended, [run for run in succeeded if run.lease not in free])
         return [run for run in succeeded if run.lease in free]
@@ -81,11 +81,11 @@ class Completer:
             ended.remove(run)
 
     def successes(self, succeeded: Sequence[InFlightRun]) -> list[Done]:
-        """What `exchange` writes of these runs."""
+        """What `exchange` needs to write the successes of these runs."""
         return [Done(run.lease, run.result.value) for run in succeeded]
 
     def written(self, succeeded: Sequence[InFlightRun], run_ids: set[int]) -> None:
-        """The successes of these runs were sent, and written for those with these ids."""
+        """Record that these runs were sent as successes, and that those with these ids were written."""
         for run in succeeded:
             if run.claimed.run_id not in run_ids:
                 log().warning(LogEvent.LEASE_LOST, **named(run))
@@ -105,7 +105,7 @@ class Completer:
                 self._end_with_error(connection, ended, run, error)
 
     def keep(self, ended: Sequence[InFlightRun]) -> None:
-        """The database was lost: what it has not written is kept for the next try."""
+        """Keep what a lost database has not written for the next try."""
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
@@ -124,7 +124,7 @@ class Completer:
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
-        """Return what was begun and will not be finished here; a run whose row stays locked is left to its lease."""
+        """Return begun runs that will not finish here; a run whose row stays locked keeps its lease."""
         until = elapsed() + RELEASE_SECONDS
         left = deque(runs)
         locked: list[InFlightRun] = []
@@ -147,12 +147,12 @@ class Completer:
         self.in_flight.drop(runs)
 
     def leave(self, runs: Iterable[InFlightRun], reason: str) -> None:
-        """Log the runs that stay running until their leases expire, though no worker works on them."""
+        """Log the runs that stay running until their leases expire, although no worker works on them."""
         for run in runs:
             log().warning(LogEvent.RUN_LEFT, reason=reason, **named(run))
 
     def _write_error(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
-        """Write one error: the run's status now, or None when its lease was lost."""
+        """Write one error; return the new status of the run, or None if its lease was lost."""
         failure = error.failure
         try:
             status = self._end(connection, run, error)
@@ -166,7 +166,7 @@ class Completer:
         return status
 
     def _end(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
-        """Decide between another attempt and none."""
+        """Decide whether another attempt follows."""
         claimed, lease, failure = run.claimed, run.lease, replace(error.failure, forensics=run.forensics)
         if error.event is None:
             self.in_flight.given_up.append(lease)

@@ -1,4 +1,4 @@
-"""One thread's connection: made when needed, dropped when lost, tried again a little later each time."""
+"""The connection of one thread: opened when needed, dropped when lost, reopened with growing delays."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
 
 
 class Outage:
-    """What a process's links share about an outage, so that it is logged once and not once a thread.
+    """What the links of a process share about an outage, so that it is logged once and not once per thread.
 
-    Each outage begins a new epoch.  A connection of an older one is not trusted: it is made anew before it is used.
+    Each outage begins a new epoch. A connection of an older epoch is not trusted, and is replaced before it is used.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Outage:
         self._lock = threading.Lock()
 
     def begins(self, epoch: int, error: Exception) -> None:
-        """A connection of this epoch was lost."""
+        """Record that a connection of this epoch was lost."""
         with self._lock:
             if self._logged or epoch != self.epoch:
                 return
@@ -45,7 +45,7 @@ class Outage:
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
     def ends(self, epoch: int) -> None:
-        """The outage ends: a statement succeeded on a connection that was opened after it began."""
+        """End the outage, because a statement succeeded on a connection that was opened after it began."""
         if not self._logged:
             return  # as nearly always: no lock for each statement
         with self._lock:
@@ -91,18 +91,19 @@ class Link:
         return self._connection is not None
 
     def responds(self) -> None:
-        """The server answers; another thread finds out whether it accepts writes."""
+        """Record that the server answers; another thread finds out whether it accepts writes."""
         self._pause = 0.0
 
     def works(self) -> None:
-        """A statement succeeded."""
+        """Record that a statement succeeded."""
         self._pause = 0.0
         self._outage.ends(self._epoch)
 
     def lost(self, error: Exception) -> float:
-        """Give up what was tried; the seconds to wait before the next try.
+        """Give up the statement; return the seconds to wait before the next try.
 
-        An outage drops the connection; a passing error, such as a lock that was not free, does not.  Others are raised.
+        An outage drops the connection; a passing error, such as a lock that was not free, does not. Other errors are
+        raised.
         """
         if is_outage(error):
             self.close()

@@ -1,4 +1,4 @@
-"""The executor: threads take runs that wait, have them attempted, and settle the results.  No SQL happens here."""
+"""The executor: threads take waiting runs, attempt them, and settle the results. No SQL happens here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Executor:
     """The handler threads of a worker."""
 
     def __init__(self, in_flight: InFlight, attempts: Mapping[str, Attempt]) -> None:
-        """`attempts` says how a run of each job type is attempted: in the thread itself or in a child process."""
+        """`attempts` maps each job type to how it is attempted: in the thread itself or in a child process."""
         self._in_flight = in_flight
         self._attempts = attempts
         self._numbers = itertools.count()
@@ -56,7 +56,7 @@ class Executor:
                 return  # another thread has taken this one's place
 
     def _result(self, run: InFlightRun) -> AttemptResult:
-        """Attempt the run; any error ends this attempt and never the thread."""
+        """Attempt the run; an error ends the attempt, never the thread."""
         token = logs.RUN.set((run.lease.run_id, run.lease.lease_no))
         try:
             return self._attempts[run.claimed.job_type](run)

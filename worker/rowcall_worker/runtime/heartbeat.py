@@ -1,7 +1,7 @@
-"""The heartbeat: keeps the leases of all runs in flight, on a thread and connection of its own.
+"""The heartbeat: renews the leases of all runs in flight, on its own thread and connection.
 
-It tells handlers when their lease is lost or an operator wants them cancelled, carries what they say of their progress,
-and is the sign of life of the worker itself.
+It tells handlers that their lease is lost or an operator cancelled the run, writes their progress, and shows that the
+worker is alive.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Heartbeat:
     _again: float = 0.0
 
     def start(self) -> None:
-        """Begin; nothing is claimed before the first connection."""
+        """Start; nothing is claimed before the first connection."""
         self.in_flight.heartbeat_connected(False)
         self._next = elapsed() + self.interval
         self._thread = threading.Thread(target=self.in_flight.guarded(self._run), name="heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self, patience: float) -> None:
-        """End, last of all: a worker that is still finishing must keep its leases."""
+        """Stop, after everything else: a worker that is still finishing must keep its leases."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(patience)
@@ -63,7 +63,7 @@ class Heartbeat:
         self.link.close()
 
     def tick(self) -> None:
-        """Renew the leases when it is time, and write the progress there is."""
+        """Renew the leases when it is time, and write new progress."""
         runs = list(self.in_flight.runs.values())
         now = elapsed()
         try:
@@ -104,7 +104,7 @@ class Heartbeat:
         self._skipped, self._again = skipped, elapsed() + AGAIN_SECONDS
 
     def _write_progress(self, runs: Sequence[InFlightRun]) -> None:
-        """Write what is new; what could not be written is kept for the next tick."""
+        """Write new progress; what could not be written is kept for the next tick."""
         new = {run: progress for run in runs if (progress := run.progress) is not None and not run.lost}
         if not new:
             return
@@ -115,12 +115,12 @@ class Heartbeat:
 
 
 def notified(interval: float) -> float:
-    """For how many seconds after its last heartbeat a sleeping worker is notified."""
+    """How many seconds after its last heartbeat a sleeping worker is still notified."""
     return max(BEATS_ASLEEP * interval, LATE_SECONDS)
 
 
 def lose(run: InFlightRun) -> None:
-    """The lease is over: its handler learns of it, and the log says so once."""
+    """Mark the lease as lost: tell its handler, and log it once."""
     if not run.lost:
         run.lost = True
         log().warning(LogEvent.LEASE_LOST, **named(run))

@@ -1,6 +1,6 @@
-"""The runs in flight in one worker process: those that wait for a thread, those that run, and those that have ended.
+"""The runs in flight in one worker process: waiting for a thread, running, or ended.
 
-Producers put runs in and take ended ones out; handler threads do the reverse; heartbeat and watchdog look on.
+Producers put runs in and take ended ones out; handler threads do the reverse; heartbeat and watchdog only look.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class InFlight:
         return run
 
     def fails(self, error: BaseException) -> None:
-        """The worker cannot go on: it ends in order, with this error."""
+        """Stop the worker in order, with this error."""
         self.failure = self.failure or error
         self.quiet.set()
 
@@ -98,17 +98,17 @@ class InFlight:
         return self._heartbeat_connected and not self.closing
 
     def _stands_still(self) -> bool:
-        """A run that must have no neighbours is awaited, or runs."""
+        """Whether a run that must run alone is expected, or running."""
         suspect = self._suspect
         return self._still or (suspect is not None and suspect.claimed.alone and not suspect.settled)
 
     @property
     def has_suspect(self) -> bool:
-        """A run whose lease ran out before is in flight."""
+        """Whether a run that lost a lease before is in flight."""
         return self._suspect is not None and self._suspect.lease in self.runs
 
     def stand_still(self, reserved: int) -> bool:
-        """Reserve nothing more if nothing is in flight; True when it is so, and a run may be claimed to be alone.
+        """Reserve nothing more; return True if nothing is in flight, so that a run may be claimed to run alone.
 
         `reserved` is what the caller has reserved itself.
         """
@@ -123,7 +123,7 @@ class InFlight:
         self._still = True
 
     def go_on(self) -> None:
-        """Reserve again; a producer that found no room looks again."""
+        """Allow reservations again; a producer that found no room looks again."""
         with self._lock:
             self._still = False
             turned_away, self._turned_away = self._turned_away, False
@@ -136,7 +136,7 @@ class InFlight:
             return self._pace.quick_types()
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Take in the runs that were claimed for this much reserved room; a producer that found none looks again."""
+        """Accept the runs that were claimed for this much reserved room; a producer that found none looks again."""
         with self._lock:
             self.reserved -= reserved
             turned_away, self._turned_away = self._turned_away, False
@@ -169,7 +169,7 @@ class InFlight:
         return late
 
     def settle(self, run: InFlightRun, result: AttemptResult) -> bool:
-        """An attempt has ended.  Only its first end counts: False when its time limit, or our own end, was before."""
+        """Record that an attempt ended; return False if its time limit, or our own end, came first."""
         with self._lock:
             if run.settled:
                 return False
@@ -183,19 +183,19 @@ class InFlight:
 
     @property
     def full(self) -> bool:
-        """More than half of the target is in flight, and less than half of that has ended."""
+        """Whether more than half of the target is in flight, and less than half of that has ended."""
         with self._lock:
             in_flight = len(self.runs)
             return in_flight * 2 > self._target() and len(self._ended) * 2 < in_flight
 
     def _target(self) -> int:
-        """How many runs to have in flight: one for each thread, and what quick ones take in a moment."""
+        """How many runs to have in flight: one per thread, plus what quick ones take in a moment."""
         if self._returned:
             return self.threads
         return self.threads + self._pace.ahead(self.threads)
 
     def collect(self) -> list[InFlightRun]:
-        """All runs that have ended, to be written; they make room for others, and stay in flight until then."""
+        """Collect all runs that have ended, to be written; they free their slots and stay in flight until then."""
         ended = []
         now = elapsed()
         with self._lock:
@@ -221,7 +221,7 @@ class InFlight:
             self._ended.extendleft(reversed(unwritten))
 
     def written(self, ended: Sequence[InFlightRun], statuses: Sequence[Status]) -> None:
-        """The ends of these runs are committed, or refused for good: they are no longer in flight."""
+        """Remove these runs: their ends are committed, or refused for good."""
         if self._suspect in ended:
             self.wake_ups.wake()  # the next one may begin
         with self._lock:
@@ -234,9 +234,9 @@ class InFlight:
                 self._pace.written(len(ended), self._written_at)
 
     def look_found_nothing(self, began_at: float) -> bool:
-        """A claim with room found nothing due; with nothing in flight either, all is quiet.
+        """Record that a claim with room found nothing due; with nothing in flight either, the worker is idle.
 
-        False when something has ended since the look began: it may have made room under a limit, so look again.
+        Return False if something has ended since the look began: it may have made room under a limit, so look again.
         """
         with self._lock:
             if began_at < max(self._written_at, self._decided_at):
@@ -257,7 +257,7 @@ class InFlight:
         return abandoned
 
     def look_again(self) -> None:
-        """More may be due: a look that began before this moment says nothing about it."""
+        """Look again, because more may be due since the last look began."""
         with self._lock:
             self._decided_at = elapsed()
             self.quiet.clear()
@@ -277,7 +277,7 @@ class InFlight:
 
     @property
     def empty(self) -> bool:
-        """Nothing runs, nothing waits to be written, and no claim is under way that could bring more."""
+        """Whether nothing runs, nothing waits to be written, and no claim in progress could bring more."""
         with self._lock:
             return not (self.runs or self._ended or self.reserved)
 
@@ -292,7 +292,7 @@ class InFlight:
         return withdrawn
 
     def drop(self, runs: Sequence[InFlightRun]) -> None:
-        """These runs are no longer in flight, and no end of theirs counts."""
+        """Remove these runs; their ends do not count."""
         with self._lock:
             for run in runs:
                 run.settled = True

@@ -1,4 +1,4 @@
-"""The notifier: LISTEN wakes the producers when something is enqueued.  Polling is the truth; this saves the wait."""
+"""The notifier: LISTEN wakes the producers when something is enqueued. Correctness depends on polling alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Notifier:
         self.listens = False
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
-        """Begin; a daemon, because nothing is lost with it."""
+        """Start, as a daemon, because nothing is lost with it."""
         threading.Thread(target=guarded(self._run), name="notifier", daemon=True).start()
 
     def stop(self) -> None:

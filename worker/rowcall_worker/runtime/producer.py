@@ -1,4 +1,4 @@
-"""The producer: one exchange after another, which writes what has ended and claims what is due."""
+"""The producer: makes one exchange after another, which writes what has ended and claims what is due."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOCKED_STEP_SECONDS = 0.05
 
 @dataclass
 class Producer:
-    """One claiming thread with its connection.  Two of them keep the database busy while the other one computes."""
+    """One claiming thread with its connection. With two, one keeps the database busy while the other computes."""
 
     in_flight: InFlight
     completer: Completer
@@ -68,7 +68,7 @@ class Producer:
         return thread
 
     def run(self) -> None:
-        """Wait for something to write, to claim, or for the time of the next look; then exchange."""
+        """Wait for something to write or claim, or for the next look; then exchange."""
         while not (self.in_flight.closing and self.in_flight.empty):
             woken = self._waker.wait(self._pause())
             self._waker.clear()
@@ -82,7 +82,7 @@ class Producer:
         self.link.close()
 
     def _pause(self) -> float:
-        """Until the next look; sooner while runs wait for a thread, as they may have to go back."""
+        """The pause until the next look; shorter while runs wait for a thread, because they may have to go back."""
         if self._more:
             return 0
         hurried = self._sweeper.hurried and not self.in_flight.closing
@@ -100,7 +100,7 @@ class Producer:
             time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
 
     def _unclaim(self, late: Sequence[InFlightRun]) -> None:
-        """What this worker cannot begin at once, another can; and this one again when it has a slot."""
+        """Return runs that this worker cannot begin soon, so that another can; it may claim them again later."""
         self.completer.unclaim(self.link, late)
         if late:
             self._sweeper.hurry(at_once=False)
@@ -149,7 +149,7 @@ class Producer:
         self.in_flight.accept(reserved, runs)
 
     def _sleep_or_wake(self, claimed: bool, room: Room) -> None:
-        """Fall asleep where nothing is left to do, and wake up where something was."""
+        """Fall asleep if nothing is left to do; wake up if something was found."""
         if self.sleep is None:
             return
         try:
@@ -192,7 +192,7 @@ class Producer:
         return self._locked
 
     def _look(self, connection: PgConnection, room: Room) -> tuple[Swept, Room]:
-        """What ordinary claims do not: sweep, and take a suspect; the room that is left for them."""
+        """Do what ordinary claims do not: sweep, and claim a suspect; return the room that is left for claims."""
         if self.in_flight.closing:
             return Swept(), NO_ROOM  # or it would take what is being released
         if not self.leads:
@@ -208,7 +208,7 @@ class Producer:
         return swept, room
 
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
-        """Write the ends and claim for the room there is; the moment before which no new lease began; and the room."""
+        """Write ends and claim for the room there is; return when the claim began, at the latest, and the room."""
         connection = self.link.get()
         # What is heard from now on, the next look is for.
         self._heard = self.leads and self.in_flight.wake_ups.heard()
@@ -232,7 +232,7 @@ class Producer:
     def _send(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: list[InFlightRun], request: ClaimRequest
     ) -> tuple[ClaimResult, float]:
-        """Write successes, and claim what the request asks for; the moment before which no new lease began."""
+        """Write successes and claim; return the moment before which no new lease began."""
         while True:
             asked_at = elapsed()
             try:

@@ -36,11 +36,11 @@ class Scheduler:
     _logged: set[tuple[str, int]] = field(default_factory=set)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
-        """Begin; a daemon, because the next tick of any worker decides what this one leaves."""
+        """Start, as a daemon, because the next tick of any worker decides what this one leaves."""
         threading.Thread(target=guarded(self._run), name="scheduler", daemon=True).start()
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         self._stopped.set()
 
     def start_once(
@@ -88,7 +88,7 @@ class Scheduler:
         self.link.close()
 
     def _pause(self, ticked: Ticked) -> float:
-        """Until the next nominal time; at once where the bound left some for the next tick."""
+        """The pause until the next nominal time; none if the bound left some for the next tick."""
         if ticked.next_in is None or (ticked.next_in <= 0 and not any(ticked.decided.values())):
             return self.poll
         return min(self.poll, max(ticked.next_in, SHORTEST_PAUSE_SECONDS))

@@ -1,4 +1,4 @@
-"""Wake-ups: what lets the producers look before the time of their next look has come."""
+"""Wake-ups: events that let the producers look before their next planned look."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ class WakeUps:
         self._heard = False
 
     def waker(self) -> threading.Event:
-        """A producer's own event; at first it is set."""
+        """The event of one producer; it is set at first."""
         event = threading.Event()
         event.set()
         self._wakers.append(event)
         return event
 
     def wake(self) -> None:
-        """Let the producers look."""
+        """Make the producers look."""
         for event in self._wakers:
             if not event.is_set():
                 event.set()
 
     def hear(self) -> None:
-        """A notification came: something is due."""
+        """Record a notification: something is due."""
         self._heard = True
         self.wake()
 
     def heard(self) -> bool:
-        """Whether a notification came since this was asked last."""
+        """Whether a notification came since the last call."""
         heard, self._heard = self._heard, False
         return heard

@@ -1,4 +1,4 @@
-"""The worker: `run` stays and works, `once` drains what is due and ends."""
+"""The worker: `run` keeps working, `once` does what is due and exits."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Report:
-    """What a worker did, for the line at its end."""
+    """What a worker did, for its last line."""
 
     claimed: int
     succeeded: int
@@ -84,7 +84,7 @@ class Report:
 
 
 class Worker:
-    """A worker process: its threads, in the order in which they begin and end."""
+    """A worker process: its threads, in the order in which they start and stop."""
 
     def __init__(self, settings: Settings, url: str, task: Task, patience: float = ANSWER_SECONDS) -> None:
         """`patience` is how many seconds a thread waits for the answer to a statement."""
@@ -174,7 +174,7 @@ class Worker:
         return report
 
     def _register(self) -> None:
-        """Make the worker known; a database that cannot be used ends it, and its service manager starts it again."""
+        """Register the worker; if the database cannot be used, it exits, and its service manager restarts it."""
         link = self._link("start")
         connection = link.get()
         with all_or_nothing(connection):
@@ -184,7 +184,7 @@ class Worker:
         link.close()
 
     def _finish(self, stop: StopSignal) -> None:
-        """Claim no more, and let what runs end: the time of `once` bounds what it begins, not its handlers."""
+        """Claim no more and let running handlers finish: the time limit of `once` bounds only what it begins."""
         self.in_flight.close(begins=True)
         while not (stop.asked or self.in_flight.empty or self.in_flight.failure is not None):
             self.in_flight.quiet.wait(DRAIN_STEP_SECONDS)
@@ -240,7 +240,7 @@ class Worker:
         link.close()
 
     def _report(self, seconds: float) -> Report:
-        """Say goodbye in the database and in the log."""
+        """Record the stop in the database and in the log."""
         tally = self.in_flight.tally
         report = Report(
             self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
@@ -267,7 +267,7 @@ class Worker:
 
 
 def _served(types: Catalogue, names: Sequence[str] | None) -> Mapping[str, JobType]:
-    """The job types that this worker takes: all it knows, or those it was told."""
+    """The job types that this worker serves: all it knows, or those it was given."""
     for name in names or ():
         if name not in types:
             raise JobTypeUnknown(name, sorted(types))

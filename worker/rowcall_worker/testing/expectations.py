@@ -1,4 +1,4 @@
-"""What a test expects to be enqueued, and the list of what there is where it is not so."""
+"""Expectations about enqueued runs, and the message if they are not met."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN_MOST = 20
 
 
 def matching(runs: Sequence[Row], job_type: str, payload: Mapping[str, Any] | None, key: str | None) -> list[Row]:
-    """The runs of this type whose payload holds these fields, and one of whose keys is this one."""
+    """The runs of this type with these payload fields, and with this key as one of their keys."""
     return [
         run
         for run in runs
@@ -46,7 +46,7 @@ def complaint(
     payload: Mapping[str, Any] | None,
     key: str | None,
 ) -> str:
-    """What was expected, what was found, and all that there is."""
+    """The message: what was expected, what was found, and all there is."""
     asked = job_type
     asked += f" with {_json(payload)}" if payload is not None else ""
     asked += f" under the key {key!r}" if key is not None else ""

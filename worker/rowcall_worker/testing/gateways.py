@@ -35,13 +35,13 @@ Answer = TypeVar("Answer")
 
 
 class Recording:
-    """What the gateways that record share."""
+    """The common part of the recording gateways."""
 
     def __init__(self) -> None:
         self._failures: deque[tuple[GatewayError, bool]] = deque()
 
     def fail_next(self, error: GatewayError, *, acted: bool = False) -> None:
-        """Let the next call raise this error; with `acted`, the other side has carried the request out nevertheless."""
+        """Make the next call raise this error; with `acted`, the other side has carried out the request anyway."""
         if not isinstance(error, GatewayError):
             raise TypeError(
                 f"a gateway fails with an error of docs/gateways.md, such as Unavailable(...), not {error!r}"
@@ -58,7 +58,7 @@ class Recording:
         return [error for error, _ in self._failures]
 
     def _answer(self, act: Callable[[], Answer]) -> Answer:
-        """What the other side does, and answers."""
+        """Carry out the request, and answer."""
         if not self._failures:
             return act()
         error, acted = self._failures.popleft()
@@ -69,7 +69,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class SentMail:
-    """A mail as its receiver has it; `message` is all of it."""
+    """A mail as its receiver gets it; `message` is the whole mail."""
 
     to: str
     subject: str
@@ -100,7 +100,7 @@ class RecordingMail(Mail, Recording):
 
 @dataclass(frozen=True)
 class DeliveredEvent:
-    """An event as its receiver has it; the headers carry its signature."""
+    """An event as its receiver gets it; the headers contain its signature."""
 
     url: str
     event_id: str
@@ -180,7 +180,7 @@ class RecordingPayment(Recording):
 
 
 class RecordingFiles(Files, Recording):
-    """Files in a folder of the test's own; `written` tells which, in their order."""
+    """Files in a folder of the test; `written` lists them in order."""
 
     def __init__(self, settings: Settings) -> None:
         Files.__init__(self, settings.file_folder)
@@ -198,7 +198,7 @@ class RecordingFiles(Files, Recording):
 
 
 class RecordingGateways(Gateways):
-    """The outside of a test, in the place of `run.gateways`."""
+    """The gateways of a test, in place of `run.gateways`."""
 
     @cached_property
     def mail(self) -> RecordingMail:

@@ -1,4 +1,4 @@
-"""The kit: what a test of an app's handlers holds in its hands."""
+"""The kit: what a test of an app's handlers works with."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FURTHEST = timedelta(days=3650)
 
 @dataclass(frozen=True)
 class Performed:
-    """A run as an attempt of it has left it; `exception` is what its handler raised."""
+    """A run after an attempt; `exception` is what its handler raised."""
 
     run_id: int
     job_type: str
@@ -75,7 +75,7 @@ class Performed:
 
 
 class Rowcall:
-    """A database of this test's own, and a worker that does in this process what the test asks of it."""
+    """A database of this test, and a worker in this process that does what the test asks for."""
 
     def __init__(self, settings: Settings, url: str) -> None:
         self.url = url
@@ -137,7 +137,7 @@ class Rowcall:
             retry(connection, run_id, OPERATOR)
 
     def drain(self, *, reraise: bool = False) -> list[Performed]:
-        """Make attempts until nothing is due, what they enqueue included; they are returned in their order."""
+        """Make attempts until nothing is due, including what they enqueue; return them in order."""
         done: list[Performed] = []
         while (attempted := self._performer.perform_next()) is not None:
             done.append(self._done(attempted, reraise))
@@ -197,7 +197,7 @@ class Rowcall:
             raise AssertionError(complaint(runs, found, "no run", name, payload, key))
 
     def _known(self, job_type: str | JobType, payload: Mapping[str, Any] | None, key: str | None) -> str:
-        """The name of a declared type; what none of its runs can have is an error."""
+        """The name of a declared type; refuses an expectation that none of its runs can meet."""
         declared = self._catalogue[job_type if isinstance(job_type, str) else job_type.name]
         refuse_impossible(declared, payload, key)
         return declared.name

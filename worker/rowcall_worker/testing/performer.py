@@ -93,7 +93,7 @@ class Performer:
             return None if claimed is None else self._attempt(claimed)
 
     def perform(self, run_id: int) -> Attempted:
-        """Attempt this run; an error that tells why, where a worker would not take it now."""
+        """Attempt this run, or raise an error that says why a worker would not take it now."""
         with self._turn:
             return self._perform(run_id)
 
@@ -117,7 +117,7 @@ class Performer:
         return claim_suspect(connection, self._worker, self._request, alone=True).claimed
 
     def _attempt(self, claimed: Claimed) -> Attempted:
-        """Let the handler thread attempt the run, and write how that ended."""
+        """Attempt the run in the handler thread, and write its end."""
         self._raised = None
         self._in_flight.accept(0, [self._in_flight_run(claimed)])
         while not (ended := self._in_flight.collect()):
@@ -145,7 +145,7 @@ class Performer:
             self._completer.written(succeeded, result.finished)
 
     def _watched(self, handler: Handler) -> Handler:
-        """The handler; what it raises is kept as it is, because of an attempt's end only the text is."""
+        """Wrap the handler to keep its exception, since the end of an attempt has only the text."""
 
         def watched(run: Any) -> object:
             try:

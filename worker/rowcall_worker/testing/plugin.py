@@ -45,7 +45,7 @@ def rowcall_schema() -> Callable[[str], None]:
 
 
 def _nothing_more(url: str) -> None:
-    """An app without tables."""
+    """The default for apps without tables."""
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +68,7 @@ def rowcall_app(pytestconfig: pytest.Config) -> Iterator[str]:
 def rowcall_databases(
     pytestconfig: pytest.Config, rowcall_schema: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Databases]:
-    """The databases of this session, beside that of DATABASE_URL or on a server of the session's own."""
+    """The databases of this session, beside the one of DATABASE_URL or on a server of the session."""
     # What pytest-xdist tells each of its processes.
     session = getattr(pytestconfig, "workerinput", {}).get("testrunuid")
     base = tmp_path_factory.getbasetemp()
@@ -108,7 +108,7 @@ def rowcall(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> Iterator[Rowcall]:
-    """A database of this test's own, and a worker that does in this process what the test asks of it."""
+    """A database of this test, and a worker in this process that does what the test asks for."""
     url = rowcall_databases.copy()
     monkeypatch.setenv("DATABASE_URL", url)
     monkeypatch.setenv("ROWCALL_HOME", str(tmp_path / "rowcall"))
@@ -141,7 +141,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _is_shown(exception: BaseException, call: pytest.CallInfo[None]) -> bool:
-    """Whether it is what ended the test, with its traceback."""
+    """Whether this exception, with its traceback, is what ended the test."""
     return call.excinfo is not None and call.excinfo.value is exception
 
 

@@ -1,4 +1,4 @@
-"""Claim: a worker takes due runs, each under a lease of its own, and writes what it has finished on the way."""
+"""Claim: a worker takes due runs, each under its own lease, and writes the successes that it has ready."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
 
 
 def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished: Sequence[Done] = ()) -> ClaimResult:
-    """Take due runs of queues without a limit, the urgent and the longest due first; write these successes with it."""
+    """Claim due runs of queues without a limit, the most urgent and longest due first; write these successes too."""
     parameters = with_lanes(connection, request).parameters(worker)
     statement = CLAIM
     if finished or request.ahead:

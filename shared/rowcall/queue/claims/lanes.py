@@ -23,9 +23,9 @@ LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
 
 def every_lane(among: str = "") -> str:
-    """All there are, one after another, each found by one probe of an index.
+    """All lanes, each found by one probe of an index.
 
-    So the number of lanes counts, never the number of rows in them.
+    The cost depends on the number of lanes, not on the number of rows in them.
     """
     return f"""
 lanes AS (
@@ -73,7 +73,7 @@ TAKEN = """(SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
 
 
 class Position(NamedTuple):
-    """A place in a lane: of the runs due at that moment, from this id on."""
+    """A position in a lane: among the runs due at this time, from this id on."""
 
     run_at: datetime
     id: int
@@ -95,7 +95,7 @@ LaneKey: TypeAlias = tuple[str, int]
 
 
 class Lane(NamedTuple):
-    """A lane, and from where on a claim walks it."""
+    """A lane, and the position where a claim starts."""
 
     queue: str
     priority: int
@@ -114,7 +114,7 @@ def find_lanes(connection: PgConnection, queues: Sequence[str] | None = None) ->
 
 
 def parameters_of_lanes(lanes: Sequence[Lane]) -> dict[str, Any]:
-    """Lanes as KNOWN_LANES takes them."""
+    """The parameters of KNOWN_LANES."""
     starts = [lane.start for lane in lanes]
     run_ats = ["-infinity" if start == BEGINNING else start.run_at.isoformat() for start in starts]
     return {
@@ -132,5 +132,5 @@ def heads_of(answer: Sequence[tuple[str, int, str, int]]) -> dict[LaneKey, Posit
 
 
 def taken_of(answer: Sequence[tuple[str, int, int]]) -> Counter[LaneKey]:
-    """How many runs were taken from each lane, from what TAKEN answers."""
+    """How many runs were taken from each lane, from the result of TAKEN."""
     return Counter({(queue, priority): runs for queue, priority, runs in answer})

@@ -29,7 +29,7 @@ ALONE = 2
 class Claimed(NamedTuple):
     """One attempt of one run; it belongs to the claiming worker until the lease ends.
 
-    `suspect` is how many leases the run has lost in a row; 1 also after an attempt of it ended in order.
+    `suspect` is how many leases in a row the run has lost; it is 1 also if an attempt ended in order in between.
     """
 
     run_id: int
@@ -43,7 +43,7 @@ class Claimed(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether it must run alone."""
+        """Whether the run must run alone."""
         return self.suspect >= ALONE
 
 
@@ -67,7 +67,7 @@ class ClaimRequest:
     lanes: Sequence[Lane] | None = None
 
     def parameters(self, worker: str) -> dict[str, Any]:
-        """The request as the claims take it."""
+        """The parameters of the claim statements."""
         return {
             "worker": worker,
             "job_types": list(self.leases),
@@ -82,7 +82,7 @@ class ClaimRequest:
 
 
 def with_lanes(connection: PgConnection, request: ClaimRequest) -> ClaimRequest:
-    """The same request; one that names no lanes goes through all in which something is due."""
+    """The same request for these lanes; without lanes, a claim looks through all that have something due."""
     return request if request.lanes is not None else replace(request, lanes=find_lanes(connection, request.queues))
 
 
@@ -106,7 +106,7 @@ class ClaimResult:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]], **more: Any) -> ClaimResult:
-        """From a row: the fields of Claimed in their order, then the run's status."""
+        """Read a row: the fields of Claimed in order, then the status of the run."""
         return cls(
             [Claimed(*row[:7]) for row in rows if row[7] == Status.RUNNING],
             {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},
@@ -114,7 +114,7 @@ class ClaimResult:
         )
 
     def __or__(self, other: ClaimResult) -> ClaimResult:
-        """What two claims came upon."""
+        """The results of two claims together."""
         return ClaimResult(
             self.claimed + other.claimed,
             self.expired | other.expired,

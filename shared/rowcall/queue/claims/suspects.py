@@ -36,8 +36,8 @@ CLAIM_SUSPECT = claim_limited_sql(
 class Suspect(NamedTuple):
     """The result of claiming a suspect: the run, or None.
 
-    `waits` says that another one is due, and waits for a worker that has nothing else in flight; `behind` that one is
-    due in a queue whose limit a run of this worker fills.
+    `waits` means that another suspect is due and needs a worker with nothing else in flight. `behind` means that a
+    suspect is due in a queue whose limit is used up by a run of this worker.
     """
 
     claimed: Claimed | None

@@ -1,4 +1,4 @@
-"""Sweep: walk every lane, end the leases that ran out, and see what claims walk past or do not visit."""
+"""Sweep: visit every lane, end the leases that ran out, and find runs that claims skip or do not see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPEN_MOST = 1000
 
 
 def walk(walked: str) -> str:
-    """What a sweep learns of the next runs of the lane `next`, when it has walked through so many."""
+    """What a sweep finds among this many next runs of the lane `next`."""
     return f"""
         SELECT {walked} + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
             min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
@@ -95,9 +95,9 @@ FIRST_PLACE = {"after_queue": "", "after_priority": -32768, "after_run_at": "-in
 
 
 class Walked(NamedTuple):
-    """What a sweep saw of a lane, from its start on: the first run that this worker may claim, and the last one.
+    """What a sweep saw of a lane: the first run that this worker may claim, and the last run it looked at.
 
-    `has_more` says that it has not seen the lane's end, and nothing to claim before it stopped.
+    `has_more` means that it stopped before the end of the lane and found nothing to claim.
     """
 
     lane: Lane
@@ -108,7 +108,7 @@ class Walked(NamedTuple):
 
 @dataclass(frozen=True)
 class Swept:
-    """The runs whose lease was ended (id -> status now), where the next sweep continues, and the lanes on the way."""
+    """The runs whose lease was ended (id -> new status), where the next sweep continues, and the lanes visited."""
 
     expired: dict[int, Status] = field(default_factory=dict)
     place: Mapping[str, Any] = field(default_factory=lambda: FIRST_PLACE)
@@ -116,7 +116,7 @@ class Swept:
 
     @property
     def complete(self) -> bool:
-        """This sweep came to the end of the last lane."""
+        """Whether this sweep reached the end of the last lane."""
         return self.place == FIRST_PLACE
 
 
@@ -149,7 +149,7 @@ def _walked(
 
 
 def _next_place(last: Sequence[Any], most: int) -> Mapping[str, Any]:
-    """Behind the last run of a lane that goes on, behind the lane, or again at the first one."""
+    """The place after the last run of an unfinished lane, after the lane, or the first lane again."""
     queue, priority, *_, run_at, run_id, has_more, walked = last
     if has_more:
         return dict(zip(FIRST_PLACE, (queue, priority, run_at, run_id), strict=True))

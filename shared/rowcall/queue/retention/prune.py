@@ -1,7 +1,7 @@
-"""Prune: delete old finished runs, a page at a time; a run with a key keeps its bare row, to answer a replay.
+"""Prune: delete old finished runs page by page; a run with a key keeps its bare row, to answer a replay.
 
-A walk goes through the runs in the order of their creation, page by page.  A page is read first and deleted afterwards,
-so that its rows can be archived in between; a run that has changed meanwhile is left alone.
+Pages follow the order in which runs were created. A page is read first and deleted later, so that it can be archived in
+between; a run that changes meanwhile is kept.
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ BEGINNING: Place = ("-infinity", 0)
 
 @dataclass(frozen=True)
 class Retention:
-    """For how many days a run is kept after it finished: by status, and by type and status where that differs."""
+    """How many days to keep a run after it finished: by status, and by type and status where that differs."""
 
     days: Mapping[str, float]
     types: Mapping[str, Mapping[str, float]]
 
     def parameters(self) -> dict[str, Any]:
-        """As PAGE takes it."""
+        """The parameters of PAGE."""
         all_days = [*self.days.values(), *(days for by_status in self.types.values() for days in by_status.values())]
         types = {name: dict(days) for name, days in self.types.items()}
         return {"days": json.dumps(dict(self.days)), "types": json.dumps(types), "shortest": min(all_days)}
@@ -176,7 +176,7 @@ def prune_page(connection: Connection, page: Page) -> dict[str, int]:
 
 
 def would_prune(page: Page) -> dict[str, int]:
-    """What `prune_page` would answer if nothing had changed."""
+    """What `prune_page` would return if nothing had changed."""
     return {"deleted": len(page.due) - page.stay, "made_bare": page.stay}
 
 

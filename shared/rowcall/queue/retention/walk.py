@@ -34,7 +34,7 @@ class Steps(Protocol):
 
 
 class Progress(NamedTuple):
-    """How far a walk has come, as a share of the time that it covers, and its counts so far."""
+    """The progress of a walk, as a share of the time that it covers, and its counts so far."""
 
     share: float
     counts: Mapping[str, int]
@@ -126,7 +126,7 @@ class _Walk:
         return self._counted(connection, page.last, {**pruned, "looked_at": page.looked_at, "archived": archived})
 
     def _counted(self, connection: PgConnection, after: Place, more: Mapping[str, int]) -> dict[str, int]:
-        """The counts with these; saved in the same transaction, with where to continue."""
+        """The counts with these added; they are saved, with the place to continue, in the same transaction."""
         counts = {name: number + more.get(name, 0) for name, number in self._counts.items()}
         if not self._options.dry:
             self._options.steps.save(connection, {"after": after, "counts": counts})
@@ -135,7 +135,7 @@ class _Walk:
 
 @dataclass(frozen=True)
 class Packed:
-    """Runs as the archive has them: compressed lines of JSON, under a name that the same lines always get."""
+    """Runs in the form of the archive: compressed lines of JSON, under a name that depends only on the lines."""
 
     path: str
     content: bytes

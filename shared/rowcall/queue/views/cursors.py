@@ -13,7 +13,7 @@ FORM = struct.Struct(">qq6s")
 
 
 def written(scope: str, first: int, second: int) -> str:
-    """The cursor behind this place of this list."""
+    """The cursor after this place in this list."""
     return _text(FORM.pack(first, second, _mark(scope)))
 
 

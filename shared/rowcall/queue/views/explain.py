@@ -205,7 +205,7 @@ def _next_in_line(connection: Connection, row: Row, silence: float) -> str:
 
 
 def _suspect(leases: int) -> str:
-    """It waits by other rules than the runs around it."""
+    """Explain a suspect, which waits by different rules than the runs around it."""
     if leases < ALONE:
         return "its worker's lease ran out, perhaps because of it: it waits until a worker has no other suspect"
     return (
@@ -215,7 +215,7 @@ def _suspect(leases: int) -> str:
 
 
 def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tuple[str, ...]]:
-    """A sentence about a run that a worker has, and the commands."""
+    """A sentence about a running run, and the commands."""
     since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
@@ -232,7 +232,7 @@ def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tup
 
 
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
-    """How it finished, and the commands that run it again."""
+    """How the run finished, and the commands that run it again."""
     when = _time(row["finished_at"])
     # The original's fact is not done twice.
     clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)

@@ -24,7 +24,7 @@ SOUGHT_BYTES = 2048
 
 
 class Form(StrEnum):
-    """What a filter's value is, by the name of its type in PostgreSQL."""
+    """The form of a filter's value, by the name of its type in PostgreSQL."""
 
     STATUSES = "text[]"
     TEXT = "text"
@@ -33,17 +33,16 @@ class Form(StrEnum):
 
 
 def declared(form: Form, condition: str, description: str) -> Any:
-    """A filter: what its value is, the condition on a row of job_runs, and which runs match."""
+    """Declare a filter: the form of its value, its condition on a row of job_runs, and its description."""
     known = {"form": form, "condition": condition, "description": description}
     return field(default=() if form is Form.STATUSES else None, metadata=known)
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What a run must be like; what is None, or empty, is left open.
+    """Criteria for runs; None, or an empty value, matches every run.
 
-    The times reach from `after`, which is included, to `before`, which is not: ranges side by side miss nothing and
-    share nothing.
+    Time ranges include `after` and exclude `before`, so adjacent ranges miss nothing and overlap nowhere.
     """
 
     status: tuple[Status, ...] = declared(
@@ -102,11 +101,11 @@ class Filter:
 
     @property
     def text(self) -> str:
-        """The same text for the same filter, however it was written."""
+        """A text that is the same for equal filters."""
         return json.dumps({**asdict(self), "status": sorted(self.status)}, sort_keys=True, default=str)
 
     def parameters(self) -> dict[str, Any]:
-        """As MATCHES takes it."""
+        """The parameters of MATCHES."""
         known = {**vars(self), "status": list(self.status) or None}
         return {**known, "payload": None if self.payload is None else stored(self.payload)}
 
@@ -118,7 +117,7 @@ MATCHES = "\n    AND ".join(
 
 
 def _wrong_with(value: object) -> str | None:
-    """Why this value cannot be searched for, as the words that follow a field's name; else None."""
+    """Why this value cannot be searched for, in words that follow the name of the field; otherwise None."""
     if isinstance(value, datetime):
         return unusable(value)
     if not isinstance(value, (str, dict)):
@@ -140,7 +139,7 @@ def _too_much(sought: dict[str, Any], size: int) -> str | None:
 
 
 def _values_of(sought: object) -> Iterator[object]:
-    """What it holds besides objects and lists; empty ones count too."""
+    """The values inside it, other than objects and lists; empty objects and lists count too."""
     found = [sought]
     while found:
         value = found.pop()

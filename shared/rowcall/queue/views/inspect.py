@@ -41,7 +41,7 @@ def get_run(connection: Connection, run_id: int) -> Row:
 
 
 def lock_run(connection: Connection, run_id: int) -> Row:
-    """The same, locked until the caller's transaction ends."""
+    """The run with this id, locked until the caller's transaction ends."""
     return _found(connection, LOCK_RUN, run_id)
 
 
@@ -66,6 +66,6 @@ def attempts_of(connection: Connection, run_id: int) -> list[Row]:
 def attempts_page(
     connection: Connection, run_id: int, after: int, limit: int, page_bytes: int = pages.PAGE_BYTES
 ) -> tuple[list[Row], bool]:
-    """Those behind this lease, up to the limit or the size of a page, and whether there are more."""
+    """The attempts after this lease, up to the limit or the size of a page, and whether there are more."""
     parameters = {"run_id": run_id, "after_lease_no": after, "limit": limit, "page_bytes": page_bytes}
     return pages.read(fetch_all(connection, ATTEMPTS_PAGE, parameters))

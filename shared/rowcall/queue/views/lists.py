@@ -99,8 +99,8 @@ BOUND = frozenset({"bound_at", "bound_id"})
 def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = "true") -> str:
     """A page, and how many more rows were found; a short page also finds where its scan ended.
 
-    One statement, so that all of it sees the same rows.  The inner LIMIT keeps the filter out of the scan; rows stream
-    through both, so that a full page ends the scan.
+    It is one statement, so that all of it sees the same rows. The inner LIMIT keeps the filter out of the scan; rows
+    stream through both, so a full page ends the scan.
     """
     return f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
@@ -141,7 +141,7 @@ COUNTS = {scan.name: count_sql(scan) for scan in SCANS}
 
 @dataclass(frozen=True)
 class Page:
-    """Some of the runs that match, and the cursor of the next page; None where there are no more."""
+    """Some of the matching runs, and the cursor of the next page; None if there are no more."""
 
     runs: list[Row]
     next: str | None
@@ -181,7 +181,7 @@ def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOS
 
 
 def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[Row]:
-    """Run a statement of IN_ORDER, or one after it; the time limits stay for the rest of the transaction."""
+    """Run a statement under the settings of IN_ORDER; its time limits hold for the rest of the transaction."""
     milliseconds = round(SECONDS * 1000)
     try:
         return fetch_all(

@@ -33,7 +33,7 @@ def read(rows: Sequence[Row], besides: frozenset[str] = frozenset()) -> tuple[li
 
 
 def fitting(rows: Sequence[Row], page_bytes: int) -> list[Row]:
-    """The first of these rows, as many as a page has room for; for rows that are put in order here."""
+    """As many of these rows as fit on a page, for rows that were sorted in Python."""
     size = 0
     for place, row in enumerate(rows):
         size += len(json.dumps(row, default=str))

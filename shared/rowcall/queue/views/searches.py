@@ -16,6 +16,6 @@ WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || %(key_id)s
 
 
 def limit_searches(connection: Connection, criteria: Filter, key_id: int) -> None:
-    """TooManySearches if this one is a search in payloads, and the API key has others under way."""
+    """Raise TooManySearches if this is a search in payloads and the API key has too many others in progress."""
     if criteria.payload is not None and not fetch_all(connection, TAKE_SLOT, {"key_id": key_id}):
         raise TooManySearches(AT_ONCE)

@@ -1,1 +1,1 @@
-"""What a worker decides before it claims: how many runs, from where, and when it looks further."""
+"""Decisions before a claim: how many runs, from which lanes, and when to look further."""

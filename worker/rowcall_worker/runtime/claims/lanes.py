@@ -1,7 +1,7 @@
-"""What a worker remembers of the lanes: from where on its next claim walks each, and whose turn it is.
+"""What a worker remembers of the lanes: where its next claim starts in each, and whose turn it is.
 
-Nothing of it is stored: a stored head would leave a dead row behind with each claim, under the very snapshot that makes
-heads necessary.  What a head hides (a commit that came late, a run that went back) the next sweep finds.
+This is not stored in the database: a stored head would leave a dead row with each claim, under the very snapshot that
+makes heads necessary. What a head hides (a late commit, a returned run), the next sweep finds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AGAIN = 256
 
 
 class Mark(NamedTuple):
-    """Where a lane was walked from before a claim, and how many runs that claim took from it."""
+    """The start of a lane before a claim, and how many runs the claim took from it."""
 
     head: Position
     taken: int
@@ -46,11 +46,11 @@ class Memory:
 
     @property
     def start(self) -> Position:
-        """From where the next claim walks."""
+        """Where the next claim starts."""
         return self.marks[0].head if self.marks else BEGINNING
 
     def claimed(self, head: Position, taken: int) -> None:
-        """A claim found its head there: nothing before it could be taken."""
+        """Record the head that a claim found: nothing before it could be taken."""
         self.was_taken_from = True
         self.marks.append(Mark(head, taken))
         self.taken += taken
@@ -58,7 +58,7 @@ class Memory:
             self.taken -= self.marks.popleft().taken
 
     def swept(self, walked: Walked) -> None:
-        """A sweep went through it, or through a part of it."""
+        """Record that a sweep visited all or part of the lane."""
         first, start = walked.first, walked.lane.start
         self.is_known = self.is_known or not walked.has_more
         reached = first or walked.until
@@ -109,16 +109,16 @@ class Lanes:
 
     @property
     def due(self) -> bool:
-        """Something is due, as far as claims and sweeps know; perhaps it is locked, or its queue is full."""
+        """Whether something is due, as far as claims and sweeps know; it may be locked, or its queue full."""
         return bool(self._due)
 
     @property
     def unvisited(self) -> bool:
-        """Lanes in which something is due have not had their turn since something was taken."""
+        """Whether a lane with something due has not had its turn since something was taken."""
         return self._in_vain < len(self._due)
 
     def claimed(self, visited: Sequence[Lane], result: ClaimResult, full: bool) -> None:
-        """What a claim found in the lanes that it visited; `full` when it had no room for more."""
+        """Record what a claim found in the lanes it visited; `full` if it had no room for more."""
         with self._lock:
             self._claims += 1
             known = [lane.key for lane in visited if lane.key in self._lanes]
@@ -142,7 +142,7 @@ class Lanes:
                 del self._spare[next(iter(self._spare))]
 
     def found(self, lanes: Sequence[Lane]) -> None:
-        """Something is due in these lanes: the next claims visit them, before a sweep has come to them."""
+        """Note lanes with something due, which the next claims visit before a sweep has seen them."""
         with self._lock:
             self._in_vain = 0
             for lane in lanes:
@@ -152,7 +152,7 @@ class Lanes:
                     self._due.add(lane.key)
 
     def swept(self, swept: Swept) -> None:
-        """What a sweep saw: lanes that are new, runs before a head, and how far there is nothing to take."""
+        """Record what a sweep saw: new lanes, runs before a head, and how far there is nothing to take."""
         with self._lock:
             for walked in swept.lanes:
                 key = walked.lane.key

@@ -55,11 +55,11 @@ class Pace:
         self._since = elapsed()
 
     def handled(self, job_type: str, seconds: float) -> None:
-        """A handler has ended."""
+        """Record that a handler has ended."""
         self._times.setdefault(job_type, HandlerTime()).add(seconds)
 
     def written(self, runs: int, now: float) -> None:
-        """The ends of this many runs are written."""
+        """Record that the ends of this many runs are written."""
         self._ended += runs
         if now - self._since >= WINDOW_SECONDS:
             self._rate = self._ended / (now - self._since)
@@ -70,7 +70,7 @@ class Pace:
         return [job_type for job_type, time in self._times.items() if time.is_quick]
 
     def ahead(self, threads: int) -> int:
-        """How many quick runs to claim ahead, by the time that their handlers take and by the last window."""
+        """How many quick runs to claim ahead, from their handler times and the last window."""
         quick = [time.seconds for time in self._times.values() if time.is_quick]
         if not quick:
             return 0

@@ -28,7 +28,7 @@ OPEN_SECONDS = 0.1
 
 
 class State(Enum):
-    """What a worker with nothing to do waits for."""
+    """What an idle worker is waiting for."""
 
     AWAKE = "the time of its next look"
     FALLING_ASLEEP = "the end of every transaction that may not see it asleep"
@@ -52,7 +52,7 @@ class Sleep:
     _transaction: int = 0
 
     def busy(self) -> None:
-        """All slots are taken: the end of a run makes it look again."""
+        """All slots are taken; the end of a run triggers the next look."""
         self.pause = float("inf")
 
     def waits_for_a_place(self, connection: PgConnection) -> None:
@@ -66,7 +66,7 @@ class Sleep:
         self._in_vain = False
 
     def nothing(self, connection: PgConnection, heard: bool) -> bool:
-        """A look found nothing, perhaps though a notification was `heard`; True when it should look everywhere."""
+        """Record that a look found nothing, perhaps although a notification was `heard`; True if it should sweep."""
         if heard and self.state is not State.AWAKE:
             self._in_vain = True
             self._wake_up(connection)

@@ -1,4 +1,4 @@
-"""Runs whose claim's answer was lost: they are returned, because this worker does not know that it has them."""
+"""Runs of a claim whose answer was lost: they are returned, because this worker does not know that it has them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEP_SECONDS = 0.05
 
 @dataclass
 class Steps:
-    """How far a producer is: odd while an exchange is under way."""
+    """The step count of a producer: odd while an exchange is in progress."""
 
     taken: int = 0
 
@@ -33,7 +33,7 @@ class Steps:
         self.taken += 1
 
     def over(self, mark: int) -> bool:
-        """Every exchange that was under way at that mark has ended."""
+        """Whether every exchange that was in progress at that mark has ended."""
         return self.taken != mark or mark % 2 == 0
 
 
@@ -41,8 +41,8 @@ class Steps:
 class Stranded:
     """What lost claims asked for, and the leases that this worker does not know.
 
-    A claim that is under way has leases that are not in hand yet.  So those that were found are judged only when every
-    exchange that had begun before has ended.
+    A claim in progress also has leases that are not known yet. So leases are judged only after every exchange that had
+    begun earlier has ended.
     """
 
     in_flight: InFlight
@@ -58,7 +58,7 @@ class Stranded:
     _mark: int = 0
 
     def lost(self, lanes: Sequence[Lane]) -> None:
-        """The answer to a claim from these lanes was lost."""
+        """Record that the answer to a claim from these lanes was lost."""
         with self._lock:
             for lane in lanes:
                 key = (lane.queue, lane.priority)
@@ -74,7 +74,7 @@ class Stranded:
         return STEP_SECONDS if self._found else max(self._due_at - elapsed(), 0.0)
 
     def give_back(self, connection: PgConnection, worker: str) -> None:
-        """Look when it is time, and return what was found."""
+        """Return the stranded runs, when it is time to look."""
         if self._found and self.other.over(self._mark):
             self._return(connection, self._not_in_hand(self._found))
             self._found = ()
@@ -82,7 +82,7 @@ class Stranded:
             self._look(connection, worker)
 
     def finish(self, connection: PgConnection, worker: str) -> None:
-        """The worker ends, and no claim is under way: return at once what lost ones took."""
+        """Return the runs of lost claims at once, because the worker is stopping and no claim is in progress."""
         self._return(connection, self._not_in_hand(held(connection, worker, list(self._lanes.values()))))
 
     def _look(self, connection: PgConnection, worker: str) -> None:

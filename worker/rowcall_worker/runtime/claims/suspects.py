@@ -1,7 +1,7 @@
-"""When this process takes a run whose lease ran out: one at a time, because it may have killed its worker.
+"""When this process takes a suspect: one at a time, because the run may have killed its worker.
 
-One that did so twice runs without neighbours.  A process that is idle takes it at once.  A busy one claims nothing else
-until it is empty, and while this run goes on: for a twentieth of its time at the most.
+A run that lost two leases runs alone. An idle process takes it at once. A busy one claims nothing else until it is
+empty and while this run runs, for at most a twentieth of its time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_ROOM = Room(0, 0)
 
 @dataclass
 class Suspects:
-    """When the next suspect is asked for, and whether this process stands still for one."""
+    """When to ask for the next suspect, and whether this process is keeping itself empty for one."""
 
     in_flight: InFlight
     interval: float
@@ -41,14 +41,14 @@ class Suspects:
 
     @property
     def due_in(self) -> float:
-        """The seconds until it stops standing still in vain."""
+        """Seconds until it gives up waiting to be empty."""
         if self._still_since is None or self._begun:
             return float("inf")
         return max(self._still_since + self._patience - elapsed(), 0.0)
 
     @property
     def due(self) -> bool:
-        """It is time to ask for one."""
+        """Whether it is time to ask for one."""
         return elapsed() >= self._due_at and not self.in_flight.has_suspect
 
     def others(self, claimed: bool) -> None:
@@ -56,7 +56,7 @@ class Suspects:
         self._idle = not claimed and self._idle is not False
 
     def hurry(self) -> None:
-        """There may be one: ask with the next exchange."""
+        """Ask with the next exchange, because there may be a suspect."""
         self._due_at = 0.0
 
     def claim(
@@ -119,7 +119,7 @@ class Suspects:
         self.in_flight.go_on()
 
     def _rest(self, now: float) -> None:
-        """It stands still no longer; while others wait, it does so again only after twenty times as long."""
+        """Stop keeping the process empty; while others wait, do so again only after twenty times as long."""
         if self._still_since is not None:
             self._rested_at = now + REST * (now - self._still_since)
         self._still_since, self._begun = None, False

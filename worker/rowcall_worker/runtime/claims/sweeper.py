@@ -1,4 +1,4 @@
-"""The sweeper: decides when this worker sweeps, and where each sweep continues; the lanes learn from it."""
+"""The sweeper: decides when this worker sweeps and where each sweep continues, and updates the lanes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERVAL_SECONDS = 1.0
 
 @dataclass
 class Sweeper:
-    """Where the last sweep stopped, and when the next one is due; the first lap over all lanes is made at once."""
+    """Where the last sweep stopped, and when the next one is due; the first lap over all lanes starts at once."""
 
     interval: float
     lanes: Lanes
@@ -46,7 +46,7 @@ class Sweeper:
         return max(self._due_at - elapsed(), 0.0)
 
     def hurry(self, at_once: bool) -> None:
-        """Something may be due that claims do not see: sweep as soon as it has rested, or at once."""
+        """Sweep soon, or at once, because something may be due that claims do not see."""
         self.hurried = True
         self._due_at = 0.0 if at_once else min(self._due_at, self._rested_at)
 
