@@ -2430,7 +2430,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_b
 ROLLBACK;
 
 -- rowcall.queue.claims.lanes: FIND_LANES
--- The lanes in which something is due, perhaps not for this worker, the urgent first.
+-- The lanes in which something is due, perhaps not for this worker, the most urgent first.
 \set queues '{"default"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -2451,7 +2451,7 @@ ORDER BY priority, run_at;
 ROLLBACK;
 
 -- rowcall.queue.claims.stranded: HELD
--- What this worker has under a lease, as far as the lanes from which it claimed can tell, and all of its suspects.
+-- The leases of this worker in the lanes from which it claimed, and on suspects.
 \set lane_queues '{"default"}'
 \set lane_priorities '{"0"}'
 \set lane_run_ats '{"-infinity"}'
@@ -2840,10 +2840,10 @@ ROLLBACK;
 
 -- rowcall.queue.finish: FAIL
 -- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
--- What the run's row shows of the latest attempt that failed.
+-- The fields of the run that show its latest failed attempt.
 -- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
 -- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
--- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
+-- The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 -- attempts that it ends `ended`, with these columns.
 \set delay '30'
@@ -2877,10 +2877,10 @@ ROLLBACK;
 
 -- rowcall.queue.finish: GIVE_UP
 -- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
--- What the run's row shows of the latest attempt that failed.
+-- The fields of the run that show its latest failed attempt.
 -- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
 -- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
--- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
+-- The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 -- attempts that it ends `ended`, with these columns.
 \set error 'the mail server is away'
@@ -2983,7 +2983,7 @@ ROLLBACK;
 -- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
 -- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
 -- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
--- What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
+-- The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
 -- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
 -- attempts that it ends `ended`, with these columns.
 \set run_id '1'
@@ -3013,8 +3013,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: UNCLAIM
--- For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.  Idle
--- workers are woken, because they can begin them.  It waits for no locked row, whose lease runs out by itself.
+-- For runs that a worker claimed ahead and never began: everything but the lease_no is as before the claim. Idle workers
+-- are woken, because they can begin these runs. A locked row is skipped; its lease expires by itself.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -3056,7 +3056,7 @@ WHERE key_owner OPERATOR(pg_catalog.=) :'key_owner' AND idempotency_key OPERATOR
 ROLLBACK;
 
 -- rowcall.queue.lease: UNLOCKED
--- Those whose rows no other transaction has locked, so that a locked row delays only itself.
+-- The rows that no other transaction has locked, so that a locked row delays only itself.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -3119,7 +3119,7 @@ SELECT held.id FROM (
 ROLLBACK;
 
 -- rowcall.queue.lease: SAVE
--- What the handler saves for its next attempt, beside its progress.  Fenced like every write of a worker.
+-- The value that the handler saves for its next attempt, stored with its progress. Fenced like every write of a worker.
 \set saved '{"rows": 7}'
 \set run_id '1'
 \set lease_no '1'
@@ -3474,7 +3474,7 @@ SELECT count(*) FROM (
 ROLLBACK;
 
 -- rowcall.queue.views.explain: SERVING
--- Workers that take its type from its queue, and those that did a moment ago: cron may start the next one.
+-- Workers that serve its type and queue, including those that did a moment ago: cron may start the next one.
 \set silence '150'
 \set job_type 'noop'
 \set queue 'default'
@@ -3522,7 +3522,7 @@ FROM rowcall.job_runs AS run WHERE run.id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: LOCK_RUN
--- For a change: waits for the transaction that is changing the run now, and returns the result.
+-- For a change: waits for a transaction that is changing the run now, and returns its result.
 \set run_id '1'
 BEGIN;
 SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
@@ -4074,7 +4074,7 @@ ORDER BY named.name;
 ROLLBACK;
 
 -- rowcall.queue.views.stats: AROUND
--- The indexes job_attempts_failed, job_definitions_paused and job_definitions_due; of workers there are those of a day.
+-- Uses the indexes job_attempts_failed, job_definitions_paused and job_definitions_due; workers has the rows of one day.
 \set silence '150'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -4095,7 +4095,7 @@ SELECT now() AS at,
 ROLLBACK;
 
 -- rowcall.queue.views.stats: DEAD_LATELY
--- job_attempts_failed, the latest of a day; a run that was retried since, or succeeded, is dead no more.
+-- Uses job_attempts_failed, for the latest attempts of a day. A run that was retried since, or succeeded, is not dead.
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
@@ -4141,7 +4141,7 @@ UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_unti
 ROLLBACK;
 
 -- rowcall.queue.workers: FORGET
--- A row for each start would grow for ever under a cron that starts `once` each minute; a day is enough to look back.
+-- Under a cron that starts `once` each minute, a row per start would accumulate forever; a day of them is enough.
 BEGIN;
 DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day';
 ROLLBACK;

@@ -59,8 +59,8 @@ WHERE id = (
 )
 """
 
-# A key that has expired gives its name up to a new one, any other only with a grace.  least() ignores NULL, so a key
-# that expires sooner keeps its expiry.
+# An expired key gives up its name to a new one, any other key only with a grace. least() ignores NULL, so a key that
+# expires sooner keeps its expiry.
 REPLACE = """
 WITH old AS (
     SELECT id, expires_at FROM rowcall.api_keys

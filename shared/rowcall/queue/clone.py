@@ -57,7 +57,7 @@ def clone(
     The same key with the same changes to the same run is a replay. Without a key, every call makes a run, unless
     another run, or the original, holds its natural key.
     """
-    # Before its key is taken: a retry of the same run takes both in this order too.
+    # Before its key is taken, in the same order as a retry of the same run.
     run = lock_run(connection, run_id)
     options = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
     keys = _keys(run, options, key)
@@ -70,7 +70,7 @@ def clone(
         "run_id": run_id,
         "who": operator.who,
     }
-    # A refused clone leaves nothing, also for a caller that catches the error and goes on.
+    # A refused clone leaves nothing behind, even for a caller that catches the error and continues.
     with all_or_nothing(connection):
         rows = fetch_all(connection, CLONE, values)
         if not rows:

@@ -19,13 +19,13 @@ from rowcall.job_types.declaration import KEY_CHARACTERS, NAME
 from rowcall.queue.holders import Keys, find_holders, replayed
 from rowcall.status import Status
 
-# A payload names what to work on; what is larger than this belongs in a table or a file of the app's own.
+# A payload names what to work on; larger data belongs in a table or a file of the app.
 PAYLOAD_BYTES = 64 * 1024
 
-# How often a key is tried whose run is pruned meanwhile.
+# How often to try a key again if its run is pruned meanwhile.
 TRIES = 3
 
-# Whose keys those are that come from the app's own process.
+# The owner of keys that come from the app's own process.
 IN_PROCESS = "app"
 
 # job_runs_idempotency_key and job_runs_held_key are the arbiters of equal keys: a row that loses is not returned, and
@@ -184,7 +184,7 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
         "payloads": [request.payload for request in requests],
         **{f"{name}s": [getattr(request.keys, name) for request in requests] for name in Keys._fields},
     }
-    # All runs are enqueued or none, also for a caller that catches the conflict and goes on.
+    # All runs are enqueued or none, even for a caller that catches the conflict and continues.
     with all_or_nothing(connection):
         rows = fetch_all(connection, ENQUEUE_MANY, {**columns, **arrays})
         return outcomes_of(connection, requests, columns, rows)

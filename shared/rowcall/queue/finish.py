@@ -28,10 +28,10 @@ WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY
 RETURNING run.id
 """
 
-# What the run's row shows of the latest attempt that failed.
+# The fields of the run that show its latest failed attempt.
 ERROR = "last_error = %(error)s, error_type = %(error_type)s, last_stack = %(stack)s, failed_at = now()"
 
-# What HISTORY takes of an attempt whose owner ends it, besides its number and how it ended.
+# The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
 ATTEMPT = """run.id AS run_id, run.lease_no, %(worker)s AS worker, run.started_at, %(error_type)s AS error_type,
         %(error)s AS error, %(stack)s AS stack, %(permanent)s::boolean AS permanent,
         %(forensics)s::jsonb AS forensics"""
@@ -85,7 +85,7 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# A handler may ask for a time that has come already, perhaps by a wrong clock: the run waits this long anyway.
+# A handler may ask for a time that has passed, perhaps because of a wrong clock: the run waits this long anyway.
 SHORTEST_SNOOZE_SECONDS = 1.0
 
 # The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.  Of several in a row the
@@ -122,8 +122,8 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# For runs that a worker had claimed ahead and never began: as if they had not been claimed, but for the lease_no.  Idle
-# workers are woken, because they can begin them.  It waits for no locked row, whose lease runs out by itself.
+# For runs that a worker claimed ahead and never began: everything but the lease_no is as before the claim. Idle workers
+# are woken, because they can begin these runs. A locked row is skipped; its lease expires by itself.
 UNCLAIM = f"""
 WITH unlocked AS ({UNLOCKED})
 UPDATE rowcall.job_runs AS run

@@ -14,7 +14,7 @@ from rowcall.status import Event, Status, sources_of
 OWN = f"""run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.HEARTBEAT)}"""
 
-# Those whose rows no other transaction has locked, so that a locked row delays only itself.
+# The rows that no other transaction has locked, so that a locked row delays only itself.
 UNLOCKED = f"SELECT run.id FROM rowcall.job_runs AS run WHERE {OWN} FOR NO KEY UPDATE SKIP LOCKED"
 
 # One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
@@ -59,7 +59,7 @@ SELECT held.id FROM (
 ) AS held
 """
 
-# What the handler saves for its next attempt, beside its progress.  Fenced like every write of a worker.
+# The value that the handler saves for its next attempt, stored with its progress. Fenced like every write of a worker.
 SAVE = f"""
 UPDATE rowcall.job_runs AS run
 SET progress = coalesce(run.progress, '{{}}') || pg_catalog.jsonb_build_object('saved', %(saved)s::jsonb),
@@ -80,7 +80,7 @@ RETURNING run.id, run.lease_no
 
 SAVED = "SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = %(run_id)s"
 
-# What a lease that ran out does to its run.  The claims do the same to the runs that they find on their way.
+# The changes to a run whose lease ran out. Claims make the same changes to the runs that they find on their way.
 EXPIRED = f"""
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'
                   WHEN run.attempts >= run.max_attempts THEN '{Status.DEAD}'

@@ -33,7 +33,7 @@ RETRIABLE = f"status IN {sources_of(Event.RETRY)} AND pruned_at IS NULL"
 
 RETRY = f"UPDATE rowcall.job_runs SET {RETRIED} WHERE id = %(run_id)s AND {RETRIABLE} RETURNING *"
 
-# What the audit log keeps of a run before and after a change.
+# The fields of a run that the audit log keeps before and after a change.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
 
 

@@ -40,7 +40,7 @@ STOPPED = """
 UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_until = NULL WHERE id = %(worker)s
 """
 
-# A row for each start would grow for ever under a cron that starts `once` each minute; a day is enough to look back.
+# Under a cron that starts `once` each minute, a row per start would accumulate forever; a day of them is enough.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
 
 # Of each lane, the first thousand that are long due: runs that no worker takes gather at the head.  A paused queue

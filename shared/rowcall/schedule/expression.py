@@ -28,7 +28,7 @@ NAMES = {
 
 FIVE_FIELDS = "a schedule has five fields (minute, hour, day of month, month, weekday), such as '30 2 * * MON-FRI'"
 
-# Any 50 years hold every date that there is, on every weekday that it can have.
+# Any 50 years contain every possible date on every possible weekday.
 ANY_YEAR = datetime(2000, 1, 1)
 
 LAST_YEAR = 9999

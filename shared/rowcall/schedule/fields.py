@@ -14,7 +14,7 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 
 WEEKS_IN_MONTH = 5
 
-# Whatever somebody may have meant as a last day: L, LW, 5L, FRIL, L-3, L/2.
+# Everything that may be meant as a last day: L, LW, 5L, FRIL, L-3, L/2.
 LIKE_LAST = re.compile(r"(\d+|[a-z]{3})?L(W|[-/]\d+)?", re.IGNORECASE)
 
 

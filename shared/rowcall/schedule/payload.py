@@ -19,7 +19,7 @@ PLACEHOLDERS = (
 BRACES = {"{{": "{", "}}": "}"}
 TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
-# Four digits: nothing that a schedule means lies further away.
+# Four digits: no schedule means a time further away.
 PLACEHOLDER = re.compile(r"(date|week|month)([+-][0-9]{1,4})?|time")
 
 

@@ -19,10 +19,10 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule.expression import LAST_YEAR, Expression, parse
 from rowcall.schedule.zones import SECOND, earliest_wall_after, first_valid_after, instant_of, wall_at, zone_named
 
-# Nothing is due before it, and no zone's offset leads past Python's first date from it.
+# Nothing is due before this time, and no zone's offset leads from it past Python's first date.
 BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
-# Nor after it, wherever the year 9998 ends last.
+# Nothing is due after it, in whatever zone the year 9998 ends last.
 END = datetime(LAST_YEAR, 1, 2, tzinfo=UTC)
 
 
@@ -80,7 +80,7 @@ class Times:
         """The instants of ordered local times; they may be out of order or repeat."""
         if not self.expression.hours_open:
             return self._instants(walls, fold=0)
-        # Wall times in order are instants in order, at their first coming and at their last.
+        # Ordered local times are ordered instants, both at their first and at their last occurrence.
         first, last = itertools.tee(walls)
         return heapq.merge(self._instants(first, fold=0), self._instants(last, fold=1))
 
@@ -94,7 +94,7 @@ class Times:
 
     def _note_of_missing(self, instant: datetime) -> str | None:
         wall = wall_at(instant, self.zone)
-        # What the wall would show, had it not just been put forward.
+        # What the clock would show if it had not just been put forward.
         due = wall_at(instant - SECOND, self.zone) + SECOND
         if self.expression.hours_open:
             return None

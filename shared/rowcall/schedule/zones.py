@@ -16,7 +16,7 @@ LONGEST_CHANGE = timedelta(hours=26)
 
 SECOND = timedelta(seconds=1)
 
-# What some machines list beside the zones: another place on each of them, or none.
+# Entries that some machines list beside the zones, and that mean different places or none.
 NO_PLACES = {"Factory", "localtime", "posixrules"}
 
 

@@ -21,13 +21,13 @@ workers = Table(
     moment("started_at", default=True),
     moment("heartbeat_at", default=True),
     moment("stopped_at"),
-    # Until then it has nothing to do, and is notified of what comes.
+    # Until then it has nothing to do and is notified of new runs.
     moment("sleeps_until"),
-    # Rewritten at every heartbeat: room beside the row keeps that a heap-only update.
+    # Rewritten at every heartbeat: free room on the page keeps that a heap-only update.
     info=storage(fillfactor=50),
 )
 
-# Each enqueue asks whether somebody sleeps; the rows of workers that were started by cron are many.
+# Each enqueue asks whether a worker sleeps, and cron adds many rows of workers.
 Index("workers_asleep", workers.c.sleeps_until, postgresql_where=text("sleeps_until IS NOT NULL"))
 
 queues = Table(
@@ -53,14 +53,14 @@ api_keys = Table(
     Column("prefix", Text, nullable=False, unique=True),
     Column("secret_sha256", LargeBinary, nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
-    # What it may enqueue and steer; NULL is all.
+    # The job types and queues that it may enqueue and steer; NULL means all.
     Column("job_types", ARRAY(Text)),
     Column("queues", ARRAY(Text)),
     moment("created_at", default=True),
     moment("expires_at"),
     moment("last_used_at"),
     moment("revoked_at"),
-    # Another key has its name since then; it is valid for the rest of its grace.
+    # A newer key has its name; it is valid for the rest of its grace.
     moment("replaced_at"),
     check("name_plain", "name ~ '^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?$'"),
     check("scopes_known", "scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'"),

@@ -53,7 +53,7 @@ job_definitions = Table(
     moment("updated_at", default=True),
     # Where its content comes from: a file that is applied, the code, or calls of the API.
     Column("managed_by", Text, nullable=False, server_default="api"),
-    # Its runs and occurrences still tell of it, so the row stays.
+    # Its runs and occurrences still refer to it, so the row stays.
     moment("removed_at"),
     one_of("catch_up_known", "catch_up", "skip", "latest", "all"),
     one_of("overlap_known", "overlap", "allow", "skip"),
@@ -65,7 +65,7 @@ job_definitions = Table(
 # The schedule tick asks only this: which definitions have an occurrence to decide.  Those that are paused have too:
 # it is written down as skipped.
 Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
-# How many are paused, for who watches.
+# How many are paused, for monitoring.
 Index("job_definitions_paused", job_definitions.c.id, postgresql_where=text("paused_at IS NOT NULL"))
 
 job_runs = Table(
@@ -91,11 +91,12 @@ job_runs = Table(
     # The business fact, which the type reads from the payload; and for how long no other run may have it.
     Column("natural_key", Text),
     Column("unique_mode", Text, nullable=False, server_default="ever"),
-    # The natural key while it keeps others out: no statement that ends or retries a run has to think of it.
+    # The natural key while it excludes other runs; generated, so that no statement that ends or retries a run can
+    # forget it.
     Column("held_key", Text, Computed(HELD_KEY, persisted=True)),
-    # What a request for the same fact must say to be a replay.
+    # The fingerprint that a request for the same fact must have to be a replay.
     Column("content_fingerprint", Text),
-    # How a caller names one request, so that it may be repeated; each caller has names of its own.
+    # The caller's name for one request, so that it may be repeated; each caller has separate names.
     Column("idempotency_key", Text),
     Column("key_owner", Text, nullable=False, server_default="app"),
     Column("request_fingerprint", Text),
@@ -111,24 +112,24 @@ job_runs = Table(
     moment("finished_at"),
     moment("created_at", default=True),
     moment("updated_at", default=True),
-    # What it worked on and how it ended is gone; the row is kept for its key.
+    # Its payload and details are gone; the row is kept for its key.
     moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),
     one_of("unique_mode_known", "unique_mode", *status.UNIQUE_MODES),
-    # As text, as jsonb writes it: a number such as 1e300 is longer in there than a handler writes it.
+    # As text in the form of jsonb, in which a number such as 1e300 is longer than a handler writes it.
     check("result_bounded", f"octet_length(result::text) <= {KEPT_BYTES}"),
     check("saved_bounded", f"octet_length((progress -> 'saved')::text) <= {KEPT_BYTES}"),
     check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
     info=storage(
         # Half of each page stays free, so that claim and heartbeat find room for the row's next version beside it.
         fillfactor=50,
-        # A sweep walks past the dead versions in job_runs_live until a vacuum takes them out.  A
-        # fifth of the table, the server's default, would be two million of them where ten million runs are kept.
+        # A sweep walks past the dead versions in job_runs_live until a vacuum removes them. With the server's default,
+        # a fifth of the table, there would be two million of them among ten million runs.
         autovacuum_vacuum_scale_factor=0.01,
         autovacuum_vacuum_threshold=1000,
-        # What is due changes faster than the table grows.
+        # The statistics of due runs change faster than the table grows.
         autovacuum_analyze_scale_factor=0.05,
-        # Giving the free end of the file back would take a lock that claims wait for.
+        # Returning the free end of the file would take a lock that claims wait for.
         vacuum_truncate="false",
     ),
 )
@@ -186,9 +187,9 @@ Index(
 )
 # The lists: newest first, by cursor.
 Index("job_runs_created", job_runs.c.created_at, job_runs.c.id)
-# The same of those that have failed at least once: among millions they may be few, and are asked for most.
+# The same for runs that have failed at least once: they are few among millions, and are listed most often.
 Index("job_runs_failed", job_runs.c.created_at, job_runs.c.id, postgresql_where=text("failed_at IS NOT NULL"))
-# The same of one definition.
+# The same for one definition.
 Index(
     "job_runs_definition",
     job_runs.c.definition_id,
@@ -231,7 +232,7 @@ job_attempts = Table(
     ),
     info=storage(autovacuum_vacuum_scale_factor=0.05, vacuum_truncate="false"),
 )
-# How many have failed lately, for who watches.
+# How many attempts failed lately, for monitoring.
 Index(
     "job_attempts_failed",
     job_attempts.c.ended_at,
@@ -253,7 +254,7 @@ schedule_occurrences = Table(
     check("run_iff_enqueued", "(outcome = 'enqueued') = (run_id IS NOT NULL)"),
 )
 
-# The one row that every tick renews: how "cron has silently stopped" is known.
+# The one row that every tick renews; it shows whether cron has silently stopped.
 schedule_ticks = Table(
     "schedule_ticks",
     metadata,

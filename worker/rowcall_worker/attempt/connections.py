@@ -80,7 +80,7 @@ class Connections:
         try:
             yield connection
         except BaseException:
-            # The connection itself may be at fault: it may lead to a server that was read-only when it was made.
+            # The connection itself may be the problem: its server may have been read-only when it was opened.
             self._close(connection)
             raise
         room = self._keeps() and self._of_thread.kept is None

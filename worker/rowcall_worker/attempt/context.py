@@ -162,7 +162,7 @@ class Run:
 
         with self._block(as_, renewed) as held:
             yield held
-        # Only now: what is not committed renews nothing.
+        # Only now, because an uncommitted write renews nothing.
         self._in_flight.renewed(asked_at + seconds)
 
     def saved(self) -> Any:

@@ -26,7 +26,7 @@ from rowcall.base.outages import is_outage, is_passing
 from rowcall.effects import Decision, Effect, Kind, Policy
 from rowcall.queue import Lease
 
-# What performing an effect answers: the provider's reference, or that and what the kind's table has columns for.
+# The result of `perform`: the provider's reference, alone or with values for the columns of the kind's table.
 Answer = str | Mapping[str, Any] | None
 Perform = Callable[[Effect], Answer]
 Transaction = Callable[[], AbstractContextManager[PgConnection]]
@@ -36,7 +36,7 @@ RECORDED = "; the effect has happened and is recorded, without a reference"
 
 Recorded = TypeVar("Recorded")
 
-# Between two tries; an outage ends when it ends, and a lease lasts for two minutes.
+# The pause between two tries; an outage may be long, and a lease lasts two minutes.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
 
@@ -81,7 +81,7 @@ def perform_once(
             transaction, check_lease, lambda connection: effects.applied(connection, lease, effect, reference, learned)
         )
     except LeaseLost as lost:
-        # It has happened, and no table says so: the operator needs the reference to find it.
+        # It happened and is in no table: the operator needs the reference to find it.
         log().error(LogEvent.EFFECT_UNRECORDED, kind=kind.name, key=dict(effect.key), reference=reference)
         happened = f"it happened, with the reference {reference!r}, and could not be recorded before the lease ended"
         raise _refusal(Decision.AMBIGUOUS, effect, happened) from lost
@@ -108,7 +108,7 @@ def until_recorded(
             with transaction() as connection:
                 return write(connection)
         except (psycopg2.Error, DatabaseUnreachable) as error:
-            # Perhaps it was recorded, or certainly not; every write here may be repeated.
+            # It may or may not have been recorded; every write here can be repeated.
             if not (is_outage(error) or is_passing(error)):
                 raise
             check_lease()

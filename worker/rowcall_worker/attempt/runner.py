@@ -35,12 +35,13 @@ class Runner:
         context = Run(run, self.resources)
         self.resources.connections.keep_for_this_thread()
         try:
-            # The run may have waited here for long, in a frozen process too: no lost or cancelled run is begun.
+            # The run may have waited here for long, for example in a frozen process: do not begin a lost or cancelled
+            # run.
             context.check()
             value = self.handlers[job_type](context)
             if context.finished:
                 return AttemptResult(finished=True)
-            # What the database would refuse together with a whole batch is refused here for one run.
+            # Refuse for one run what the database would refuse together with a whole batch.
             text = None if value is None else kept_text(value, f"the handler of {job_type} returned")
             return AttemptResult(text)
         except BaseException as error:

@@ -25,7 +25,7 @@ def connected(connection: WatchedConnection) -> Iterator[sqlalchemy.Connection]:
     if connection.engine is None:
         _prepare(connection)
     assert isinstance(connection.engine, sqlalchemy.Engine)
-    # Types that SQLAlchemy reads in its own way must not change what psycopg2 hands to the next run.
+    # Types that SQLAlchemy reads in its own way must not change what psycopg2 returns in the next run.
     connection.string_types.update(connection.typecasters)
     held = connection.engine.connect()
     try:
@@ -45,7 +45,7 @@ def _prepare(connection: WatchedConnection) -> None:
         poolclass=sqlalchemy.StaticPool,
         pool_reset_on_return=None,
         hide_parameters=True,
-        # It would look for a type that the app may not have, with operators that the search_path decides about.
+        # SQLAlchemy would look for a type that the app may not have, with operators that depend on the search_path.
         use_native_hstore=False,
     )
     connection.engine.connect().close()
@@ -60,7 +60,7 @@ def session_on(held: sqlalchemy.Connection, as_: Callable[..., Wanted]) -> Itera
         yield wanted
         return
     held.begin()
-    # In a savepoint: a flush that fails rolls back the session's work, and not the transaction that is ours to end.
+    # In a savepoint: a flush that fails rolls back the session's work, but not the transaction, which we end.
     session = as_(bind=held, join_transaction_mode="create_savepoint")
     if not isinstance(session, Session):
         raise Permanent(

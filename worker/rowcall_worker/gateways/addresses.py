@@ -50,7 +50,7 @@ SPECIAL: dict[IPv4Network | IPv6Network, str] = {
     }.items()
 }
 
-# All of IPv6 that is given out for use on the internet; what is not of it is not public, whatever it may become.
+# All of IPv6 that is assigned for the public internet; anything else is not public.
 PUBLIC_IPV6 = ip_network("2000::/3")
 
 

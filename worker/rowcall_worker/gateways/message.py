@@ -21,7 +21,7 @@ from rowcall.base.endpoints import Mailbox, mail_address
 from rowcall.base.errors import Unusable
 from rowcall_worker.gateways.attachment import Attachment
 
-# Everything fits into 7 bits, so that no server on the way has a reason to change it.
+# All content fits into 7 bits, so that no server on the way has a reason to change it.
 POLICY = SMTP.clone(cte_type="7bit")
 
 LONGEST_LINE_CHARACTERS = 255

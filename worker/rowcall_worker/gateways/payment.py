@@ -17,12 +17,12 @@ from rowcall_worker.gateways.exchange import Answer, post
 from rowcall_worker.gateways.sockets import Deadline, resolve, trusting_the_system
 from rowcall_worker.gateways.words import describe, excerpt
 
-# The provider waits for banks; how long it may take in all is set.
+# The provider waits for banks; the total time is a setting.
 STEP_SECONDS = 60.0
 
 ANSWER_BYTES = 1 << 20
 
-# What a charge may be called when its money is on the way.
+# The statuses of a charge whose money is on its way.
 PAID = frozenset({"succeeded", "processing"})
 
 
@@ -104,7 +104,7 @@ def _read(body: bytes, amount: int, currency: str) -> Charge:
 
 def _charge(told: Any) -> Charge:
     """The charge in an answer; various errors if there is none."""
-    # What was received is said apart once it was, and may be less than what was to be paid.
+    # The amount received is a separate field, and may be less than the amount to pay.
     received = told["status"] == "succeeded" and "amount_received" in told
     charge = Charge(
         told["id"], told["amount_received" if received else "amount"], told["currency"].lower(), told["status"]

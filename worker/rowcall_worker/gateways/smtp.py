@@ -20,13 +20,13 @@ from rowcall_worker.gateways.words import describe, excerpt
 # giving up then is what sends mails twice.
 STEP_SECONDS = 30.0
 
-# The mail is taken; a server that does not say goodbye need not be waited for.
+# The server has the mail; do not wait for its goodbye.
 GOODBYE_SECONDS = 1.0
 
-# What says that the whole mail was taken.
+# The reply that the whole mail was accepted.
 TAKEN = set(range(200, 300))
 
-# Refusals that speak of our login and not of the mail: they end when ROWCALL_SMTP_URL is mended.
+# Refusals of our login, not of the mail: they end when ROWCALL_SMTP_URL is corrected.
 ABOUT_US = frozenset({530, 534, 535, 538})
 
 
@@ -98,7 +98,7 @@ class SmtpMail(Mail):
             )
         _expect({220}, smtp.docmd("STARTTLS"), "STARTTLS", refusal=Unavailable)
         smtp.sock = secure(plain, self._context, self._server.host)
-        # Whatever came before the encryption could be anybody's, and is forgotten.
+        # Anything received before the encryption could be forged, and is dropped.
         smtp.file = None
         _expect({250}, smtp.ehlo(), "EHLO", refusal=Unavailable)
 

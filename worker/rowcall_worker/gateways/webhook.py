@@ -26,10 +26,10 @@ from rowcall_worker.gateways.words import describe, excerpt
 
 Resolve = Callable[[str, int, Deadline], list[Address]]
 
-# How long a receiver may be silent; the whole has a limit of its own.
+# How long a receiver may be silent; the whole exchange has its own limit.
 STEP_SECONDS = 15.0
 
-# Nothing but an error's text needs the body of an answer.
+# Only the text of an error needs the body of an answer.
 ANSWER_BYTES = 1024
 
 # 408: the receiver got tired of waiting; 425: too early; 429: too many requests.
@@ -123,5 +123,5 @@ def _refuse(url: HttpUrl, answer: Answer) -> NoReturn:
         raise Unavailable(told, answer.retry_after)
     if 400 <= answer.status < 500:
         raise Refused(told)
-    # A server that failed, or one that stands before it, does not know how far the receiver had come.
+    # A server that failed, or a proxy before it, does not know how far the receiver got.
     raise OutcomeUnknown(told, answer.retry_after)

@@ -118,6 +118,6 @@ def _secrets() -> list[str]:
     """The names of the secrets that are set, and of the variables that libpq reads besides DATABASE_URL."""
     known = settings.all_settings()
     ours = [spec.variable for name, spec in known.items() if spec.secret and settings.source(name) == "environment"]
-    # PGPASSWORD, PGSSLROOTCERT and others belong to the URL; PGDATA is the server's, and libpq does not read it.
+    # PGPASSWORD, PGSSLROOTCERT and others belong to the URL; PGDATA belongs to the server, and libpq does not read it.
     libpq = [name for name in sorted(os.environ) if name.startswith("PG") and name != "PGDATA" and os.environ[name]]
     return ours + (libpq if settings.source("database_url") != "default" else [])

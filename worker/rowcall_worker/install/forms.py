@@ -22,7 +22,7 @@ from rowcall_worker.install.quoting import (
 # Debian's cron refuses a longer command; cronie takes more.
 CRON_COMMAND_BYTES = 998
 
-# What no text file should hold: control characters, and bytes of a path that are not UTF-8.
+# Characters that no text file should contain: control characters, and bytes of a path that are not UTF-8.
 UNPRINTABLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 # In a unit a path ends with its line, less what is blank there; and a \ would continue the line.
 NO_UNIT_PATH = r"[\n\t]|[ \\]$"
@@ -57,7 +57,7 @@ def crontab(this: Installation) -> str:
     if this.folder:
         steps.append(f"cd {cron_word(this.folder)}")
     steps.append("exec " + " ".join(map(cron_word, this.command)))
-    # Were there no logger, a worker that writes into a closed pipe would fail; so somebody always reads.
+    # Without a logger, a worker would fail when it writes to a closed pipe, so something always reads.
     command = f"{{ {' && '.join(steps)}; }} 2>&1 | {{ logger -t rowcall || cat; }}"
     if len(command.encode()) > CRON_COMMAND_BYTES:
         raise RowcallError(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 # What needs no quotes in a unit.
 PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
-# Becomes the program that the next word names, with the words after that.
+# Runs the program that the next word names, with the words after that.
 BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 

@@ -42,7 +42,7 @@ class ChildRun(InFlightRun):
 
     @progress.setter
     def progress(self, progress: str | None) -> None:
-        # At once, and not now and then: it may be the last message of this process.
+        # At once, because it may be the last message of this process.
         if progress is not None:
             self._channel.send({"progress": progress})
 
@@ -62,7 +62,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     run = ChildRun(order, channel)
     job_type = run.claimed.job_type
     logs.RUN.set((run.lease.run_id, run.lease.lease_no))
-    # Where a fatal signal strikes is written to the worker as well: as lines that are not JSON.
+    # The place of a fatal signal is written to the worker too, as lines that are not JSON.
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
     handler = _capped(handlers[job_type], order["memory_cap"])

@@ -21,7 +21,7 @@ from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, AttemptResult, failure_of
 from rowcall_worker.isolation.channel import Channel, wait
 
-# How soon a child learns what the heartbeat has learnt.
+# How soon a child learns what the heartbeat has learned.
 TICK_SECONDS = 0.1
 
 # How long a child whose lease is lost may take to notice by itself; nothing it does then counts.
@@ -30,7 +30,7 @@ NOTICE_SECONDS = 1.0
 # How long a child may take to begin: the fork server may just be loading the handlers, on a busy machine.
 START_SECONDS = 60.0
 
-# How often a child may be found alive beyond its time before the fork server is taken for broken.
+# How often a child may be found alive beyond its time before the fork server counts as broken.
 LATE_LOOKS_MOST = 50
 
 FORK_SERVER_ENDED = "the process that starts children has ended"
@@ -110,7 +110,7 @@ class ChildMonitor:
 
     def _insist(self) -> None:
         """Kill the child, and the fork server too, if the fork server fails to kill an overdue child."""
-        # Looks are counted, and not seconds: while this process was stopped, so may have been the fork server.
+        # Looks are counted, not seconds: while this process was stopped, the fork server may have been too.
         self._late_looks += 1
         if self._late_looks > LATE_LOOKS_MOST:
             self._fork_server.kill()
@@ -135,7 +135,7 @@ class ChildMonitor:
             except ValueError:
                 message = None
             if not isinstance(message, dict):
-                # What the interpreter wrote when a fatal signal struck, perhaps behind half a message.
+                # What the interpreter wrote at a fatal signal, perhaps after half a message.
                 self._last_words.append(line)
                 continue
             self._begun_at = message.get("begun", self._begun_at)

@@ -27,7 +27,7 @@ from rowcall_worker.handlers import Handler, load_handlers
 from rowcall_worker.isolation.channel import Channel, wait
 from rowcall_worker.isolation.child import live
 
-# Waiting does not count the time in which the machine is suspended, and leases do: look again this often.
+# Waiting does not count the time in which the machine is suspended, but leases do: look again this often.
 LOOK_SECONDS = 1.0
 
 # Unit of wait4's ru_maxrss, in bytes.
@@ -74,7 +74,7 @@ class ForkServer:
             self.run_once()
         for pid in self._children:
             _end(pid)
-        # A signal may still come, and the bell goes with us.
+        # A signal may still come, and its descriptor is about to close.
         signal.set_wakeup_fd(-1)
 
     def run_once(self) -> None:
@@ -130,7 +130,7 @@ class ForkServer:
         """Become the child: keep only the handlers, run, and never return."""
         code = 1
         try:
-            # A group of its own, with whatever the handler starts, so that all of it can be ended at once.
+            # Its own process group, including whatever the handler starts, so that all of it can be killed at once.
             os.setpgid(0, 0)
             die_with(fork_server, signal.SIGKILL)
             signal.set_wakeup_fd(-1)
@@ -176,7 +176,7 @@ def main(worker: int, control: socket.socket) -> None:
     chosen = settings.read()
     logs.configure(chosen)
     handlers = load_handlers(catalogue(), chosen.app)
-    # What the collector does not look at stays shared with the children.
+    # Memory that the garbage collector does not touch stays shared with the children.
     gc.freeze()
     ForkServer(control, handlers, chosen).run()
 

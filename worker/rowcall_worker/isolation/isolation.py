@@ -17,7 +17,7 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.isolation.channel import Channel
 from rowcall_worker.isolation.child_monitor import ChildMonitor
 
-# How long to wait for what takes milliseconds, before it is taken for broken.
+# How long to wait for something that takes milliseconds before it counts as broken.
 PATIENCE_SECONDS = 5.0
 
 
@@ -44,7 +44,7 @@ class Isolation:
         try:
             return self._supervised(run)
         except Exception as error:
-            # Also what the machine refuses, such as one more socket: it ends the attempt, not this thread.
+            # This includes refusals of the machine, such as no more sockets: they end the attempt, not this thread.
             return AttemptResult.of_error(error)
         finally:
             with self._changed:
@@ -80,7 +80,7 @@ class Isolation:
             try:
                 return self._order(*ends)
             except OSError:
-                # It has just died: its channel is closed, and its process not yet reaped.
+                # It has just died: its channel is closed, and its process is not reaped yet.
                 self._end_fork_server()
             try:
                 return self._order(*ends)
@@ -112,7 +112,7 @@ class Isolation:
         if self._fork_server is None or self._control is None:
             return
         self._control.close()
-        # Ends it while it is still loading, and not later: by then the closed channel is enough.
+        # Ends it while it is still loading; later the closed channel is enough.
         self._fork_server.send_signal(signal.SIGHUP)
         try:
             self._fork_server.wait(PATIENCE_SECONDS)

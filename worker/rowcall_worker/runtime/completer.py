@@ -30,10 +30,10 @@ LOG_EVENTS = {
     Status.CANCELLED: LogEvent.RUN_CANCELLED,
 }
 
-# What the database refuses of one row, however often it is tried: data that it cannot hold or that is too large.
+# Errors of one row, however often it is tried: data that cannot be stored or is too large.
 REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
 
-# For how long a stopping worker tries to release runs whose rows are locked, perhaps by its own heartbeat's commit.
+# How long a stopping worker tries to release runs whose rows are locked, perhaps by its own heartbeat.
 RELEASE_SECONDS = 5.0
 
 

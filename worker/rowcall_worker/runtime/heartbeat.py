@@ -23,7 +23,7 @@ from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
 # How often progress is written.
 TICK_SECONDS = 0.5
 
-# A worker that has died asleep is notified for so many heartbeats; one that is busy may be late by so many seconds.
+# A worker that died asleep is still notified for this many heartbeats; a busy one may be late by this many seconds.
 BEATS_ASLEEP = 2
 LATE_SECONDS = 10.0
 

@@ -40,7 +40,7 @@ class InFlight:
         self._unbegun: list[InFlightRun] = []
         self.failure: BaseException | None = None
         self._claims_left = claims
-        # Leases that a handler is believed to have lost: nothing more is written under them.
+        # Leases that a handler is assumed to have lost: nothing more is written under them.
         self.given_up: deque[Lease] = deque(maxlen=1000)
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
@@ -58,7 +58,7 @@ class InFlight:
         # The suspect in flight, if any; and whether nothing is claimed until one can run alone.
         self._suspect: InFlightRun | None = None
         self._still = False
-        # Without a heartbeat, leases would run out under handlers at work.
+        # Without a heartbeat, leases would expire under working handlers.
         self._heartbeat_connected = True
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
@@ -84,7 +84,7 @@ class InFlight:
             slots = max(self.threads - unfinished, 0)
             self._returned = self._returned and slots == 0
             target = self._target()
-            # Half at a time: while one producer's half is on its way, the handlers have the other's.
+            # Half at a time: while one half is on its way, the handlers work on the other.
             room = min(target - unfinished, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self.reserved)

@@ -25,11 +25,11 @@ from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
 
-# A result is written this late at the latest, when others are about to join it.
+# The longest delay of a result while others are about to join it.
 FLUSH_SECONDS = 0.004
 FLUSH_STEP_SECONDS = 0.0005
 
-# `once` leaves what others have locked only when it stays locked for so long, and looks this often.
+# `once` leaves rows that others have locked only if they stay locked for this long, and looks this often.
 LOCKED_SECONDS = 0.5
 LOCKED_STEP_SECONDS = 0.05
 
@@ -48,7 +48,7 @@ class Producer:
     leads: bool
     once: bool
     stranded: Stranded
-    # Only of the producer that leads, in a worker that stays.
+    # Only for the leading producer of a worker that stays.
     sleep: Sleep | None = None
 
     def __post_init__(self) -> None:
@@ -179,7 +179,7 @@ class Producer:
                 self._sweeper.hurry(at_once=self.in_flight.empty)
                 self._suspects.hurry()
         elif room.ahead:
-            # It looked for quick runs only, and says nothing of the others; by now there may be a slot for them.
+            # It looked only for quick runs, so it says nothing about others; there may be a slot for them now.
             self._more = self.in_flight.empty
 
     @property
@@ -210,11 +210,11 @@ class Producer:
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
         """Write ends and claim for the room there is; return when the claim began, at the latest, and the room."""
         connection = self.link.get()
-        # What is heard from now on, the next look is for.
+        # Notifications from now on are for the next look.
         self._heard = self.leads and self.in_flight.wake_ups.heard()
         succeeded = self.completer.write_errors(connection, ended)
         if succeeded and self.leads and self._suspects.due:
-            # Else the next claim, which is sent with them, would take the place under a limit that they have freed.
+            # Otherwise the next claim, which is sent with them, would take the place under a limit that they free.
             self._send(connection, ended, succeeded, self.request)
             succeeded = []
         swept, room = self._look(connection, room)

@@ -67,7 +67,7 @@ class Scheduler:
             try:
                 ticked = tick(self.link.get(), self.worker, self.catalogue, self.bound, self._resting)
             except CONNECTION_ERRORS as error:
-                # The worker that cron starts next minute ticks; what is due can still be tried.
+                # The worker that cron starts in the next minute ticks; due runs can still be tried.
                 self.link.lost(error)
                 break
             self._log(ticked)

@@ -9,7 +9,7 @@ from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-# What a shell calls a process that was ended by this signal.
+# The exit code of a process that this signal ended, as a shell reports it.
 ENDED_BY_SIGNAL = 128
 
 

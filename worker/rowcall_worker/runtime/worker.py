@@ -209,7 +209,7 @@ class Worker:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim that was under way may have brought more.
                 completer.unclaim(link, in_flight.withdraw())
-            # It would take what is released.
+            # It would claim what is about to be released.
             until = elapsed() + CLAIM_SECONDS
             while in_flight.reserved and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)

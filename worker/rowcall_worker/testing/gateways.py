@@ -25,10 +25,10 @@ from rowcall_worker.gateways.payment import check_charge
 from rowcall_worker.gateways.sockets import Address, Deadline
 from rowcall_worker.gateways.webhook import Webhook
 
-# What signs webhooks where ROWCALL_WEBHOOK_SECRET is not set.
+# The secret that signs webhooks if ROWCALL_WEBHOOK_SECRET is not set.
 SECRET = b"the secret of webhooks in tests!"
 
-# Names are not looked up; each is at some address of the public internet.
+# Names are not looked up; each counts as an address of the public internet.
 SOMEWHERE = ip_address("1.1.1.1")
 
 Answer = TypeVar("Answer")

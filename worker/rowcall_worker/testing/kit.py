@@ -27,13 +27,13 @@ from rowcall_worker.testing.expectations import complaint, matching, refuse_impo
 from rowcall_worker.testing.gateways import RecordingGateways
 from rowcall_worker.testing.performer import Attempted, Performer
 
-# Who acts in the audit log.
+# The operator in the audit log.
 OPERATOR = Operator("test")
 
-# A test that needs more has a handler that enqueues or snoozes without an end.
+# A test that needs more has a handler that enqueues or snoozes forever.
 DRAINED_MOST = 1000
 
-# More at a time would leave the years that a time can have.
+# Larger steps would leave the range of valid times.
 FURTHEST = timedelta(days=3650)
 
 

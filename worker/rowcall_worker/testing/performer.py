@@ -33,7 +33,8 @@ from rowcall_worker.runtime.in_flight import InFlight
 # Nothing renews the lease, and somebody may look at the handler with a debugger.
 LEASE_SECONDS = 86400.0
 
-# What ends the test and not the attempt, such as pytest.fail() in a handler.  A Ctrl-C reaches only the main thread.
+# Exceptions that end the test, not the attempt, such as pytest.fail() in a handler. Ctrl-C reaches only the main
+# thread.
 PYTESTS = (pytest.fail.Exception, pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 
 # How a handler ends an attempt on purpose.  Gateways' errors are among them.
@@ -68,7 +69,7 @@ class Performer:
         runner = replace(runner, resources=replace(runner.resources, gateways=gateways))
         self._in_flight = InFlight(threads=1)
         self._ended = self._in_flight.wake_ups.waker()
-        # Also those that a worker isolates: what they raise and what they send is to be seen here.
+        # Even isolated types: what they raise and send is visible here.
         self._executor = Executor(self._in_flight, dict.fromkeys(types, runner.attempt))
         self._completer = Completer(self._in_flight, types)
         self._limits = types.limits

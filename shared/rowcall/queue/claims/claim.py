@@ -22,10 +22,11 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import END_LEASES
 from rowcall.status import Event, Status, sources_of
 
-# Which of them it may claim ahead of a free slot.  A crash must not cost a run that still waits its only attempt.
+# The runs that may be claimed ahead of a free slot. A crash must not use up the only attempt of a run that is still
+# waiting.
 AHEAD = "max_attempts > 1 AND job_type = ANY(%(quick_types)s::text[])"
 
-# How many of a lane's next runs tell whether to claim ahead from it.
+# How many of the next runs of a lane decide whether to claim ahead from it.
 PROBED = 20
 
 # What a claim does to a run.  Progress that was only shown belongs to the attempt before; what was saved stays.
@@ -135,7 +136,7 @@ FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
 # The same for more runs than there are slots.
 FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, further=FURTHER, also="UNION ALL SELECT * FROM further")
 
-# What it takes where nothing has ended.
+# The claim if nothing has ended.
 NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
 
 

@@ -22,7 +22,7 @@ def exchange(connection: PgConnection, worker: str, finished: Sequence[Done], re
     if not (request.limit or request.ahead):
         return ClaimResult([], {}, request.limited, finished=succeed(connection, finished))
     if request.limited is Limited.FIRST and request.limit:
-        # Places under a limit that these runs give free count for the claim right behind them.
+        # Places under a limit that these runs free count for the claim that follows.
         written = ClaimResult([], {}, finished=succeed(connection, finished))
         first = claim_limited(connection, worker, request)
         return written | first | claim(connection, worker, _less(request, first))

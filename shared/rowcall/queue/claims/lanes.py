@@ -13,12 +13,12 @@ from rowcall.base.prepared import fetch_prepared
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Event, sources_of
 
-# Which waiting runs this worker may have, and of these the ones that any claim takes: suspects are claimed apart.
+# The waiting runs that this worker may claim; suspects are claimed separately.
 SERVED = f"""
     status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
 CLAIMABLE = f"{SERVED} AND suspect = 0"
 
-# Which running runs have lost their worker.
+# The running runs that have lost their worker.
 LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
 
@@ -44,7 +44,7 @@ lanes AS (
 LANES = every_lane()
 LANES_OF_SUSPECTS = every_lane("AND suspect > 0")
 
-# The lanes in which something is due, perhaps not for this worker, the urgent first.
+# The lanes in which something is due, perhaps not for this worker, the most urgent first.
 FIND_LANES = f"""
 WITH RECURSIVE {LANES}
 SELECT queue, priority FROM lanes
@@ -120,7 +120,7 @@ def parameters_of_lanes(lanes: Sequence[Lane]) -> dict[str, Any]:
     return {
         "lane_queues": [lane.queue for lane in lanes],
         "lane_priorities": [lane.priority for lane in lanes],
-        # As PostgreSQL writes an array: a prepared statement takes no texts for times.
+        # As PostgreSQL writes an array, because a prepared statement does not accept texts as times.
         "lane_run_ats": "{" + ",".join(run_ats) + "}",
         "lane_ids": [start.id for start in starts],
     }

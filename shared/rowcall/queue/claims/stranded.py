@@ -11,10 +11,10 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import Lease
 from rowcall.status import Event, sources_of
 
-# How far it looks in each lane.  A claim takes the first runs that are free, so they stand near where it began.
+# How far to look in each lane. A claim takes the first free runs, so they are near the place where it began.
 WALKED_MOST = 5000
 
-# What this worker has under a lease, as far as the lanes from which it claimed can tell, and all of its suspects.
+# The leases of this worker in the lanes from which it claimed, and on suspects.
 HELD = f"""
 SELECT run.id, run.lease_no FROM unnest(
     %(lane_queues)s::text[], %(lane_priorities)s::smallint[], %(lane_run_ats)s::timestamptz[], %(lane_ids)s::bigint[]

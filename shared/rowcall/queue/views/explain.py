@@ -47,7 +47,7 @@ SELECT count(*) FROM (
 ) AS first
 """
 
-# Workers that take its type from its queue, and those that did a moment ago: cron may start the next one.
+# Workers that serve its type and queue, including those that did a moment ago: cron may start the next one.
 SERVING = """
 SELECT id, stopped_at FROM rowcall.workers
 WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
@@ -167,7 +167,7 @@ def _limit(row: Row) -> Condition:
         return Condition("limit", True, message)
     declared = row["declared_most"]
     if declared is not None and declared <= len(holders):
-        # The queue's own limit is not the one that counts.
+        # The limit of the queue itself is not the one that applies.
         return Condition("limit", False, f"{message}; the limit is max_running of its job type, in the code")
     return Condition("limit", False, message, f"rowcall queues limit {queue} {len(holders) + 1}")
 
@@ -234,7 +234,7 @@ def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tup
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     """How the run finished, and the commands that run it again."""
     when = _time(row["finished_at"])
-    # The original's fact is not done twice.
+    # The fact of the original run is not done twice.
     clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)
     if status is Status.SUCCEEDED:
         return f"succeeded {when}, on attempt {row['attempts']}", clone

@@ -17,8 +17,8 @@ from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.status import Status
 
-# A payload that is looked for.  PostgreSQL compares each of its values with each of every run's payload, and ends no
-# such comparison before it is done: 48 KB against 64 KB take ten seconds, and this much a seventh of a second.
+# The payload to search for. PostgreSQL compares each of its values with every run's payload, and cannot be interrupted
+# during one comparison: 48 KB against 64 KB take ten seconds, and this much a seventh of a second.
 SOUGHT_MOST = 50
 SOUGHT_BYTES = 2048
 
@@ -110,7 +110,7 @@ class Filter:
         return {**known, "payload": None if self.payload is None else stored(self.payload)}
 
 
-# What is left open is a NULL.  Parameters reach PostgreSQL as literals, so its line is gone before the plan is made.
+# An open filter is NULL. Parameters reach PostgreSQL as literals, so its condition is removed before planning.
 MATCHES = "\n    AND ".join(
     f"(%({spec.name})s::{spec.metadata['form']} IS NULL OR {spec.metadata['condition']})" for spec in fields(Filter)
 )

@@ -15,7 +15,7 @@ SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definitio
 FROM rowcall.job_runs AS run WHERE run.id = %(run_id)s
 """
 
-# For a change: waits for the transaction that is changing the run now, and returns the result.
+# For a change: waits for a transaction that is changing the run now, and returns its result.
 LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 
 # job_attempts' primary key, in its order.

@@ -27,7 +27,7 @@ SCANNED_MOST = 20_000
 # A page that takes longer is stopped.
 SECONDS = 5
 
-# The part of that time that it may wait for a lock: less than all, so that the server says what it was.
+# The part of that time that it may wait for a lock: less than all of it, so that the error names the lock.
 WAITED = 0.8
 
 # Read in the order of an index, and not collected and sorted first, whatever the statistics say.
@@ -80,10 +80,10 @@ KEY = IndexScan(
 
 SCANS = (CREATED, FAILED, DEFINITION, KEY)
 
-# The columns of a run that are large, and are sent where they are asked for.
+# The large columns of a run, which are sent only on request.
 LARGE = ("payload", "result")
 
-# What a page shows of a run.
+# The columns of a run on a page.
 SHOWN = """id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
         job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
         key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
@@ -92,7 +92,7 @@ SHOWN += "".join(
     f",\n        CASE WHEN '{name}' = ANY(%(include)s::text[]) THEN {name} END AS {name}" for name in LARGE
 )
 
-# What a row of a page has besides a run.
+# The helper columns of a row on a page.
 BOUND = frozenset({"bound_at", "bound_id"})
 
 

@@ -20,7 +20,7 @@ def measured(order: str) -> str:
     FROM shown"""
 
 
-# Which of the rows of `measured` a page has.
+# The rows of `measured` that fit on a page.
 FITS = "(bytes <= %(page_bytes)s OR place = 1)"
 
 MEASURES = {"found", "place", "bytes"}

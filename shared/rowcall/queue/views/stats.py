@@ -54,7 +54,7 @@ FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON
 ORDER BY named.name
 """
 
-# The indexes job_attempts_failed, job_definitions_paused and job_definitions_due; of workers there are those of a day.
+# Uses the indexes job_attempts_failed, job_definitions_paused and job_definitions_due; workers has the rows of one day.
 AROUND = f"""
 SELECT now() AS at,
     (SELECT count(*) FROM (
@@ -72,7 +72,7 @@ SELECT now() AS at,
     ) AS overdue) AS definitions_overdue
 """
 
-# job_attempts_failed, the latest of a day; a run that was retried since, or succeeded, is dead no more.
+# Uses job_attempts_failed, for the latest attempts of a day. A run that was retried since, or succeeded, is not dead.
 DEAD_LATELY = f"""
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
     SELECT run_id FROM rowcall.job_attempts

@@ -16,11 +16,11 @@ from rowcall.queue import ClaimResult, Swept
 from rowcall.queue.claims.lanes import BEGINNING, Lane, LaneKey, Position
 from rowcall.queue.claims.sweep import Walked
 
-# How many lanes with something due one claim visits, and how many of those that had something last.
+# How many lanes with something due a claim visits, and how many that had something lately.
 VISITS = 64
 SPARE_VISITS = 16
 
-# A claim walks this many taken runs again: transactions that overlapped may commit in another order.
+# A claim walks this many taken runs again, because overlapping transactions may commit in another order.
 AGAIN = 256
 
 
@@ -38,9 +38,9 @@ class Memory:
     marks: deque[Mark] = field(default_factory=deque)
     taken: int = 0
     was_taken_from: bool = False
-    # Until a sweep has come to something to take or to the end, a claim would walk all the rest for nothing.
+    # Until a sweep finds something to take or the end, a claim would walk the whole rest in vain.
     is_known: bool = False
-    # The number of the last claim in which it had its turn.
+    # The number of the last claim that visited it.
     visited: int = 0
     swept_to: Position | None = None
 
@@ -80,8 +80,8 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes: dict[LaneKey, Memory] = {}
-        # Those with something due, and a few others, those from which runs were taken last at the end: of thousands of
-        # lanes, a claim must not look at each.
+        # The lanes with something due, and at the end a few from which runs were taken lately: a claim must not look at
+        # each of thousands of lanes.
         self._due: set[LaneKey] = set()
         self._spare: dict[LaneKey, None] = {}
         self._seen: set[LaneKey] = set()

@@ -14,13 +14,13 @@ from rowcall.queue.sleepers import awake, fall_asleep, have_ended
 FIRST_PAUSE_SECONDS = 0.001
 AWAKE_SECONDS = 0.004
 
-# One that was woken for nothing polls for longer, because another worker does what comes.
+# A worker that was woken in vain polls for longer, because another worker takes what comes.
 IN_VAIN_SECONDS = 1.0
 
 # No notification is sent when another worker's run frees a place under a limit.
 PLACE_SECONDS = 1.0
 
-# Where no notification reaches it, it polls all the time: ROWCALL_POLL is less than this.
+# Without notifications it polls all the time: ROWCALL_POLL is less than this.
 LONGEST_PAUSE_SECONDS = 86_400.0
 
 # How often it looks at the most while a transaction is open that does not see it asleep.
@@ -41,7 +41,7 @@ class Sleep:
     """The state of one process, and its next pause."""
 
     worker: str
-    # For how long a worker that has died asleep is notified.
+    # How long a worker that has died asleep is notified.
     seconds: float
     # Whether notifications reach it: behind a pooler they do not.
     listens: Callable[[], bool]

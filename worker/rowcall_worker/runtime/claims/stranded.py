@@ -13,12 +13,11 @@ from rowcall.queue import Lease, held, unclaim
 from rowcall.queue.claims.lanes import Lane, LaneKey
 from rowcall_worker.runtime.in_flight import InFlight
 
-# A statement may reach the server long after its connection was given up: it is looked again, after twice the pause
-# each time, for so long.
+# A statement may reach the server long after its connection was given up: look again for this long, doubling the pause.
 FIRST_PAUSE_SECONDS = 0.5
 LOOK_SECONDS = 60.0
 
-# How soon it looks whether the other producer's exchange has ended.
+# How soon to check whether the exchange of the other producer has ended.
 STEP_SECONDS = 0.05
 
 

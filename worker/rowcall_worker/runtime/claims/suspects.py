@@ -16,7 +16,7 @@ from rowcall_worker.runtime.claims.pace import Room
 from rowcall_worker.runtime.claims.sweeper import REST
 from rowcall_worker.runtime.in_flight import InFlight
 
-# For how long a process first stands still until it is empty, and twice as long each time that this was in vain.
+# How long a process first waits to be empty; the time doubles each time that it waited in vain.
 STILL_SECONDS = 1.0
 
 NO_ROOM = Room(0, 0)

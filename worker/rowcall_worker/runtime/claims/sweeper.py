@@ -16,7 +16,7 @@ from rowcall_worker.runtime.claims.lanes import Lanes
 # After a sweep it rests this many times as long as the sweep took: at most a twentieth of one connection's time.
 REST = 20
 
-# For how long claims may not see what their heads hide, in a table that is swept in a moment.
+# How long claims may miss what their heads hide, in a table that is swept in a moment.
 INTERVAL_SECONDS = 1.0
 
 
@@ -26,7 +26,7 @@ class Sweeper:
 
     interval: float
     lanes: Lanes
-    # When the last complete lap began: what became due before that moment is known.
+    # When the last complete lap began: everything due before that time is known.
     lap_began_at: float = float("-inf")
     hurried: bool = False
     _began_at: float = 0.0
@@ -62,7 +62,7 @@ class Sweeper:
             self._found_at = began_at
             self.lanes.found(find_lanes(connection, request.queues))
         swept = sweep(connection, request, self._place)
-        # A lap that was begun is made to its end, with its rests.
+        # A lap that has begun is finished, with its rests.
         self.hurried = not swept.complete
         self.lanes.swept(swept)
         self._place = swept.place
