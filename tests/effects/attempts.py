@@ -50,7 +50,7 @@ def stored(connection: PgConnection, kind: effects.Kind = MAIL) -> dict[str, Any
 
 
 def failed(connection: PgConnection, lease: Lease, effect: Effect, error: GatewayError) -> bool:
-    return effects.failed(connection, lease, effect, error)
+    return effects.failed(connection, lease, effect, error, error.permanent)
 
 
 STALE = ["another lease", "another worker", "not running"]

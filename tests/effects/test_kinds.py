@@ -10,7 +10,7 @@ import pytest
 
 from rowcall import EffectKind, effects
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
-from rowcall.base.errors import DeclarationError, EffectInvalid, Permanent
+from rowcall.base.errors import AmbiguousEffect, DeclarationError, EffectInvalid, Permanent, Retry
 from rowcall.effects import KINDS, Decision, Effect
 from rowcall.queue import Lease
 from rowcall_worker.attempt.effects import Perform, perform_once
@@ -128,6 +128,22 @@ def test_what_cannot_be_called_is_told_before_anything_is_begun(connection: PgCo
     with pytest.raises(EffectInvalid, match="perform of sms is 'send' and must be a function of the effect"):
         performed(connection, lease, SMS, "send")
     assert fetch_all(connection, "SELECT FROM rowcall.other_effects") == []
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), Retry(after=1.0), Permanent("never")])
+@pytest.mark.parametrize("kind", [SMS, REFUND, WEBHOOK])
+def test_an_error_that_no_gateway_raised_leaves_the_outcome_unknown_wherever_no_attempt_will_settle_it(
+    connection: PgConnection, lease: Lease, kind: effects.Kind, error: Exception
+) -> None:
+    def perform(effect: Effect) -> str:
+        raise error
+
+    once = kind is SMS and not isinstance(error, Permanent)
+    with pytest.raises(AmbiguousEffect if once else type(error)) as raised:
+        performed(connection, lease, kind, perform)
+    waits = isinstance(error, Permanent) or kind is SMS
+    assert stored(connection, kind)["state"] == ("unknown" if waits else "intent")
+    assert not once or f"perform raised {type(error).__name__}" in str(raised.value)
 
 
 def test_an_effect_of_the_runs_own_transaction_is_not_performed(connection: PgConnection, lease: Lease) -> None:

@@ -56,6 +56,23 @@ def test_what_a_session_holds_is_committed_with_the_runs_success(attempt: Attemp
     assert (order.id, order.name, type(order.token)) == (1, "bread", uuid.UUID)
 
 
+@pytest.mark.parametrize("outer", ["transaction", "step"])
+def test_a_transaction_within_another_block_is_refused_because_the_outer_rows_would_be_lost(
+    attempt: Attempts, outer: str
+) -> None:
+    def handler(run: Run) -> None:
+        with getattr(run, outer)(as_=Session) as session:
+            session.add(Order(name="bread"))
+            session.flush()
+            with run.transaction():
+                pass
+
+    _, text, permanent = attempt.failed_by(handler)
+    assert permanent
+    assert f"the handler called run.transaction() within run.{outer}()" in text
+    assert attempt.state == ("running", [])
+
+
 def test_what_a_connection_wrote_is_committed_with_the_runs_success(attempt: Attempts) -> None:
     def handler(run: Run) -> None:
         with run.transaction(as_=Connection) as connection:

@@ -124,8 +124,10 @@ def applied(
     return effect_of(effect.kind, row, effect.again)
 
 
-def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError) -> bool:
-    """Record a gateway's error.  True if the effect is now unknown and needs an operator.
+def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError, final: bool) -> bool:
+    """Record a gateway's error, after which no attempt follows if it is `final`.
+
+    Return True if the effect is now unknown and needs an operator.
 
     What is certain not to have happened is refused, and may begin anew.  A "no" to this try says nothing about an
     earlier one that got no answer; only a provider that goes by the key answers for all of them.
@@ -137,7 +139,7 @@ def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayE
     if error.acted == "no" and (not effect.again or answers_for_all):
         _settle(connection, effect.kind, effect.id, "refused", refusal, error.permanent)
         return False
-    if error.permanent or (error.acted == "maybe" and policy is Policy.AT_MOST_ONCE):
+    if final or (error.acted == "maybe" and policy is Policy.AT_MOST_ONCE):
         _settle(connection, effect.kind, effect.id, "unknown", refusal)
         return True
     return False  # the intent stays, and the next attempt goes by the policy

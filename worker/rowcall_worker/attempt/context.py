@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -39,10 +40,14 @@ class Resources:
     leases: Mapping[str, float]
 
 
+STEP, TRANSACTION = "run.step()", "run.transaction()"
+
+
 class Run:
     """One attempt of one run, as its handler sees it."""
 
     __slots__ = (
+        "_blocks",
         "_in_flight",
         "_resources",
         "attempt",
@@ -65,6 +70,7 @@ class Run:
         self.payload: dict[str, Any] = claimed.payload
         self.scheduled_for: datetime | None = claimed.scheduled_for
         self.finished = False
+        self._blocks = threading.local()
         self._in_flight = in_flight
         self._resources = resources
 
@@ -160,7 +166,7 @@ class Run:
             asked_at = elapsed()
             return renew(connection, self._in_flight.lease, seconds)
 
-        with self._block(as_, renewed) as held:
+        with self._block(as_, renewed, STEP) as held:
             yield held
         # Only now, because an uncommitted write renews nothing.
         self._in_flight.renewed(asked_at + seconds)
@@ -194,14 +200,31 @@ class Run:
             text = None if result is None else kept_text(result, "run.transaction was given")
             return bool(succeed(connection, [Done(self._in_flight.lease, text)]))
 
-        with self._block(as_, succeeded) as held:
+        with self._block(as_, succeeded, TRANSACTION) as held:
             yield held
         self.finished = True
 
     @contextmanager
-    def _block(self, as_: Callable[..., Any] | None, end: Callable[[PgConnection], bool]) -> Iterator[Any]:
+    def _block(self, as_: Callable[..., Any] | None, end: Callable[[PgConnection], bool], name: str) -> Iterator[Any]:
         """A transaction of the handler; `end` writes what commits with it, and returns whether the lease holds."""
         self.check()
+        with self._within(name), self._transaction(as_, end) as held:
+            yield held
+
+    @contextmanager
+    def _within(self, name: str) -> Iterator[None]:
+        """Refuse run.transaction() within another block, which would be rolled back after the run has succeeded."""
+        outer = getattr(self._blocks, "open", None)
+        if outer is not None and name == TRANSACTION:
+            raise Permanent(f"the handler called {name} within {outer}: end that block first, or use its connection")
+        self._blocks.open = name
+        try:
+            yield
+        finally:
+            self._blocks.open = outer
+
+    @contextmanager
+    def _transaction(self, as_: Callable[..., Any] | None, end: Callable[[PgConnection], bool]) -> Iterator[Any]:
         connections = self._resources.connections
         if as_ is None:
             with connections.transaction() as connection:

@@ -20,6 +20,9 @@ from rowcall.base.errors import (
     EffectInvalid,
     GatewayError,
     LeaseLost,
+    OutcomeUnknown,
+    Permanent,
+    message_of,
 )
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
@@ -67,13 +70,16 @@ def perform_once(
     check_lease()
     try:
         answer = perform(effect)
-    except GatewayError as error:
-        refused = error
+    except Exception as error:
+        # Any other error may have been raised before the effect happened, or after.
+        words = f"perform raised {type(error).__name__}: {message_of(error)}"
+        said = error if isinstance(error, GatewayError) else OutcomeUnknown(words)
+        final = isinstance(error, Permanent)
         unknown = until_recorded(
-            transaction, check_lease, lambda connection: effects.failed(connection, lease, effect, refused)
+            transaction, check_lease, lambda connection: effects.failed(connection, lease, effect, said, final)
         )
-        if unknown and not error.permanent:
-            raise _refusal(Decision.AMBIGUOUS, effect, str(error)) from error
+        if unknown and not final:
+            raise _refusal(Decision.AMBIGUOUS, effect, str(said)) from error
         raise
     reference, learned, wrong = _reference_and_columns(kind, answer)
     try:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy
 import sqlalchemy.event
+from sqlalchemy import Connection
 from sqlalchemy.orm import Session, SessionTransaction
 
 from rowcall.base.errors import Permanent
@@ -18,9 +19,12 @@ from rowcall.base.watched import WatchedConnection
 
 Wanted = TypeVar("Wanted")
 
+# As many as SQLAlchemy's own commit makes before it takes the hooks for endless.
+FLUSHES_MOST = 100
+
 
 @contextmanager
-def connected(connection: WatchedConnection) -> Iterator[sqlalchemy.Connection]:
+def connected(connection: WatchedConnection) -> Iterator[Connection]:
     """Wrap one of our connections for SQLAlchemy, which begins and ends no transaction on it."""
     if connection.engine is None:
         _prepare(connection)
@@ -53,9 +57,9 @@ def _prepare(connection: WatchedConnection) -> None:
 
 
 @contextmanager
-def session_on(held: sqlalchemy.Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]:
+def session_on(held: Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]:
     """The object that `as_` makes of the connection; a session is flushed at the end of the block."""
-    if as_ is sqlalchemy.Connection:
+    if as_ is Connection:
         wanted: Any = held
         yield wanted
         return
@@ -66,10 +70,10 @@ def session_on(held: sqlalchemy.Connection, as_: Callable[..., Wanted]) -> Itera
         raise Permanent(
             f"as_ made a {type(session).__name__}: pass sqlalchemy.orm.Session, a subclass or a sessionmaker"
         )
-    refusals = Refusals(session)
+    refusals = Refusals(session, held)
     try:
         yield session
-        session.flush()
+        _flush(session)
     except BaseException:
         refusals.end()
         with suppress(Exception):  # what ended the block is the error to report
@@ -81,16 +85,28 @@ def session_on(held: sqlalchemy.Connection, as_: Callable[..., Wanted]) -> Itera
     session.close()
 
 
-class Refusals:
-    """Keep a handler from ending the transaction through its session; a rollback only undoes a savepoint.
+def _flush(session: Session) -> None:
+    """Send all that is pending, including what the app's own hooks add during a flush."""
+    for _ in range(FLUSHES_MOST):
+        session.flush()
+        if not (session.new or session.deleted or any(map(session.is_modified, session.dirty))):
+            return
+    raise Permanent(f"each of {FLUSHES_MOST} flushes left something to flush: look at the session's hooks")
 
-    Closing the session would roll back its work too, and the run would succeed without it.
+
+class Refusals:
+    """Keep a handler from ending the transaction through its session, and the session from leaving our connection.
+
+    A rollback only undoes a savepoint.  Closing the session would roll back its work too, and the run would succeed
+    without it.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, held: Connection) -> None:
+        self._held = held
         self._listeners: dict[str, Callable[..., None]] = {
+            "after_begin": self._refuse_another_connection,
             "before_commit": self._refuse_commit,
-            "after_soft_rollback": self._note_rollback,
+            "after_rollback": self._note_rollback,
             "after_transaction_end": self._refuse_close,
         }
         self._session = session
@@ -103,15 +119,28 @@ class Refusals:
         for name, listener in self._listeners.items():
             sqlalchemy.event.remove(self._session, name, listener)
 
+    def _refuse_another_connection(
+        self, session: Session, transaction: SessionTransaction, connection: Connection
+    ) -> None:
+        if connection is not self._held:
+            raise Permanent(
+                "this session writes to a database of its own choice, as those of Flask-SQLAlchemy do, and not in the"
+                " run's transaction: pass as_=sqlalchemy.orm.Session, which takes the same models"
+            )
+
     def _refuse_commit(self, session: Session) -> None:
         if not session.in_nested_transaction():
             raise _refused("commit()", "also `with session.begin():`; session.flush() sends what is pending")
 
-    def _note_rollback(self, session: Session, previous: SessionTransaction) -> None:
-        self._rolled_back = True
+    def _note_rollback(self, session: Session) -> None:
+        # A nested rollback leaves the rest of the session's work to be kept.
+        if not session.in_nested_transaction():
+            self._rolled_back = True
 
     def _refuse_close(self, session: Session, transaction: SessionTransaction) -> None:
-        if transaction.parent is None and not self._rolled_back:
+        if transaction.parent is not None:
+            return
+        if not self._rolled_back:
             raise _refused("close()", "also `with session:`")
         self._rolled_back = False
 
