@@ -24,7 +24,7 @@ def test_an_empty_ledger_says_so(environment: dict[str, str]) -> None:
         (
             ["list", "--kind", "sent_pigeons"],
             1,
-            "no effect of the kind 'sent_pigeons'; there are effects of: sent_emails",
+            "no effects of kind 'sent_pigeons'; known kinds: sent_emails",
         ),
         (["list", "--kind", "sent_pigeons", "--run", "1"], 1, "no effect of the kind 'sent_pigeons'"),
         (["resolve", "payments", "7", "--happened"], 1, "there is no effect 7 of payments"),

@@ -128,5 +128,5 @@ def test_kinds_of_an_app_are_listed_and_counted_where_no_code_declares_them(conn
     assert [row["kind"] for row in effects.list_effects(connection, "pigeons")] == ["pigeons"]
     assert effects.count_unknown(connection) == {**dict.fromkeys(KINDS, 0), "pigeons": 1}
     assert effects.list_effects(connection, "pigeons", ["applied"]) == []
-    with pytest.raises(EffectKindUnknown, match="kind 'sms'; there are effects of: .*, pigeons, refund"):
+    with pytest.raises(EffectKindUnknown, match="kind 'sms'; known kinds: .*, pigeons, refund"):
         effects.list_effects(connection, "sms")

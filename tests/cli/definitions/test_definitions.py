@@ -40,7 +40,7 @@ def test_refusals_are_sentences_on_stderr_with_an_exit_code(environment: dict[st
     assert (missing.returncode, missing.stdout, missing.stderr) == (
         1,
         "",
-        "rowcall: there is no definition 'none'; `rowcall definitions list` shows those that are\n",
+        "rowcall: there is no definition 'none'; `rowcall definitions list` shows all definitions\n",
     )
     unread = rowcall(environment, "definitions", "apply", str(tmp_path / "none.toml"))
     assert (unread.returncode, unread.stderr) == (

@@ -125,7 +125,7 @@ BAD_PATHS = [
 @pytest.mark.parametrize("path", BAD_PATHS)
 def test_a_path_that_is_not_plainly_below_the_root_is_refused(files: Files, root: Path, path: str) -> None:
     for attempt in (lambda: files.write(path, b"x"), lambda: files.open(path), lambda: files.delete(path)):
-        with pytest.raises(Unusable, match="the path .* must be names with / between"):
+        with pytest.raises(Unusable, match="the path .* must be names separated by /"):
             attempt()
     assert not root.exists()
 
