@@ -157,7 +157,7 @@ def test_a_key_is_shown_once_listed_without_its_secret_and_revoked(environment: 
 def test_lists_say_when_they_are_empty(fresh_url: str, environment: dict[str, str]) -> None:
     empty = {**environment, "DATABASE_URL": fresh_url}
     assert rowcall(empty, "runs", "list").stdout.startswith("no runs match")
-    assert rowcall(empty, "keys", "list").stdout.startswith("no keys; `rowcall keys create")
+    assert rowcall(empty, "keys", "list").stdout.startswith("there are no keys; `rowcall keys create")
 
 
 def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -> None:

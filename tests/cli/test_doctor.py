@@ -184,7 +184,7 @@ def test_a_clock_that_is_off(module_url: str, monkeypatch: pytest.MonkeyPatch) -
         off = clock(connection)
     assert not off.good
     assert off.message.startswith(
-        "the database's is 2700.0 seconds ahead of this machine's: jobs keep to the database's"
+        "the database's is 2700.0 seconds ahead of this machine's: jobs follow the database's"
     )
 
 

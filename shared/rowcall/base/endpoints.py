@@ -237,6 +237,6 @@ class Networks:
             return cls(tuple(map(ipaddress.ip_network, text.replace(",", " ").split())))
         except ValueError:
             raise ValueError(
-                "addresses or networks such as 192.0.2.7 or 10.0.0.0/8, separated by commas; all bits of a network after"
-                " its prefix must be zero"
+                "addresses or networks such as 192.0.2.7 or 10.0.0.0/8, separated by commas; the bits after a network's"
+                " prefix must be zero"
             ) from None

@@ -152,8 +152,8 @@ def _names(path: str) -> list[str]:
     if len(path) > LONGEST_PATH_CHARACTERS or not all(NAME.fullmatch(name) for name in names):
         raise Unusable(
             f"the path {path[:LONGEST_PATH_CHARACTERS]!r} must be names separated by /, at most"
-            f" {LONGEST_PATH_CHARACTERS} characters in total; a name has 1 to 100 of A-Z a-z 0-9 _ . , = @ + - and begins"
-            " with a letter, a digit or _"
+            f" {LONGEST_PATH_CHARACTERS} characters in total; a name has 1 to 100 of A-Z a-z 0-9 _ . , = @ + - and"
+            " begins with a letter, a digit or _"
         )
     return names
 

@@ -154,7 +154,7 @@ class Settings:
         signing_secrets,
         (),
         "Secret from which the signing secret of each webhook URL is derived: `whsec_` and base64. `rowcall"
-        " webhook-secret` prints the secret of a URL. During a rotation: the new and the old one, separated by a space.",
+        " webhook-secret` prints a URL's secret. During a rotation: the new and the old secret, separated by a space.",
         secret=True,
     )
     webhook_allow_loopback: bool = _setting(

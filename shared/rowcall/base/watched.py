@@ -80,8 +80,8 @@ class WatchedConnection(psycopg2.extensions.connection):
         if self._ends_with_block:
             raise Permanent(
                 f"the handler called {what}() within run.step() or run.transaction(), which commits at the end of the"
-                " block and rolls back on an error: remove the call (or `with connection:`, which makes it); to continue"
-                " after an error, use a SAVEPOINT"
+                " block and rolls back on an error: remove the call (or `with connection:`, which makes it); to"
+                " continue after an error, use a SAVEPOINT"
             )
 
 

@@ -1,4 +1,4 @@
-"""The front door: `rowcall`.  A sub-command is loaded when it is called."""
+"""The `rowcall` command.  It imports a subcommand only when that is called."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rowcall.cli import extras
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-# Rowcall's own commands.  To look for entry points reads the metadata of all that is installed, which takes longer than
-# many a command.
+# Rowcall's own commands.  Not entry points: finding those reads the metadata of all installed packages, which takes
+# longer than many commands.
 OWN = {
     "api": "rowcall_api.cli:api_command",
     "definitions": "rowcall.cli.definitions.command:definitions_command",
@@ -37,19 +37,19 @@ OWN = {
     "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
     "worker": "rowcall_worker.cli:worker_command",
 }
-# An app adds commands of its own as entry points of this group.
+# An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
 
 
 class FrontDoor(click.Group):
-    """A group whose commands are Rowcall's own and those that apps add."""
+    """The group of Rowcall's own commands and those that apps add."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, for --help."""
+        """Return the names, for --help."""
         return sorted({*OWN, *_added()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded only now: `rowcall worker` need not import Flask."""
+        """Import and return one command, so that `rowcall worker` does not import Flask."""
         try:
             return _load(cmd_name)
         except ModuleNotFoundError as error:
@@ -59,7 +59,7 @@ class FrontDoor(click.Group):
 
 
 def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
-    """A command whose extra is missing: `rowcall --help` lists it, and running it ends with the error."""
+    """Return a placeholder for a command whose extra is missing: it appears in --help, and fails when it is run."""
 
     def fail(**_: object) -> None:
         raise error
@@ -74,7 +74,7 @@ def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
 
 
 def _load(name: str) -> click.Command | None:
-    """The command of this name; no app's takes the place of Rowcall's own."""
+    """Return the command with this name; an app cannot replace one of Rowcall's own."""
     command: click.Command | None = None
     if name in OWN:
         command = resolve_name(OWN[name])
@@ -85,7 +85,7 @@ def _load(name: str) -> click.Command | None:
 
 @functools.cache
 def _added() -> dict[str, EntryPoint]:
-    """Name -> entry point of the commands that apps add."""
+    """Return the entry points of the commands that apps add, by name."""
     from importlib.metadata import entry_points
 
     return {point.name: point for point in entry_points(group=APPS)}
@@ -96,13 +96,14 @@ def _added() -> dict[str, EntryPoint]:
 def rowcall() -> None:
     """Scheduled background jobs on nothing but PostgreSQL.
 
-    Settings are environment variables; `rowcall doctor` lists them and says what is wrong.
-    Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 database unreachable.
+    Settings are environment variables; `rowcall doctor` lists them and finds problems.
+
+    Exit codes: 0 done, 1 refused or not found, 2 usage error, 3 database not reachable.
     """
 
 
 def main() -> None:
-    """Run a command; errors that Rowcall raises on purpose are a sentence and an exit code, not a traceback."""
+    """Run a command; show Rowcall's own errors as a sentence and an exit code, not as a traceback."""
     try:
         rowcall(prog_name="rowcall")
     except RowcallError as error:
@@ -111,12 +112,18 @@ def main() -> None:
         cause = drivers_error(error)
         reason = " ".join(str(cause).split())
         if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
-            _end(f"the database refuses this role: {reason}; `rowcall migrate --grants` prints what roles need", 1)
+            _end(
+                f"the database refuses this role: {reason}; `rowcall migrate --grants` prints the needed grants",
+                1,
+            )
         if isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):
             _end(f"the database is read-only: {reason}; {READ_ONLY_REMEDY}", DatabaseUnreachable.exit_code)
         if not isinstance(cause, psycopg2.OperationalError) and not is_outage(cause):
             raise
-        _end(f"the database was lost: {reason}; `rowcall doctor` looks for the cause", DatabaseUnreachable.exit_code)
+        _end(
+            f"lost the connection to the database: {reason}; run `rowcall doctor` to find the cause",
+            DatabaseUnreachable.exit_code,
+        )
 
 
 def _end(sentence: str, code: int) -> NoReturn:

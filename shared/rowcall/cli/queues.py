@@ -15,7 +15,7 @@ LISTED = ("name", "paused_at", "max_running", "running_under_limit", "due", "due
 
 @click.group("queues")
 def queues_command() -> None:
-    """List queues; pause, resume and limit them."""
+    """List, pause, resume and limit queues."""
 
 
 @queues_command.command("list")
@@ -31,7 +31,7 @@ def list_command(as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def pause_command(name: str, as_json: bool) -> None:
-    """Stop claims from queue NAME.  Running runs go on; new runs wait."""
+    """Stop claims from queue NAME.  Running runs continue; all others wait."""
     with command_transaction() as connection:
         _report(queue.pause_queue(connection, name, operator()), as_json)
 
@@ -51,7 +51,7 @@ def resume_command(name: str, as_json: bool) -> None:
 @click.option("--none", "without", is_flag=True, help="Remove the limit.")
 @json_option
 def limit_command(name: str, max_running: int | None, without: bool, as_json: bool) -> None:
-    """Let at most MAX_RUNNING runs of queue NAME run at a time, across all workers."""
+    """Limit queue NAME to MAX_RUNNING running runs at a time, across all workers."""
     if (max_running is None) != without:
         raise click.UsageError("give MAX_RUNNING or --none")
     with command_transaction() as connection:

@@ -90,7 +90,7 @@ def test_people_read_durations_in_words_and_what_became_of_the_latest_times(appl
     fields = dict(line.split(maxsplit=1) for line in well(applied("show", "nightly")).splitlines()[:-2])
     assert (fields["max_lateness"], fields["jitter"], fields["payload"]) == ("6 h", "1 min 30 s", '{"day": "{date-1}"}')
     assert well(applied("show", "nightly")).endswith("\n\nno nominal time has passed yet\n")
-    assert well(applied("show", "hand")).endswith("\n\nit has no schedule: `rowcall definitions run-now` runs it\n")
+    assert well(applied("show", "hand")).endswith("\n\nit has no schedule: run it with `rowcall definitions run-now`\n")
     with database.transaction(fresh_url) as connection:
         database.fetch_all(
             connection,
@@ -107,7 +107,7 @@ def test_people_read_durations_in_words_and_what_became_of_the_latest_times(appl
 
 
 def test_empty_states_say_what_to_do(say: Say, tmp_path: Path) -> None:
-    assert well(say("list")) == "there are no definitions; `rowcall definitions apply FILE` makes some\n"
+    assert well(say("list")) == "there are no definitions; `rowcall definitions apply FILE` creates them\n"
     assert well(say("list", "--json")) == "[]\n"
     (tmp_path / "empty.toml").write_text("[definitions]")
     assert well(say("apply", "empty.toml")) == "empty.toml has no definitions\n"

@@ -58,8 +58,8 @@ SILENCE: dict[str, Any] = {
 # Not statement_timeout: it would also cut short the wait for a standby, and the commit would count as done too early.
 PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
 
-# A cancelled wait for a synchronous standby makes COMMIT succeed with a warning.  We must receive it whatever the role's
-# setting is, and must not mistake a lesser notice for it.
+# A cancelled wait for a synchronous standby makes COMMIT succeed with a warning.  We must receive the warning whatever
+# the role's setting is, and must not mistake a lesser notice for it.
 SHOW_WARNINGS = "SET LOCAL client_min_messages = warning;"
 
 

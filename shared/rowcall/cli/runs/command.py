@@ -23,7 +23,8 @@ LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_a
 @click.argument("payload", type=JsonObject(), default="{}")
 @click.option(
     "--key",
-    help="Idempotency key: the same key and content again is the same run.  The type's natural key holds beside it.",
+    help="Idempotency key: a repeated request with the same key and content gives the same run.  The natural key of"
+    " the type applies too.",
 )
 @click.option("--run-at", type=Moment(), help="Not before this time.  [default: now]")
 @click.option("--queue", "queue_name", help="Queue.  [default: the type's]")
@@ -44,7 +45,7 @@ def enqueue_command(
 
 @click.group("runs")
 def runs_command() -> None:
-    """See and steer runs."""
+    """Show and change runs."""
 
 
 for steering in (explain_command, retry_command, cancel_command, run_now_command, clone_command):
@@ -54,25 +55,27 @@ for steering in (explain_command, retry_command, cancel_command, run_now_command
 @runs_command.command("list")
 @filtered
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
-@click.option("--include", multiple=True, type=click.Choice(LARGE), help="Also show this, in JSON.  May be repeated.")
+@click.option(
+    "--include", multiple=True, type=click.Choice(LARGE), help="Also include this field, with --json.  May be repeated."
+)
 @json_option
 def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], as_json: bool) -> None:
     """List the newest runs that match the options."""
     with command_transaction() as connection:
         page = queue.list_runs(connection, criteria, limit, include=include)
         rows = page.runs
-        # A page is bounded in what it scans and holds, and may be short; a person wants as many as they asked for.
+        # A page may be short, because it limits how much it scans; the user wants as many runs as requested.
         while page.next and len(rows) < limit:
             page = queue.list_runs(connection, criteria, limit - len(rows), page.next, include=include)
             rows += page.runs
-    show_table(rows, LISTED, "no runs match; `rowcall enqueue noop` makes one", as_json)
+    show_table(rows, LISTED, "no runs match; `rowcall enqueue noop` enqueues one", as_json)
 
 
 @runs_command.command("show")
 @click.argument("run_id", type=int)
 @json_option
 def show_command(run_id: int, as_json: bool) -> None:
-    """Show one run, and its attempts that did not succeed."""
+    """Show a run, and its attempts that did not succeed."""
     with command_transaction() as connection:
         run, attempts = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id)
     if as_json:
