@@ -9,7 +9,7 @@
 -- database, PostgreSQL refuses that statement, and psql goes on with the next.  EXPLAIN shows a plan.
 
 -- rowcall.definitions.apply: LOCK_OUT_OTHERS
--- Two at once would wait for each other's rows.
+-- Without this lock, two concurrent applies could deadlock on their rows.
 BEGIN;
 SELECT pg_advisory_xact_lock(33346484);
 ROLLBACK;
@@ -33,7 +33,7 @@ SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
 ROLLBACK;
 
 -- rowcall.definitions.store: LIST_PAGE
--- The same, a page at a time.  A removed definition's row stays, so that a page can begin behind it.
+-- The same, a page at a time.  The row of a removed definition stays, so a page can begin after it.
 \set after_id '0'
 \set page_bytes '1048576'
 BEGIN;
@@ -56,14 +56,14 @@ SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name FOR
 ROLLBACK;
 
 -- rowcall.definitions.store: LOCK
--- Removed ones too: a definition that comes back continues its revisions.
+-- Includes removed definitions: if one is created again, its revisions continue.
 \set name 'nightly'
 BEGIN;
 SELECT * FROM rowcall.job_definitions WHERE name = :'name' FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.definitions.store: CREATE
--- Of two that create the same name at once, one does, and the other then finds it.
+-- If two transactions create the same name at once, one inserts it and the other finds it.
 \set name 'nightly'
 \set job_type 'noop'
 BEGIN;
@@ -72,7 +72,7 @@ ON CONFLICT (name) DO NOTHING;
 ROLLBACK;
 
 -- rowcall.definitions.store: CHANGE
--- A change of the content begins a new revision, and brings back what was removed.
+-- A change of the content begins a new revision, and restores a removed definition.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
 \set schedule '17 3 * * *'
@@ -108,7 +108,7 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: SAME_PAYLOAD
--- PostgreSQL's own equality: Python takes 1 and true for equal, and 1e400 and its digits for different.
+-- PostgreSQL compares, because to Python 1 and true are equal, and 1e400 differs from the same number in digits.
 \set payload '{"user_id": 1}'
 \set definition_id '1'
 BEGIN;
@@ -130,7 +130,7 @@ WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: RESUME
--- From now: times during the pause do not run, even those that are not decided yet.
+-- Continues from now: nominal times during the pause do not run, even if they are still undecided.
 \set next_run_at '2027-01-05T12:00:00+00:00'
 \set definition_id '1'
 BEGIN;
@@ -148,7 +148,7 @@ WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: OCCURRENCES
--- schedule_occurrences' primary key, backwards.
+-- Scans the primary key of schedule_occurrences backwards.
 \set definition_id '1'
 \set earlier_than 'infinity'
 \set limit '50'
@@ -159,7 +159,7 @@ ORDER BY nominal_at DESC LIMIT :'limit';
 ROLLBACK;
 
 -- rowcall.definitions.tick: DUE
--- The first definition that is due and not locked.  Types that this process does not know are left to newer processes.
+-- The first definition that is due and not locked.  Unknown job types are left to newer processes.
 \set job_types '{"noop"}'
 \set tried '{"1"}'
 \set resting_ids '{"2"}'
@@ -183,10 +183,10 @@ SELECT id FROM rowcall.job_runs WHERE definition_id = :'definition_id' AND finis
 ROLLBACK;
 
 -- rowcall.definitions.tick: OCCUR
--- Insert the new occurrences of what was decided, with their runs.
+-- Insert the new occurrences, with their runs.
 --
--- new   An occurrence that exists already stays as it is, whatever the clock or an edit did meanwhile.
--- runs  An occurrence whose natural key another run holds becomes no second run of the same fact.
+-- new   Excludes occurrences that already exist, for example because the clock was set back.
+-- runs  If another run holds the natural key, no second run is inserted for the same fact.
 \set nominal_at '{"2026-01-05T12:00:00+00:00"}'
 \set outcome '{"enqueued"}'
 \set reason '{"in time"}'
@@ -240,7 +240,7 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- At most once in ten seconds, so that idle workers do not write every second.
+-- At most every ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
@@ -259,14 +259,14 @@ FROM rowcall.schedule_ticks;
 ROLLBACK;
 
 -- rowcall.definitions.tick: UNDECIDED
--- Overdue although workers tick: no worker knows the type, or the definition is broken.
+-- Definitions that stay overdue although workers tick: no worker knows the job type, or the definition is broken.
 BEGIN;
 SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '150.0 seconds' ORDER BY next_run_at, name LIMIT 20;
 ROLLBACK;
 
 -- rowcall.definitions.tick: NEXT_DUE
--- What this process could not decide a moment ago; an edit begins another revision, which is tried at once.
+-- Definitions that this process recently failed to decide; an edit begins a new revision, which is tried at once.
 \set job_types '{"noop"}'
 \set resting_ids '{"2"}'
 \set resting_revisions '{"1"}'
@@ -279,7 +279,7 @@ WHERE next_run_at IS NOT NULL AND job_type = ANY(:'job_types'::text[]) AND NOT (
 ROLLBACK;
 
 -- rowcall.definitions.tick: CLOCK
--- Not now(), which is the time at which the transaction began.
+-- Not now(), which is the time when the transaction began.
 BEGIN;
 SELECT clock_timestamp();
 ROLLBACK;

@@ -203,7 +203,7 @@ def test_a_postgresql_that_is_too_old(module_url: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        ("transaction", "connections go through a pooler in transaction mode: everything works, but LISTEN does not"),
+        ("transaction", "connections go through a pooler in transaction mode: everything works except LISTEN"),
         ("session", "connections go through a pooler in session mode: everything works"),
     ],
 )

@@ -57,12 +57,12 @@ def test_a_payload_is_kept_as_json_holds_it(value: object, kept: object) -> None
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        (float("nan"), "payload.of[1].it is nan, which JSON cannot hold"),
-        (float("-inf"), "payload.of[1].it is -inf, which JSON cannot hold"),
-        (b"bytes", "payload.of[1].it is b'bytes', which JSON cannot hold"),
-        ({1, 2}, "payload.of[1].it is {1, 2}, which JSON cannot hold"),
-        (Decimal("1.5"), "payload.of[1].it is Decimal('1.5'), which JSON cannot hold"),
-        ({1: 2}, "payload.of[1].it has the name 1, which is not text: quote it"),
+        (float("nan"), "payload.of[1].it is nan, which JSON cannot represent"),
+        (float("-inf"), "payload.of[1].it is -inf, which JSON cannot represent"),
+        (b"bytes", "payload.of[1].it is b'bytes', which JSON cannot represent"),
+        ({1, 2}, "payload.of[1].it is {1, 2}, which JSON cannot represent"),
+        (Decimal("1.5"), "payload.of[1].it is Decimal('1.5'), which JSON cannot represent"),
+        ({1: 2}, "payload.of[1].it has the key 1, which is not text: quote it"),
         ({None: 2}, "payload.of[1].it has the name null, which is not text"),
         ("a\0b", "a null character"),
         pytest.param("\ud800", "half of a surrogate pair", id="surrogate"),
