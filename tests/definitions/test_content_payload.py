@@ -63,7 +63,7 @@ def test_a_payload_is_kept_as_json_holds_it(value: object, kept: object) -> None
         ({1, 2}, "payload.of[1].it is {1, 2}, which JSON cannot represent"),
         (Decimal("1.5"), "payload.of[1].it is Decimal('1.5'), which JSON cannot represent"),
         ({1: 2}, "payload.of[1].it has the key 1, which is not text: quote it"),
-        ({None: 2}, "payload.of[1].it has the name null, which is not text"),
+        ({None: 2}, "payload.of[1].it has the key null, which is not text"),
         ("a\0b", "a null character"),
         pytest.param("\ud800", "half of a surrogate pair", id="surrogate"),
         pytest.param(HUGE, "Exceeds the limit", id="huge"),

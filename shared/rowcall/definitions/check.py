@@ -62,7 +62,7 @@ def checked(name: str, raw: Mapping[str, Any], catalogue: Catalogue) -> Content:
         # With catch_up=all, each missed time is enqueued while the run before it is still waiting.
         usable["overlap"] = Overlap.ALLOW if usable.get("catch_up") is CatchUp.ALL else Overlap.SKIP
     content = Content(**{"job_type": "", **usable})
-    # A field that could not be parsed has its default here; the parser's error is more important than errors about that.
+    # A field that could not be parsed has its default here; the parser's error replaces any error about that default.
     wrong = {**_wrong(content, catalogue), **wrong}
     if wrong:
         raise DefinitionInvalid(name, wrong)

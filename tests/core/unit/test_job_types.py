@@ -40,7 +40,7 @@ def module(*types: job_types.JobType | Definition) -> ModuleType:
         ({"isolated": 1}, "job type 'greet': isolated is 1 and must be True or False"),
         ({"isolated": True, "memory_cap": 5}, "job type 'greet': memory_cap is 5 and must be MiB from 64"),
         ({"isolated": True, "memory_cap": 99.5}, "job type 'greet': memory_cap is 99.5 and must be MiB"),
-        ({"memory_cap": 256}, "job type 'greet': memory_cap is 256 and must be left out where isolated is False"),
+        ({"memory_cap": 256}, "job type 'greet': memory_cap is 256 and must be left out unless isolated is True"),
         ({"backoff": 5}, "job type 'greet': backoff is 5 and must be fixed"),
     ],
 )
