@@ -1,4 +1,4 @@
-"""The database of this process: DATABASE_URL, or the local server."""
+"""The database of this process: the one of DATABASE_URL, or the local server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rowcall.base.settings import Settings
 
 @contextmanager
 def database_url(settings: Settings) -> Iterator[str]:
-    """The URL to connect to: DATABASE_URL, or the local server's, held for as long as this context lasts."""
+    """Yield DATABASE_URL, or the URL of the local server, which runs at least until the end of the block."""
     if settings.database_url:
         yield settings.database_url
         return
-    # Loaded only here: where a database is set, there is no server to start.
+    # Imported here, because it is not needed if DATABASE_URL is set.
     from rowcall.local_postgres.server import open_server
 
     with open_server(settings.home, settings.postgres, settings.postgres_port) as server:
