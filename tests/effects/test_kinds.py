@@ -77,7 +77,7 @@ def test_what_is_sent_along_is_the_key_alone_and_new_with_each_generation(
     ("kind", "key", "complaint"),
     [
         (MAIL, {"event_id": "1"}, "the key of sent_emails consists of idempotency_key, not of event_id"),
-        (MAIL, {1: "1"}, "made of idempotency_key, not of 1"),
+        (MAIL, {1: "1"}, "consists of idempotency_key, not of 1"),
         (MAIL, {"idempotency_key": "é" * 1001}, "is 'é+...?, 2002 bytes; the limit is 2000: use an id, or a hash"),
         (SMS, 7, "the key of sms is 7: it must be a string"),
         (SMS, None, "the key of sms is None: it must be a string"),
@@ -107,7 +107,7 @@ def test_a_date_is_given_as_one_or_as_text(connection: PgConnection, lease: Leas
 
 
 def test_an_unknown_kind_is_an_error_that_lists_those_there_are_and_how_to_declare_one() -> None:
-    with pytest.raises(EffectInvalid, match=r"no kind of effect 'sent_pigeons'; .* sent_emails, .*sms.* EffectKind\("):
+    with pytest.raises(EffectInvalid, match=r"no effect kind 'sent_pigeons'; .* sent_emails, .*sms.* EffectKind\("):
         effects.kind_of("sent_pigeons")
 
 
