@@ -71,7 +71,7 @@ def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> Non
 def test_the_same_key_says_that_nothing_was_added(environment: dict[str, str]) -> None:
     run_id = made(environment, "{}", "--key", "once")
     again = rowcall(environment, "enqueue", "noop", "{}", "--key", "once")
-    assert again.stdout == f"run {run_id} exists already: nothing added\n"
+    assert again.stdout == f"run {run_id} already exists: nothing added\n"
 
 
 def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:

@@ -87,7 +87,7 @@ def test_a_wrong_database_url(well: dict[str, str]) -> None:
 def test_a_database_url_that_is_none(well: dict[str, str]) -> None:
     code, found = findings({**well, "DATABASE_URL": "mysql://me:hush@db/app"})
     assert code == 1
-    assert found["settings"]["message"].startswith("DATABASE_URL is set to something else and must be a URL such as")
+    assert found["settings"]["message"].startswith("DATABASE_URL is invalid and must be a URL such as")
 
 
 @pytest.mark.parametrize("password", ["hush/hush", "12/hush", "hush@hush", "hush?hush", "hush#hush"])

@@ -84,7 +84,7 @@ def test_dates_and_times_in_a_payload_become_iso_8601(folder: Path) -> None:
         ("a.toml", "schedule = 2026-01-01", "schedule: is datetime.date(2026, 1, 1) and must be text"),
         ("a.toml", "priority = inf", "priority: is inf and must be a whole number"),
         ("a.toml", f"payload = {{ a = {'[' * 50}{']' * 50} }}", "payload: nests deeper than 32 levels"),
-        ("a.toml", 'payload = { a = "\\u0000" }', "payload: cannot be stored as JSON: it holds a null character"),
+        ("a.toml", 'payload = { a = "\\u0000" }', "payload: cannot be stored as JSON: it contains a null character"),
         ("a.yaml", "payload: {a: .nan}", "payload: payload.a is nan"),
         ("a.yaml", "payload: {a: {1: b}}", "payload: payload.a has the key 1, which is not text"),
         ("a.yaml", "payload: {yes: 1, true: 2}", "payload: payload has the key True, which is not text"),

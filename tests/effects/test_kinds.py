@@ -84,7 +84,7 @@ def test_what_is_sent_along_is_the_key_alone_and_new_with_each_generation(
         (SMS, "", "key of sms is '': it must be a non-empty string"),
         (SMS, "a\0b", "key of sms is .*: PostgreSQL cannot store NUL or half a surrogate pair"),
         (SMS, "a\ud800b", "PostgreSQL cannot store NUL or half a surrogate pair"),
-        (SMS, {"key": 7}, "key of sms is 7: it must be a string"),
+        (SMS, {"key": 7}, "key of sms is 7: it must be a non-empty string"),
         (REPORT, "7", "the key of sent_reports is '7': it must be a mapping of user_id, week_start_date"),
         (REPORT, {"user_id": "7", "week_start_date": "2026-03-23"}, "user_id of sent_reports is '7': .* an integer"),
         (REPORT, {"user_id": True, "week_start_date": "2026-03-23"}, "it must be an integer"),

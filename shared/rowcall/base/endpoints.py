@@ -122,7 +122,7 @@ class SmtpServer:
             raise ValueError(f"{form}, with user and password in ASCII")
         starttls = not tls and asked.get("starttls") != "never"
         if user and not (tls or starttls or host in LOOPBACK_NAMES):
-            raise ValueError(f"{form}; with starttls=never the password would travel in the clear")
+            raise ValueError(f"{form}; with starttls=never, the password would be sent unencrypted")
         return cls(host, port or (465 if tls else 587), tls, starttls, user, password)
 
 

@@ -22,11 +22,11 @@ def stored(value: Any) -> str:
         text = ENCODER.encode(value)
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair, which is not a character") from None
+        raise ValueError("it contains half of a surrogate pair, which is not a character") from None
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
     if NULL.search(text):
-        raise ValueError("it holds a null character, which PostgreSQL cannot store")
+        raise ValueError("it contains a null character, which PostgreSQL cannot store")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Logging: the events, and the two formats: JSON for programs, text for people at a terminal.
+"""Logging in two formats: JSON for programs, and text for people at a terminal.
 
 LogEvent lists all events; code emits an event with fields and never writes a message itself.
 `redacted` removes secrets from every value.
@@ -65,7 +65,7 @@ EVENT_WIDTH = 24
 
 @dataclass(frozen=True)
 class Log:
-    """A logger: stream, level and format; without a stream, the current standard error."""
+    """A logger with a stream, a level and a format; without a stream, it writes to standard error."""
 
     stream: TextIO | None = None
     level: str = "info"

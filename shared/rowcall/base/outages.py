@@ -1,6 +1,6 @@
 """Distinguishes a database that cannot be used now from a statement that is wrong.
 
-PostgreSQL's error codes tell, but psycopg2's classes do not: a read-only database raises InternalError, and a value
+PostgreSQL's error codes show the difference, psycopg2's classes do not: a read-only database raises InternalError, and a value
 that is too large raises OperationalError.
 """
 

@@ -61,7 +61,7 @@ class Setting:
         return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
 
 
-# Far more than any secret has.
+# No real secret is this long.
 SECRET_CHARACTERS = 65_536
 
 
@@ -81,7 +81,7 @@ def secret_in(file: str) -> str:
     if not text:
         raise ValueError("is empty")
     if len(text) > SECRET_CHARACTERS:
-        raise ValueError(f"holds more than {SECRET_CHARACTERS} characters")
+        raise ValueError(f"contains more than {SECRET_CHARACTERS} characters")
     return text
 
 

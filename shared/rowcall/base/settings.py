@@ -190,7 +190,7 @@ class Settings:
         "ROWCALL_PAYMENT_KEY_HORIZON",
         number(float, 0, 2592000),
         82800.0,
-        "How long a charge may be repeated under its key: less than the provider remembers keys (Stripe: 24 hours).",
+        "How long a charge may be repeated with the same key; less than the provider keeps keys (Stripe: 24 hours).",
         unit="seconds",
     )
     files: Path | None = _setting(
@@ -256,7 +256,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         except SettingsError as error:
             wrong.append(str(error))
         except ValueError as error:
-            was = "set to something else" if setting.secret else repr(text)
+            was = "invalid" if setting.secret else repr(text)
             wrong.append(f"{setting.variable} is {was} and must be {error}")
     if wrong:
         raise SettingsError("; ".join(wrong))

@@ -12,7 +12,7 @@ YEARS = range(2000, 9999)
 def unusable(moment: datetime) -> str | None:
     """Return why this time cannot be used, as the rest of a sentence about a field, or None if it can."""
     if moment.tzinfo is None:
-        return "must carry an offset, such as 2026-03-29T09:00:00+02:00"
+        return "must have an offset, such as 2026-03-29T09:00:00+02:00"
     if moment.year not in YEARS:
         return f"must be a time in the years {YEARS[0]} to {YEARS[-1]}, not in {moment.year}"
     # Times are stored in UTC, where the year may be the one before or after.

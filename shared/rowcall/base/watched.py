@@ -1,6 +1,6 @@
 """Connections that record since when they wait for the server, and the thread that ends a wait that is too long.
 
-The waiting thread is blocked, and cancelling its statement would need the network that does not answer.  So another
+The waiting thread is blocked, and cancelling its statement would need the same network, which does not answer.  So another
 thread, which never waits, shuts the socket down; the waiting thread then gets an error, and its connection is lost.
 """
 
@@ -65,13 +65,13 @@ class WatchedConnection(psycopg2.extensions.connection):
             self._ends_with_block = False
 
     def commit(self) -> None:
-        """Commit, marked as waiting."""
+        """Commit, and mark the connection as waiting during that."""
         self._refuse_within_the_block("commit")
         with answered(self):
             super().commit()
 
     def rollback(self) -> None:
-        """Roll back, marked as waiting."""
+        """Roll back, and mark the connection as waiting during that."""
         self._refuse_within_the_block("rollback")
         with answered(self):
             super().rollback()
@@ -119,7 +119,7 @@ class WatchedCursor(psycopg2.extensions.cursor):
     """A cursor that marks its connection as waiting, so that SQLAlchemy's statements are watched too."""
 
     def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - the driver calls it so
-        """Execute a statement, marked as waiting."""
+        """Execute a statement, and mark the connection as waiting during that."""
         with answered(self.connection):
             super().execute(query, vars)
 

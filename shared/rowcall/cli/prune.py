@@ -1,4 +1,4 @@
-"""`rowcall prune`: prune now."""
+"""`rowcall prune`: prune old runs and expired keys now."""
 
 from __future__ import annotations
 

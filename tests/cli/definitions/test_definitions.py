@@ -188,11 +188,13 @@ def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
     assert well(applied("pause", "nightly")).startswith("definition nightly has been paused since 20")
     assert cells(applied("list"))[3][5].startswith("20")
     resumed = well(applied("resume", "nightly"))
-    assert resumed.startswith("definition nightly is open, due next 20")
+    assert resumed.startswith("definition nightly is active, due next 20")
     assert " 02:30:00+0" in resumed
-    assert well(applied("resume", "hand")) == "definition hand is open, without a schedule\n"
+    assert well(applied("resume", "hand")) == "definition hand is active, without a schedule\n"
     assert well(applied("run-now", "nightly")) == "run 1 queued\n"
-    assert well(applied("run-now", "nightly")) == ("run 1 has its key already: nothing added (`rowcall runs show 1`)\n")
+    assert well(applied("run-now", "nightly")) == (
+        "run 1 already has this key: nothing added (`rowcall runs show 1`)\n"
+    )
     assert json.loads(well(applied("run-now", "nightly", "--json"))) == {"run_id": 1, "replayed": True}
     assert json.loads(well(applied("run-now", "hand", "--json")))["replayed"] is False
     assert json.loads(well(applied("pause", "hand", "--json")))["paused_at"] is not None

@@ -1,6 +1,6 @@
 """A caller's connection: of psycopg2 or psycopg 3, or SQLAlchemy's connection or session on either.
 
-This module does not import SQLAlchemy or psycopg 3 at its top: a caller that passes their objects has imported them.
+This module does not import SQLAlchemy or psycopg 3 itself: a caller that passes their objects has imported them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def is_psycopg3(connection: object) -> TypeGuard[Psycopg3Connection]:
 
 
 def sqlalchemy_connection(connection: object) -> sqlalchemy.Connection:
-    """Return the SQLAlchemy connection of what the caller passed, or raise NotAConnection."""
+    """Return the SQLAlchemy connection behind the caller's object, or raise NotAConnection."""
     found = connection
     if sys.modules.get("sqlalchemy.orm"):
         from sqlalchemy.orm import Session, scoped_session

@@ -84,7 +84,7 @@ class Retry(RowcallError):
         self.after = None if after is None else float(after)
         if self.after is not None and not 0 <= self.after <= LONGEST_WAIT.total_seconds():
             raise ValueError(
-                f"Retry(after={after!r}) must be from 0 to {LONGEST_WAIT.total_seconds():.0f} seconds, a year"
+                f"Retry(after={after!r}) must be from 0 to {LONGEST_WAIT.total_seconds():.0f} seconds (a year)"
             )
         super().__init__(reason)
 

@@ -122,7 +122,7 @@ def resume_command(name: str, as_json: bool) -> None:
     with command_transaction() as connection:
         row = definitions.resume(connection, name, catalogue(), operator())
     due = f"due next {shown(_local(row)['next_run_at'])}" if row["next_run_at"] else "without a schedule"
-    _answer(row, f"definition {name} is open, {due}", as_json)
+    _answer(row, f"definition {name} is active, {due}", as_json)
 
 
 @definitions_command.command("run-now")
@@ -135,7 +135,7 @@ def run_now_command(name: str, as_json: bool) -> None:
     if as_json:
         show_json(vars(outcome))
     elif outcome.replayed:
-        click.echo(f"run {outcome.run_id} has its key already: nothing added (`rowcall runs show {outcome.run_id}`)")
+        click.echo(f"run {outcome.run_id} already has this key: nothing added (`rowcall runs show {outcome.run_id}`)")
     else:
         click.echo(f"run {outcome.run_id} queued")
 

@@ -176,7 +176,7 @@ def schedules(connection: PgConnection) -> Finding:
 
 
 def pooler(url: str) -> Finding:
-    """Find a pooler: the server process id that it reports to its clients is not the real one."""
+    """Check for a pooler, which reports server process ids to its clients that are not the real ones."""
     message = "connections reach PostgreSQL directly"
     connections = [database.connect_internal(url, "rowcall doctor") for _ in range(2)]
     try:

@@ -40,7 +40,7 @@ def enqueue_command(
     if as_json:
         show_json(vars(outcome))
     else:
-        click.echo(f"run {outcome.run_id} {'exists already: nothing added' if outcome.replayed else 'queued'}")
+        click.echo(f"run {outcome.run_id} {'already exists: nothing added' if outcome.replayed else 'queued'}")
 
 
 @click.group("runs")

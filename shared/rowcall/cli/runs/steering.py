@@ -83,7 +83,7 @@ def clone_command(
         )
         row = queue.get_run(connection, outcome.run_id)
     if outcome.replayed and not as_json:
-        click.echo(f"run {outcome.run_id} exists already: nothing added")
+        click.echo(f"run {outcome.run_id} already exists: nothing added")
     else:
         _report(row, as_json)
 
