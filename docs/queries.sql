@@ -9,7 +9,7 @@
 -- database, PostgreSQL refuses that statement, and psql goes on with the next.  EXPLAIN shows a plan.
 
 -- rowcall.definitions.apply: LOCK_OUT_OTHERS
--- Without this lock, two concurrent applies could deadlock on their rows.
+-- Without this lock, two concurrent calls of `apply` could deadlock on their rows.
 BEGIN;
 SELECT pg_advisory_xact_lock(33346484);
 ROLLBACK;
@@ -176,7 +176,7 @@ FOR UPDATE SKIP LOCKED;
 ROLLBACK;
 
 -- rowcall.definitions.tick: LIVE
--- job_runs_definition_live.
+-- Uses the index job_runs_definition_live.
 \set definition_id '1'
 BEGIN;
 SELECT id FROM rowcall.job_runs WHERE definition_id = :'definition_id' AND finished_at IS NULL LIMIT 1;

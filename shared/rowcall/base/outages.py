@@ -1,7 +1,7 @@
 """Distinguishes a database that cannot be used now from a statement that is wrong.
 
-PostgreSQL's error codes show the difference, psycopg2's classes do not: a read-only database raises InternalError, and a value
-that is too large raises OperationalError.
+PostgreSQL's error codes show the difference.  psycopg2's classes do not: a read-only database raises InternalError, and
+a value that is too large raises OperationalError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Connections that record since when they wait for the server, and the thread that ends a wait that is too long.
 
-The waiting thread is blocked, and cancelling its statement would need the same network, which does not answer.  So another
-thread, which never waits, shuts the socket down; the waiting thread then gets an error, and its connection is lost.
+The waiting thread is blocked, and cancelling its statement would need the same network, which does not answer.  So
+another thread, which never waits, shuts the socket down; the waiting thread then gets an error, and its connection is
+lost.
 """
 
 from __future__ import annotations

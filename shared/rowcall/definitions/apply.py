@@ -29,7 +29,7 @@ SENTENCES = {
 # An arbitrary number: "definiti" on a telephone's keys.
 ADVISORY_LOCK = 33346484
 
-# Without this lock, two concurrent applies could deadlock on their rows.
+# Without this lock, two concurrent calls of `apply` could deadlock on their rows.
 LOCK_OUT_OTHERS = f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 
 

@@ -39,7 +39,7 @@ class Content:
     )
     payload: dict[str, Any] = declared(
         Payload,
-        "The payload of each run; {date}, {date-1}, {week} and others are replaced according to its nominal time.",
+        "The payload of each run; {date}, {date-1}, {week} and others are replaced with values of its nominal time.",
         default=dict,
         metadata={"example": {"day": "{date-1}"}},
     )
@@ -76,7 +76,7 @@ class Content:
     )
     jitter: timedelta = declared(
         Duration,
-        "The longest delay of a run; each definition has a fixed delay up to this, which spreads the load.",
+        "The longest delay of a run; each definition has a fixed delay up to this, to spread the load.",
         default=timedelta(0),
         option="How far to spread runs, such as 5m.",
         metadata=SECONDS_OR_WORDS,

@@ -51,7 +51,7 @@ class Duration(fields.Field):  # type: ignore[type-arg]  # marshmallow 3 takes n
 class Payload(fields.Dict):
     """A JSON object; dates and times, which TOML, YAML and Python have too, become ISO 8601."""
 
-    default_error_messages: ErrorMessages = {**NULL, "invalid": "must be a table of fields"}  # noqa: RUF012 - its hook
+    default_error_messages: ErrorMessages = {**NULL, "invalid": "must be a table of fields"}  # noqa: RUF012 - marshmallow reads it
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> dict[Any, Any]:
         if not isinstance(value, Mapping):

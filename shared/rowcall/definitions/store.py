@@ -177,7 +177,7 @@ def _adopted(connection: Connection, row: Row, content: Content, managed_by: str
 
 
 def get_definition(connection: Connection, name: str) -> Row:
-    """The definition of this name, or DefinitionNotFound."""
+    """Return the definition with this name, or raise DefinitionNotFound."""
     row = _found(connection, GET, name)
     if row is None:
         raise DefinitionNotFound(name)
@@ -185,12 +185,12 @@ def get_definition(connection: Connection, name: str) -> Row:
 
 
 def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
-    """All definitions, by name; `locked` locks them until the transaction ends."""
+    """Return all definitions, sorted by name; `locked` locks them until the transaction ends."""
     return fetch_all(connection, LIST_LOCKED if locked else LIST)
 
 
 def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], bool]:
-    """The definitions behind this one, or all, up to the size of a page, and whether there are more."""
+    """Return a page of the definitions after this one, or of all, and whether there are more."""
     parameters = {"after_id": after_id, "page_bytes": pages.PAGE_BYTES}
     return pages.read(fetch_all(connection, LIST_PAGE, parameters))
 

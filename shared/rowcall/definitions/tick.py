@@ -52,7 +52,7 @@ ORDER BY next_run_at, id LIMIT 1
 FOR UPDATE SKIP LOCKED
 """
 
-# job_runs_definition_live.
+# Uses the index job_runs_definition_live.
 LIVE = "SELECT id FROM rowcall.job_runs WHERE definition_id = %(definition_id)s AND finished_at IS NULL LIMIT 1"
 
 # Insert the new occurrences, with their runs.

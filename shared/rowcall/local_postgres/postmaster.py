@@ -63,7 +63,7 @@ class Postmaster:
                 raise self._failure()
             if told_to_stop() or time.monotonic() > deadline:
                 raise LocalPostgresError(
-                    f"the local PostgreSQL was told to stop before it was ready, or was not ready after"
+                    f"the local PostgreSQL was stopped before it was ready, or was not ready after"
                     f" {START_LIMIT:g} seconds: see {self._home.log}"
                 )
             time.sleep(READY_POLL)  # PostgreSQL reports that it is ready only in a file

@@ -32,7 +32,7 @@ def server_url(settings: Settings, home: Path) -> Iterator[str]:
         server = open_server(home, settings.postgres, options=UNSAFE_AND_FAST)
     except LocalPostgresError as error:
         raise LocalPostgresError(
-            f"tests need a PostgreSQL, and DATABASE_URL is not set: name a server with it, or install one with"
+            f"tests need PostgreSQL, and DATABASE_URL is not set: set it to a server's URL, or install PostgreSQL with"
             f" `pip install 'rowcall[local]'` ({error})"
         ) from None
     with server:

