@@ -167,5 +167,5 @@ def test_the_command_says_why_a_run_was_left(module_url: str, environment: dict[
         "1 were not changed, because other transactions have locked or changed them, or other runs hold"
         in refused.stderr
     )
-    assert "`rowcall runs retry ID` says why" in refused.stderr
+    assert "`rowcall runs retry ID` gives the reason" in refused.stderr
     assert f"run {holder} holds the natural key" in rowcall(environment, "runs", "retry", str(left)).stderr
