@@ -1,9 +1,9 @@
-# Rowcall's front door for people.  Needs Python >= 3.11 and make, nothing else; PostgreSQL comes with it.
+# Targets for people who work on Rowcall or try it.  They need only Python >= 3.11 and make; PostgreSQL is included.
 .DEFAULT_GOAL := help
 .PHONY: help up test lint format check mutants bench docs lock clean
 SHELL := /bin/sh
 
-# The first Python on the PATH that is new enough; `make PYTHON=/path/to/python up` chooses another.
+# The first Python on the PATH that is new enough; to use another: `make PYTHON=/path/to/python up`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 RUN := .venv/bin/python -m
@@ -13,56 +13,56 @@ MUTANTS_ARGS ?=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: .venv/installed ## start PostgreSQL, API, worker and a demo run; Ctrl-C ends all of it
+up: .venv/installed ## start PostgreSQL, the API and a worker, and show a run succeed; Ctrl-C stops them
 	@exec .venv/bin/python -m rowcall.cli up --with-parent
 
 test: .venv/installed ## run the whole suite against a real PostgreSQL
 	@$(RUN) pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
-lint: .venv/installed ## formatting, lint, types and layers, without changing a file
+lint: .venv/installed ## check formatting, lint, types and import rules; change no file
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) mypy
 	@.venv/bin/python -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 
-format: .venv/installed ## let ruff format the code and mend what it can
+format: .venv/installed ## format the code, and fix what ruff can fix
 	@$(RUN) ruff format .
 	@$(RUN) ruff check --fix .
 
-check: lint ## what CI runs: lint, and the whole suite, also what needs the package index or Debian's programs
+check: lint ## run lint and the whole suite as CI does, including tests that need the package index or Debian programs
 	@$(MAKE) --no-print-directory test PYTEST_ARGS="--whole $(PYTEST_ARGS)"
 
-mutants: .venv/installed ## take the queue's guards away one by one, and print which test noticed
+mutants: .venv/installed ## remove the queue's guards one by one, and print which test failed
 	@$(RUN) tests.mutants $(MUTANTS_ARGS)
 
-bench: .venv/installed ## measure the queue beside bare SQL in one run
+bench: .venv/installed ## measure the queue, and plain SQL for comparison
 	@$(RUN) tests.bench
 
-docs: .venv/installed ## write the generated pages of docs/ anew
+docs: .venv/installed ## write the generated pages in docs/
 	@$(RUN) rowcall.status > docs/status.md
 	@$(RUN) rowcall.base.settings > docs/settings.md
 	@$(RUN) tests.queries > docs/queries.sql
 	@echo "docs/status.md, docs/settings.md and docs/queries.sql are written"
 
-lock: .venv/installed ## renew the locked dependencies
+lock: .venv/installed ## update the locked dependencies
 	@for set in "runtime pyproject.toml --extra example" "dev pyproject.toml --extra all --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \
 	.venv/bin/uv pip compile "$$@" --universal --python-version 3.11 --upgrade --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements/$$name.lock || exit 1; done
-	@echo "requirements/*.lock are renewed; run make check"
+	@echo "requirements/*.lock are updated; run make check"
 
-clean: ## remove the environment and all local data (the local database too)
+clean: ## remove .venv and all local data, including the local database
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m rowcall.local_postgres remove; fi
 	rm -rf .venv .rowcall .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Debian splits ensurepip off; the machine's own pip then fills the new environment.
+# Debian packages ensurepip separately; if it is missing, the system's pip installs into the new environment.
 .venv/installed: requirements/dev.lock pyproject.toml
-	@[ -n "$(PYTHON)" ] || { echo "Rowcall needs Python 3.11 or newer, and no python3 on the PATH is: install one, or say make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
+	@[ -n "$(PYTHON)" ] || { echo "Rowcall needs Python 3.11 or newer, and the PATH has none: install it, or run make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Installing the locked dependencies into .venv (once)"
 	@.venv/bin/python -m pip --version >/dev/null 2>&1 \
 	|| $(PYTHON) -m venv --clear .venv 2>/dev/null \
 	|| { $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python .venv/bin/python install --quiet pip; } \
-	|| { echo "$(PYTHON) can make no virtual environment: install its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	|| { echo "$(PYTHON) cannot create a virtual environment: install its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
 	@$(RUN) pip install -qq --disable-pip-version-check --require-hashes --requirement requirements/dev.lock
 	@$(RUN) pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

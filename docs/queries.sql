@@ -9,7 +9,7 @@
 -- database, PostgreSQL refuses that statement, and psql goes on with the next.  EXPLAIN shows a plan.
 
 -- rowcall.definitions.apply: LOCK_OUT_OTHERS
--- Two at once would wait for each other's rows.
+-- Without this lock, two concurrent calls of `apply` could deadlock on their rows.
 BEGIN;
 SELECT pg_advisory_xact_lock(33346484);
 ROLLBACK;
@@ -33,7 +33,7 @@ SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
 ROLLBACK;
 
 -- rowcall.definitions.store: LIST_PAGE
--- The same, a page at a time.  A removed definition's row stays, so that a page can begin behind it.
+-- The same, a page at a time.  The row of a removed definition stays, so a page can begin after it.
 \set after_id '0'
 \set page_bytes '1048576'
 BEGIN;
@@ -56,14 +56,14 @@ SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name FOR
 ROLLBACK;
 
 -- rowcall.definitions.store: LOCK
--- Removed ones too: a definition that comes back continues its revisions.
+-- Includes removed definitions: if one is created again, its revisions continue.
 \set name 'nightly'
 BEGIN;
 SELECT * FROM rowcall.job_definitions WHERE name = :'name' FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.definitions.store: CREATE
--- Of two that create the same name at once, one does, and the other then finds it.
+-- If two transactions create the same name at once, one inserts it and the other finds it.
 \set name 'nightly'
 \set job_type 'noop'
 BEGIN;
@@ -72,7 +72,7 @@ ON CONFLICT (name) DO NOTHING;
 ROLLBACK;
 
 -- rowcall.definitions.store: CHANGE
--- A change of the content begins a new revision, and brings back what was removed.
+-- A change of the content begins a new revision, and restores a removed definition.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
 \set schedule '17 3 * * *'
@@ -108,7 +108,7 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: SAME_PAYLOAD
--- PostgreSQL's own equality: Python takes 1 and true for equal, and 1e400 and its digits for different.
+-- PostgreSQL compares, because to Python 1 and true are equal, and 1e400 differs from the same number in digits.
 \set payload '{"user_id": 1}'
 \set definition_id '1'
 BEGIN;
@@ -130,7 +130,7 @@ WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: RESUME
--- From now: times during the pause do not run, even those that are not decided yet.
+-- Continues from now: nominal times during the pause do not run, even if they are still undecided.
 \set next_run_at '2027-01-05T12:00:00+00:00'
 \set definition_id '1'
 BEGIN;
@@ -148,7 +148,7 @@ WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: OCCURRENCES
--- schedule_occurrences' primary key, backwards.
+-- Scans the primary key of schedule_occurrences backwards.
 \set definition_id '1'
 \set earlier_than 'infinity'
 \set limit '50'
@@ -159,7 +159,7 @@ ORDER BY nominal_at DESC LIMIT :'limit';
 ROLLBACK;
 
 -- rowcall.definitions.tick: DUE
--- The first definition that is due and not locked.  Types that this process does not know are left to newer processes.
+-- The first definition that is due and not locked.  Unknown job types are left to newer processes.
 \set job_types '{"noop"}'
 \set tried '{"1"}'
 \set resting_ids '{"2"}'
@@ -176,17 +176,17 @@ FOR UPDATE SKIP LOCKED;
 ROLLBACK;
 
 -- rowcall.definitions.tick: LIVE
--- job_runs_definition_live.
+-- Uses the index job_runs_definition_live.
 \set definition_id '1'
 BEGIN;
 SELECT id FROM rowcall.job_runs WHERE definition_id = :'definition_id' AND finished_at IS NULL LIMIT 1;
 ROLLBACK;
 
 -- rowcall.definitions.tick: OCCUR
--- Insert the new occurrences of what was decided, with their runs.
+-- Insert the new occurrences, with their runs.
 --
--- new   An occurrence that exists already stays as it is, whatever the clock or an edit did meanwhile.
--- runs  An occurrence whose natural key another run holds becomes no second run of the same fact.
+-- new   Excludes occurrences that already exist, for example because the clock was set back.
+-- runs  If another run holds the natural key, no second run is inserted for the same fact.
 \set nominal_at '{"2026-01-05T12:00:00+00:00"}'
 \set outcome '{"enqueued"}'
 \set reason '{"in time"}'
@@ -240,7 +240,7 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- At most once in ten seconds, so that idle workers do not write every second.
+-- At most every ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
@@ -259,14 +259,14 @@ FROM rowcall.schedule_ticks;
 ROLLBACK;
 
 -- rowcall.definitions.tick: UNDECIDED
--- Overdue although workers tick: no worker knows the type, or the definition is broken.
+-- Definitions that stay overdue although workers tick: no worker knows the job type, or the definition is broken.
 BEGIN;
 SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '150.0 seconds' ORDER BY next_run_at, name LIMIT 20;
 ROLLBACK;
 
 -- rowcall.definitions.tick: NEXT_DUE
--- What this process could not decide a moment ago; an edit begins another revision, which is tried at once.
+-- Definitions that this process recently failed to decide; an edit begins a new revision, which is tried at once.
 \set job_types '{"noop"}'
 \set resting_ids '{"2"}'
 \set resting_revisions '{"1"}'
@@ -279,13 +279,13 @@ WHERE next_run_at IS NOT NULL AND job_type = ANY(:'job_types'::text[]) AND NOT (
 ROLLBACK;
 
 -- rowcall.definitions.tick: CLOCK
--- Not now(), which is the time at which the transaction began.
+-- Not now(), which is the time when the transaction began.
 BEGIN;
 SELECT clock_timestamp();
 ROLLBACK;
 
 -- rowcall.effects.ledger: HOLD
--- Primary key.  FOR SHARE: neither a sweep nor an operator can end the lease before this transaction has ended.
+-- By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
@@ -297,7 +297,7 @@ FOR SHARE;
 ROLLBACK;
 
 -- rowcall.effects.ledger: HOLDER_LIVES
--- Whether the attempt that began an effect may still perform it: another run's, under a lease that was not ended.
+-- Whether the attempt that began an effect may still perform it, because its lease has not ended.
 \set run_id '1'
 \set lease_no '1'
 BEGIN;
@@ -308,7 +308,8 @@ SELECT EXISTS (
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[sent_emails]
--- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -319,7 +320,8 @@ FROM rowcall.sent_emails WHERE id < :'behind_sent_emails' ORDER BY id DESC LIMIT
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[sent_reports]
--- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -330,7 +332,8 @@ FROM rowcall.sent_reports WHERE id < :'behind_sent_reports' ORDER BY id DESC LIM
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[payments]
--- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -341,7 +344,8 @@ FROM rowcall.payments WHERE id < :'behind_payments' ORDER BY id DESC LIMIT :'lim
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[delivered_webhooks]
--- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -352,7 +356,8 @@ FROM rowcall.delivered_webhooks WHERE id < :'behind_delivered_webhooks' ORDER BY
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[generated_files]
--- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -363,7 +368,8 @@ FROM rowcall.generated_files WHERE id < :'behind_generated_files' ORDER BY id DE
 ROLLBACK;
 
 -- rowcall.effects.lists: ALL[other_effects]
--- The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -375,7 +381,7 @@ FROM rowcall.other_effects WHERE id < :'behind_other_effects' AND (:'kind'::text
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[sent_emails]
--- Of each table a page at the most, and one more, which tells that there is another.
+-- At most a page of each table, and one more row, which shows that there is another page.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -386,7 +392,7 @@ FROM rowcall.sent_emails WHERE state = 'applied' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[sent_reports]
--- Of each table a page at the most, and one more, which tells that there is another.
+-- At most a page of each table, and one more row, which shows that there is another page.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -397,7 +403,7 @@ FROM rowcall.sent_reports WHERE state = 'applied' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[payments]
--- Of each table a page at the most, and one more, which tells that there is another.
+-- At most a page of each table, and one more row, which shows that there is another page.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -408,7 +414,7 @@ FROM rowcall.payments WHERE state = 'applied' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[delivered_webhooks]
--- Of each table a page at the most, and one more, which tells that there is another.
+-- At most a page of each table, and one more row, which shows that there is another page.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -419,7 +425,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[generated_files]
--- Of each table a page at the most, and one more, which tells that there is another.
+-- At most a page of each table, and one more row, which shows that there is another page.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -430,7 +436,7 @@ FROM rowcall.generated_files WHERE state = 'applied' AND id < :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: APPLIED[other_effects]
--- Of each table a page at the most, and one more, which tells that there is another.
+-- At most a page of each table, and one more row, which shows that there is another page.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -442,7 +448,7 @@ FROM rowcall.other_effects WHERE state = 'applied' AND id < :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_emails, intent]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -453,7 +459,7 @@ FROM rowcall.sent_emails WHERE state = 'intent' AND id < :'behind_sent_emails' O
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_emails, unknown]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -464,7 +470,7 @@ FROM rowcall.sent_emails WHERE state = 'unknown' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_emails, refused]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -475,7 +481,7 @@ FROM rowcall.sent_emails WHERE state = 'refused' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_reports, intent]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -486,7 +492,7 @@ FROM rowcall.sent_reports WHERE state = 'intent' AND id < :'behind_sent_reports'
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_reports, unknown]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -497,7 +503,7 @@ FROM rowcall.sent_reports WHERE state = 'unknown' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[sent_reports, refused]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -508,7 +514,7 @@ FROM rowcall.sent_reports WHERE state = 'refused' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[payments, intent]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -519,7 +525,7 @@ FROM rowcall.payments WHERE state = 'intent' AND id < :'behind_payments' ORDER B
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[payments, unknown]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -530,7 +536,7 @@ FROM rowcall.payments WHERE state = 'unknown' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[payments, refused]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -541,7 +547,7 @@ FROM rowcall.payments WHERE state = 'refused' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[delivered_webhooks, intent]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -552,7 +558,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id < :'behind_deliver
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[delivered_webhooks, unknown]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -563,7 +569,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[delivered_webhooks, refused]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -574,7 +580,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[generated_files, intent]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -585,7 +591,7 @@ FROM rowcall.generated_files WHERE state = 'intent' AND id < :'behind_generated_
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[generated_files, unknown]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -596,7 +602,7 @@ FROM rowcall.generated_files WHERE state = 'unknown' AND id < :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[generated_files, refused]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -607,7 +613,7 @@ FROM rowcall.generated_files WHERE state = 'refused' AND id < :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[other_effects, intent]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -619,7 +625,7 @@ FROM rowcall.other_effects WHERE state = 'intent' AND id < :'behind_other_effect
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[other_effects, unknown]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -631,7 +637,7 @@ FROM rowcall.other_effects WHERE state = 'unknown' AND id < :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: OPEN[other_effects, refused]
--- What is not settled is a stretch of the partial index {table}_open, state by state.
+-- For each state but applied, it scans a range of the partial index {table}_open.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -643,7 +649,7 @@ FROM rowcall.other_effects WHERE state = 'refused' AND id < :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_emails]
--- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_sent_emails '9223372036854775807'
 \set states '{"applied"}'
@@ -660,7 +666,7 @@ WHERE id < :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_reports]
--- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_sent_reports '9223372036854775807'
 \set states '{"applied"}'
@@ -677,7 +683,7 @@ WHERE id < :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[payments]
--- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_payments '9223372036854775807'
 \set states '{"applied"}'
@@ -694,7 +700,7 @@ WHERE id < :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'st
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[delivered_webhooks]
--- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_delivered_webhooks '9223372036854775807'
 \set states '{"applied"}'
@@ -711,7 +717,7 @@ WHERE id < :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state 
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[generated_files]
--- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_generated_files '9223372036854775807'
 \set states '{"applied"}'
@@ -728,7 +734,7 @@ WHERE id < :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = A
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[other_effects]
--- The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set kind 'sms'
 \set behind_other_effects '9223372036854775807'
@@ -746,7 +752,7 @@ WHERE id < :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY
 ROLLBACK;
 
 -- rowcall.effects.lists: DECLARED_KINDS
--- The unique index, by leaps from one kind to the next.
+-- Skips from one kind to the next in the unique index.
 BEGIN;
 WITH RECURSIVE leap AS (
     (SELECT kind FROM rowcall.other_effects ORDER BY kind LIMIT 1)
@@ -758,7 +764,7 @@ SELECT kind FROM leap WHERE kind IS NOT NULL;
 ROLLBACK;
 
 -- rowcall.effects.lists: COUNT_UNKNOWN
--- The index {table}_open.
+-- Uses the index {table}_open.
 BEGIN;
 SELECT kind, count(*) AS unknown FROM (
     SELECT 'sent_emails' AS kind FROM rowcall.sent_emails
@@ -787,7 +793,7 @@ SELECT kind, count(*) AS unknown FROM (
 ROLLBACK;
 
 -- rowcall.effects.operate: OF_RUN
--- The index {table}_run of each table.
+-- Uses the index {table}_run of each table.
 \set run_id '1'
 BEGIN;
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,

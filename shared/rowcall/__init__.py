@@ -1,7 +1,7 @@
-"""What a team's own code imports: job types and definitions to declare, runs to enqueue, how a handler ends early.
+"""The names that an app imports: to declare job types and definitions, to enqueue runs, and to end a handler early.
 
-Each name is loaded when it is first used, because `import rowcall` must cost a web process little, and because the
-keeper of the local PostgreSQL runs where only the standard library can be imported.
+Each name is loaded when it is first used, so that `import rowcall` is fast in a web process, and because the keeper of
+the local PostgreSQL can import only the standard library.
 """
 
 from importlib import import_module
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rowcall.queue.job_type import JobType
     from rowcall_worker.handlers import Run  # for annotations in handlers, so only a worker loads it
 
-# The build reads it here, and so does a worker: to ask the installed metadata would take longer than a claim.
+# The build and the workers read the version here, because reading the installed metadata takes longer than a claim.
 __version__ = "0.2.0.dev0"
 
 __all__ = [
@@ -56,10 +56,10 @@ _MODULES = {
     "quadratic": "rowcall.job_types",
 }
 
-if not TYPE_CHECKING:  # a type checker would take any name for one that this function returns
+if not TYPE_CHECKING:  # with this function, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Load the name's module, once."""
+        """Import the module of this name at its first use."""
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(import_module(_MODULES[name]), name)
@@ -67,5 +67,5 @@ if not TYPE_CHECKING:  # a type checker would take any name for one that this fu
 
 
 def __dir__() -> list[str]:
-    """The public names too, though they may not be loaded yet."""
+    """Return all names, including public ones that are not loaded yet."""
     return sorted({*globals(), *__all__})

@@ -1,9 +1,9 @@
-"""The one status machine of a run, as data.
+"""The status machine of a run, as data.
 
-A run is *live* (queued, running, failed) or *final* (succeeded, dead, cancelled).  Every change of status is one
-row of TRANSITIONS; everything else about statuses is derived from that table: the SQL guards in rowcall.queue,
-the CHECK constraints in rowcall.schema, docs/status.md (this module, run as a program, prints it) and the tests
-that walk every legal and every illegal transition.  An event that is not in the table does not exist.
+A run is *live* (queued, running, failed) or *final* (succeeded, dead, cancelled).  TRANSITIONS lists all changes of
+status.  Everything else about statuses is derived from it: the SQL guards in rowcall.queue, the CHECK constraints in
+rowcall.schema, docs/status.md (which this module prints if it is run as a program), and the tests of all allowed and
+forbidden transitions.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Who(StrEnum):
 
 @dataclass(frozen=True)
 class Transition:
-    """One event: from which statuses, to which, by whom, and on what condition."""
+    """One event: the statuses before and after it, who can cause it, its condition, and its effect on the row."""
 
     event: Event
     sources: tuple[Status, ...]
@@ -111,7 +111,7 @@ TRANSITIONS = (
         (Status.DEAD, Status.CANCELLED),
         Who.OWNER,
         f"{FENCE}; attempts = max, or the error is permanent",
-        f"{ASKED}, else dead; error kept, lease cleared",
+        f"{ASKED}, else dead; error stored, lease cleared",
     ),
     Transition(
         Event.RELEASE,
@@ -119,15 +119,15 @@ TRANSITIONS = (
         (Status.QUEUED, Status.DEAD, Status.CANCELLED),
         Who.OWNER,
         FENCE,
-        f"{ASKED}, dead if it was the last attempt; the attempt stays counted",
+        f"{ASKED}, dead if it was the last attempt; the attempt counts",
     ),
     Transition(
         Event.UNCLAIM,
         (Status.RUNNING,),
         (Status.QUEUED, Status.CANCELLED),
         Who.OWNER,
-        f"{FENCE}; the handler was not begun",
-        f"{ASKED}; the attempt is not counted; lease_no stays",
+        f"{FENCE}; the handler has not started",
+        f"{ASKED}; the attempt does not count; lease_no unchanged",
     ),
     Transition(
         Event.SNOOZE,
@@ -135,7 +135,7 @@ TRANSITIONS = (
         (Status.QUEUED, Status.CANCELLED),
         Who.OWNER,
         FENCE,
-        f"{ASKED}, else run_at as the handler asked; the attempt is not counted",
+        f"{ASKED}, else run_at as the handler asked; the attempt does not count",
     ),
     Transition(
         Event.EXPIRE,
@@ -143,7 +143,7 @@ TRANSITIONS = (
         (Status.FAILED, Status.DEAD, Status.CANCELLED),
         Who.SWEEP,
         "locked_until < now, lease_no as read",
-        f"{ASKED}, dead at max attempts, else due at once; a suspect until it succeeds",
+        f"{ASKED}, dead if attempts = max, else due at once; a suspect until it succeeds",
     ),
     Transition(
         Event.CANCEL,
@@ -183,7 +183,7 @@ TRANSITIONS = (
         (Status.QUEUED,),
         Who.OPERATOR,
         "status unchanged since the operator read it",
-        "run_at = now, attempts kept",
+        "run_at = now, attempts unchanged",
     ),
     Transition(
         Event.RETRY,
@@ -191,7 +191,7 @@ TRANSITIONS = (
         (Status.QUEUED,),
         Who.OPERATOR,
         "status unchanged since the operator read it, not pruned",
-        "attempts = 0, run_at = now, error cleared, lease_no kept",
+        "attempts = 0, run_at = now, error cleared, lease_no unchanged",
     ),
 )
 
@@ -200,32 +200,32 @@ BY_EVENT = {transition.event: transition for transition in TRANSITIONS}
 LIVE = (Status.QUEUED, Status.RUNNING, Status.FAILED)
 FINAL = tuple(status for status in Status if status not in LIVE)
 
-# The events that end a failed attempt, whatever becomes of its run.
+# The events that end a failed attempt.
 FAILURES = (Event.FAIL, Event.GIVE_UP, Event.EXPIRE)
 
 
 def allowed(status: Status, who: Who | None = None) -> tuple[Event, ...]:
-    """The events that a run in this status admits, all of them or those of one actor."""
+    """Return the events that are possible in this status, optionally only those that `who` can cause."""
     return tuple(
         transition.event for transition in TRANSITIONS if status in transition.sources and who in {None, transition.who}
     )
 
 
 def sql_list(words: Iterable[Status | Event]) -> str:
-    """Statuses or events as an SQL list, for IN."""
+    """Format statuses or events as an SQL list, for IN."""
     return "(" + ", ".join(f"'{word}'" for word in words) + ")"
 
 
 def sources_of(event: Event) -> str:
-    """The SQL guard of an event: the statuses it may start from, as the right side of an IN."""
+    """Return the SQL guard of an event: the statuses in which it is possible, as the right side of IN."""
     return sql_list(BY_EVENT[event].sources)
 
 
-# For how long a run keeps others of its type from having its natural key: until expire_keys deletes it, until it is
-# dead or cancelled, or until it has ended.
+# How long a run holds its natural key, so that no other run of its type can have it: until expire_keys deletes the key,
+# until the run is dead or cancelled, or until the run is finished.
 UNIQUE_MODES = ("ever", "until_failed", "live")
 
-# The CHECK constraints of job_runs that hold for every writer.
+# The CHECK constraints of job_runs on statuses.
 CHECKS = {
     "status_known": f"status IN {sql_list(Status)}",
     "lease_iff_running": (
@@ -237,7 +237,7 @@ CHECKS = {
 
 
 def mermaid() -> str:
-    """The machine as a Mermaid state diagram."""
+    """Return the status machine as a Mermaid state diagram."""
     lines = ["stateDiagram-v2"]
     for transition in TRANSITIONS:
         for source in transition.sources or ("[*]",):
@@ -247,7 +247,7 @@ def mermaid() -> str:
 
 
 def as_markdown() -> str:
-    """The page docs/status.md."""
+    """Return the text of docs/status.md."""
     rows = [
         f"| {row.event} | {', '.join(row.sources) or '-'} | {', '.join(row.targets)} | {row.who}"
         f" | {row.guard} | {row.effect} |"

@@ -248,7 +248,7 @@ def test_what_a_run_is_at_just_now_is_not_settled_behind_its_back(
     )
     refused = resolve(call, unknown, json={"happened": True})
     assert (refused.status_code, told(refused)["current_status"]) == (409, "intent")
-    assert f"run {run['id']} is at effect" in told(refused)["detail"]
+    assert f"run {run['id']} is performing effect" in told(refused)["detail"]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> Non
 def test_the_same_key_says_that_nothing_was_added(environment: dict[str, str]) -> None:
     run_id = made(environment, "{}", "--key", "once")
     again = rowcall(environment, "enqueue", "noop", "{}", "--key", "once")
-    assert again.stdout == f"run {run_id} exists already: nothing added\n"
+    assert again.stdout == f"run {run_id} already exists: nothing added\n"
 
 
 def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
@@ -96,7 +96,7 @@ def test_a_time_may_be_in_words_and_is_then_in_utc(environment: dict[str, str]) 
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["runs", "show", "999999"], 1, "there is no run 999999; `rowcall runs list` shows those that are"),
+        (["runs", "show", "999999"], 1, "there is no run 999999; `rowcall runs list` shows all runs"),
         (["enqueue", "nop"], 1, "there is no job type 'nop'; known here: "),
         (["enqueue", "noop", "[1]"], 2, "the payload must be a JSON object"),
         (["enqueue", "noop", "{"], 2, "the payload is not JSON"),

@@ -87,7 +87,7 @@ def test_a_wrong_database_url(well: dict[str, str]) -> None:
 def test_a_database_url_that_is_none(well: dict[str, str]) -> None:
     code, found = findings({**well, "DATABASE_URL": "mysql://me:hush@db/app"})
     assert code == 1
-    assert found["settings"]["message"].startswith("DATABASE_URL is set to something else and must be a URL such as")
+    assert found["settings"]["message"].startswith("DATABASE_URL is invalid and must be a URL such as")
 
 
 @pytest.mark.parametrize("password", ["hush/hush", "12/hush", "hush@hush", "hush?hush", "hush#hush"])
@@ -184,7 +184,7 @@ def test_a_clock_that_is_off(module_url: str, monkeypatch: pytest.MonkeyPatch) -
         off = clock(connection)
     assert not off.good
     assert off.message.startswith(
-        "the database's is 2700.0 seconds ahead of this machine's: jobs keep to the database's"
+        "the database's is 2700.0 seconds ahead of this machine's: jobs follow the database's"
     )
 
 
@@ -203,7 +203,7 @@ def test_a_postgresql_that_is_too_old(module_url: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        ("transaction", "connections go through a pooler in transaction mode: everything works, but LISTEN does not"),
+        ("transaction", "connections go through a pooler in transaction mode: everything works except LISTEN"),
         ("session", "connections go through a pooler in session mode: everything works"),
     ],
 )

@@ -14,15 +14,15 @@ from tests.support.processes import rowcall
         (
             ["resolve", "sent_emails", "1", "--did-not-happen", "--reference", "x"],
             2,
-            "--reference goes with --happened",
+            "--reference needs --happened",
         ),
         (["resolve", "sent_pigeons", "1", "--happened"], 1, "there is no effect 1 of sent_pigeons"),
         (
             ["list", "--kind", "sent_pigeons"],
             1,
-            "no effect of the kind 'sent_pigeons'; there are effects of: sent_emails",
+            "no effects of kind 'sent_pigeons'; known kinds: sent_emails",
         ),
-        (["list", "--kind", "sent_pigeons", "--run", "1"], 1, "no effect of the kind 'sent_pigeons'"),
+        (["list", "--kind", "sent_pigeons", "--run", "1"], 1, "no effects of kind 'sent_pigeons'"),
         (["resolve", "payments", "7", "--happened"], 1, "there is no effect 7 of payments"),
         (["list", "--state", "lost"], 2, "'lost' is not one of"),
     ],

@@ -254,7 +254,7 @@ def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_u
         key_id = made(connection, "rotated")
     shown = rowcall(environment, "keys", "rotate", str(key_id))
     assert (shown.returncode, bool(KEY.fullmatch(shown.stdout))) == (0, True)
-    assert shown.stderr.startswith(f"key {key_id} ends at ")
+    assert shown.stderr.startswith(f"key {key_id} expires at ")
     new_id = str(key_id + 1)
     told = json.loads(rowcall(environment, "keys", "rotate", new_id, "--grace", "1h", "--json").stdout)
     assert KEY.fullmatch(told["key"] + "\n")

@@ -61,7 +61,7 @@ def test_a_dry_run_counts_and_changes_nothing(environment: dict[str, str]) -> No
     assert pruned(environment, "--dry-run") == {**COUNTS, "dry_run": True, "stopped": False}
     told = rowcall(environment, "prune", "--dry-run", "--archive").stdout
     assert told == (
-        "only counted: runs deleted 2, left with their key alone 1, archived 0; occurrences deleted 0; keys expired 1\n"
+        "only counted: runs deleted 2, reduced to their keys 1, archived 0; occurrences deleted 0; keys expired 1\n"
     )
     assert left(environment) == runs
     assert sql(environment, "SELECT * FROM rowcall.audit_log") == []
@@ -73,7 +73,7 @@ def test_it_prunes_and_expires_once_and_is_audited(environment: dict[str, str]) 
     assert pruned(environment) == {**COUNTS, "dry_run": False, "stopped": False}
     assert left(environment) == [runs[2]]
     assert rowcall(environment, "prune", "--yes").stdout == (
-        "runs deleted 0, left with their key alone 0, archived 0; occurrences deleted 0; keys expired 0\n"
+        "runs deleted 0, reduced to their keys 0, archived 0; occurrences deleted 0; keys expired 0\n"
     )
     first, _ = sql(environment, "SELECT action, subject, after FROM rowcall.audit_log ORDER BY id")
     assert (first["action"], first["subject"]) == ("prune", "run")
@@ -99,7 +99,7 @@ def test_the_policy_of_the_definitions_holds_unless_the_command_says_otherwise(
 def test_what_goes_is_in_the_archive(environment: dict[str, str]) -> None:
     runs = old_runs(environment)
     told = rowcall(environment, "prune", "--yes", "--archive").stdout
-    assert "runs deleted 2, left with their key alone 1, archived 3;" in told
+    assert "runs deleted 2, reduced to their keys 1, archived 3;" in told
     [path] = Path(environment["ROWCALL_ARCHIVE"]).rglob("*.jsonl.gz")
     lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     assert [line["id"] for line in lines] == runs[:3]
@@ -161,4 +161,4 @@ def test_a_pruned_run_is_shown_with_when_its_details_went_and_with_its_effects(e
     assert effect["key"] == "invoice_charge:1"
     refused = rowcall(environment, "runs", "clone", str(run_id))
     assert refused.returncode == 1
-    assert "clone is not possible now; possible: to enqueue its payload anew" in refused.stderr
+    assert "clone is not possible now; possible: to enqueue its payload again" in refused.stderr

@@ -22,13 +22,13 @@ def test_a_paused_queue_keeps_its_runs_until_it_is_resumed(environment: dict[str
     assert "claimed 0" in rowcall(environment, "worker", "once").stdout
     [listed] = json.loads(said(environment, "list", "--json"))
     assert (listed["name"], listed["due"], listed["paused_at"] is not None) == ("mail", 1, True)
-    assert said(environment, "resume", "mail") == "queue mail is open, without a limit\n"
+    assert said(environment, "resume", "mail") == "queue mail is active, without a limit\n"
     assert "claimed 1" in rowcall(environment, "worker", "once").stdout
 
 
 def test_a_queue_is_limited_and_set_free_again(environment: dict[str, str]) -> None:
-    assert said(environment, "limit", "default", "3") == "queue default is open, limited to 3 running at a time\n"
-    assert said(environment, "limit", "default", "--none") == "queue default is open, without a limit\n"
+    assert said(environment, "limit", "default", "3") == "queue default is active, limited to 3 running at a time\n"
+    assert said(environment, "limit", "default", "--none") == "queue default is active, without a limit\n"
 
 
 def test_a_queue_that_no_type_uses_is_pointed_out(environment: dict[str, str]) -> None:

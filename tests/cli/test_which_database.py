@@ -62,4 +62,4 @@ def test_a_misspelt_setting_is_named_with_the_nearest_one(environment: dict[str,
 def test_doctor_ends_with_1_for_a_misspelt_setting(environment: dict[str, str]) -> None:
     said = rowcall({**environment, "ROWCALL_HEARTBEET": "10"}, "doctor")
     assert said.returncode == 1
-    assert "MEND  settings: ROWCALL_HEARTBEET is not a setting" in said.stdout
+    assert "FIX   settings: ROWCALL_HEARTBEET is not a setting" in said.stdout

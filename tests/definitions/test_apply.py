@@ -59,7 +59,7 @@ def test_what_there_was_not_is_created_and_due(connection: PgConnection, apply: 
     assert is_later_than_now(connection, nightly["next_run_at"])
     assert get_definition(connection, "hand")["next_run_at"] is None
     assert lines(list(done.values())) == [
-        "+ hand: new, noop, only run by hand",
+        "+ hand: new, noop, no schedule",
         f"+ nightly: new, cleanup_nightly, due next {nightly['next_run_at']:%Y-%m-%d} 03:17+00:00",
     ]
     assert audited(connection) == [("created", "nightly"), ("created", "hand")]
@@ -173,7 +173,7 @@ def test_the_code_leaves_alone_what_others_have_taken_over(connection: PgConnect
     apply_code(connection, declared, OPERATOR)
     before = kept(connection, "yearly", managed_by, priority=7)
     done = apply_code(connection, declared, OPERATOR, prune=True)
-    assert lines(done) == [f"! yearly: left alone: managed by the {managed_by}"]
+    assert lines(done) == [f"! yearly: not changed: managed by the {managed_by}"]
     assert row_of(connection) == before
     assert apply_code(connection, code(), OPERATOR, prune=True) == []
     assert row_of(connection) == before

@@ -22,10 +22,10 @@ from tests.definitions.files import CATALOGUE, TOML, refusal, written
     [
         ("a.toml", "", ""),
         ("a.toml", "# nothing\n", ""),
-        ("a.toml", '[nightly]\njob_type = "noop"\n', "; it also holds nightly"),
-        ("a.toml", "[definition.nightly]\n", "; it also holds definition"),
+        ("a.toml", '[nightly]\njob_type = "noop"\n', "; it also contains nightly"),
+        ("a.toml", "[definition.nightly]\n", "; it also contains definition"),
         ("a.toml", "definitions = []\n", ""),
-        ("a.toml", "version = 1\n[definitions]\n", "; it also holds version"),
+        ("a.toml", "version = 1\n[definitions]\n", "; it also contains version"),
         ("a.toml", "[[definitions]]\n", ""),
         ("a.yaml", "", ""),
         ("a.yaml", "---\n", ""),
@@ -33,14 +33,14 @@ from tests.definitions.files import CATALOGUE, TOML, refusal, written
         ("a.yaml", "nightly\n", ""),
         ("a.yaml", "definitions:\n", ""),
         ("a.yaml", "definitions:\n- nightly\n", ""),
-        ("a.yaml", "1: {}\ndefinitions: {}\n", "; it also holds 1"),
-        ("a.yaml", "? [a]\n: b\n", "; it also holds ('a',)"),
+        ("a.yaml", "1: {}\ndefinitions: {}\n", "; it also contains 1"),
+        ("a.yaml", "? [a]\n: b\n", "; it also contains ('a',)"),
     ],
 )
 def test_a_file_holds_one_table_of_definitions(folder: Path, name: str, text: str, beside: str) -> None:
     example = IN_TOML if name == "a.toml" else IN_YAML
     assert refusal(written(folder, name, text)) == (
-        f": must hold one table `definitions` and nothing else{beside}. For example:\n{example}"
+        f": must contain one table `definitions` and nothing else{beside}. For example:\n{example}"
     )
 
 
@@ -79,16 +79,16 @@ def test_dates_and_times_in_a_payload_become_iso_8601(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "fields", "sentence"),
     [
-        ("a.toml", "payload = { a = nan }", "definition 'a', payload: payload.a is nan, which JSON cannot hold"),
+        ("a.toml", "payload = { a = nan }", "definition 'a', payload: payload.a is nan, which JSON cannot represent"),
         ("a.toml", "payload = { a = [-inf] }", "definition 'a', payload: payload.a[0] is -inf"),
         ("a.toml", "schedule = 2026-01-01", "schedule: is datetime.date(2026, 1, 1) and must be text"),
         ("a.toml", "priority = inf", "priority: is inf and must be a whole number"),
         ("a.toml", f"payload = {{ a = {'[' * 50}{']' * 50} }}", "payload: nests deeper than 32 levels"),
-        ("a.toml", 'payload = { a = "\\u0000" }', "payload: cannot be stored as JSON: it holds a null character"),
+        ("a.toml", 'payload = { a = "\\u0000" }', "payload: cannot be stored as JSON: it contains a null character"),
         ("a.yaml", "payload: {a: .nan}", "payload: payload.a is nan"),
-        ("a.yaml", "payload: {a: {1: b}}", "payload: payload.a has the name 1, which is not text"),
-        ("a.yaml", "payload: {yes: 1, true: 2}", "payload: payload has the name True, which is not text"),
-        ("a.yaml", "payload: ~", "payload: is null and must be left out or hold a value"),
+        ("a.yaml", "payload: {a: {1: b}}", "payload: payload.a has the key 1, which is not text"),
+        ("a.yaml", "payload: {yes: 1, true: 2}", "payload: payload has the key True, which is not text"),
+        ("a.yaml", "payload: ~", "payload: is null and must have a value or be left out"),
         ("a.yaml", "max_lateness: [6, h]", "max_lateness: \"[6, 'h']\" is not a duration"),
         ("a.yaml", "1: 2", "definition 'a', 1: is not a field of a definition"),
     ],

@@ -230,6 +230,6 @@ def test_an_unknown_name_is_told_with_where_the_known_ones_are(
         with pytest.raises(DefinitionNotFound) as refused:
             steer(connection, name)
         assert str(refused.value) == (
-            f"there is no definition {name[:100]!r}; `rowcall definitions list` shows those that are"
+            f"there is no definition {name[:100]!r}; `rowcall definitions list` shows all definitions"
         )
     assert (audited(connection), runs(connection)) == (before, [])

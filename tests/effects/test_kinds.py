@@ -33,11 +33,15 @@ def performed(connection: PgConnection, lease: Lease, kind: effects.Kind, perfor
         ("", {"policy": "at_most_once"}, "name must be lower-case words"),
         ("s" * 64, {"policy": "at_most_once"}, "name must be lower-case words"),
         (7, {"policy": "at_most_once"}, "effect kind 7: name must be"),
-        ("sent_emails", {"policy": "at_most_once"}, "'sent_emails': Rowcall has this name for itself"),
-        ("other_effects", {"policy": "at_most_once"}, "Rowcall has this name for itself"),
+        ("sent_emails", {"policy": "at_most_once"}, "'sent_emails': Rowcall uses this name itself"),
+        ("other_effects", {"policy": "at_most_once"}, "Rowcall uses this name itself"),
         ("fax", {"policy": "maybe"}, "'fax': policy is 'maybe' and must be one of at_most_once, at_least_once, "),
-        ("fax", {"policy": "provider_key"}, "'fax': horizon, .* goes with the policy provider_key, which needs it"),
-        ("fax", {"policy": "at_most_once", "horizon": 60}, "'fax': horizon, .* goes with the policy provider_key"),
+        ("fax", {"policy": "provider_key"}, "'fax': horizon, .* must be set for the policy provider_key"),
+        (
+            "fax",
+            {"policy": "at_most_once", "horizon": 60},
+            "'fax': horizon, .* must be set for the policy provider_key",
+        ),
         ("fax", {"policy": "provider_key", "horizon": 0}, "horizon is 0 and must be seconds above 0"),
         ("fax", {"policy": "provider_key", "horizon": float("nan")}, "horizon is nan and must be seconds above 0"),
         ("sms", {"policy": "at_least_once"}, "'sms' is declared twice, with the policies at_most_once and at_least"),
@@ -72,15 +76,15 @@ def test_what_is_sent_along_is_the_key_alone_and_new_with_each_generation(
 @pytest.mark.parametrize(
     ("kind", "key", "complaint"),
     [
-        (MAIL, {"event_id": "1"}, "the key of sent_emails is made of idempotency_key, not of event_id"),
-        (MAIL, {1: "1"}, "made of idempotency_key, not of 1"),
+        (MAIL, {"event_id": "1"}, "the key of sent_emails consists of idempotency_key, not of event_id"),
+        (MAIL, {1: "1"}, "consists of idempotency_key, not of 1"),
         (MAIL, {"idempotency_key": "é" * 1001}, "is 'é+...?, 2002 bytes; the limit is 2000: use an id, or a hash"),
-        (SMS, 7, "the key of sms is 7: it must be a text"),
-        (SMS, None, "the key of sms is None: it must be a text"),
-        (SMS, "", "key of sms is '': it must be a text that is not empty"),
+        (SMS, 7, "the key of sms is 7: it must be a string"),
+        (SMS, None, "the key of sms is None: it must be a string"),
+        (SMS, "", "key of sms is '': it must be a non-empty string"),
         (SMS, "a\0b", "key of sms is .*: PostgreSQL cannot store NUL or half a surrogate pair"),
         (SMS, "a\ud800b", "PostgreSQL cannot store NUL or half a surrogate pair"),
-        (SMS, {"key": 7}, "key of sms is 7: it must be a text"),
+        (SMS, {"key": 7}, "key of sms is 7: it must be a non-empty string"),
         (REPORT, "7", "the key of sent_reports is '7': it must be a mapping of user_id, week_start_date"),
         (REPORT, {"user_id": "7", "week_start_date": "2026-03-23"}, "user_id of sent_reports is '7': .* an integer"),
         (REPORT, {"user_id": True, "week_start_date": "2026-03-23"}, "it must be an integer"),
@@ -103,7 +107,7 @@ def test_a_date_is_given_as_one_or_as_text(connection: PgConnection, lease: Leas
 
 
 def test_an_unknown_kind_is_an_error_that_lists_those_there_are_and_how_to_declare_one() -> None:
-    with pytest.raises(EffectInvalid, match=r"no kind of effect 'sent_pigeons'; .* sent_emails, .*sms.* EffectKind\("):
+    with pytest.raises(EffectInvalid, match=r"no effect kind 'sent_pigeons'; .* sent_emails, .*sms.* EffectKind\("):
         effects.kind_of("sent_pigeons")
 
 

@@ -214,12 +214,12 @@ def test_an_effect_of_the_runs_own_transaction_is_written_once(connection: PgCon
 @pytest.mark.parametrize(
     ("kind", "content", "details", "complaint"),
     [
-        (MAIL, {"a": object()}, {}, "cannot be told apart from other content: object is not JSON"),
-        (MAIL, {"a": float("nan")}, {}, "cannot be told apart"),
+        (MAIL, {"a": object()}, {}, "cannot be written as JSON: object is not JSON"),
+        (MAIL, {"a": float("nan")}, {}, "cannot be written as JSON"),
         (SMS, "hello", {}, "the content of sms is 'hello' and must be a mapping"),
         (SMS, {}, {"recipient": "1"}, "sms has no column 'recipient' for details"),
-        (PAYMENT, {"amount_minor": "much"}, {}, 'payments cannot hold what it was given: .* bigint: "much"'),
-        (PAYMENT, {"amount_minor": 2**63}, {}, "payments cannot hold what it was given: bigint out of range"),
+        (PAYMENT, {"amount_minor": "much"}, {}, 'payments cannot store these values: .* bigint: "much"'),
+        (PAYMENT, {"amount_minor": 2**63}, {}, "payments cannot store these values: bigint out of range"),
     ],
 )
 def test_what_is_no_effect_is_refused_with_a_reason(

@@ -62,7 +62,7 @@ def test_what_did_not_happen_is_done_by_the_runs_next_attempt(connection: PgConn
 
 def test_an_intent_whose_run_will_not_come_back_can_be_settled_too(connection: PgConnection) -> None:
     lease, effect = begun(connection)
-    with pytest.raises(EffectNotOpen, match=f"run {lease.run_id} is at effect {effect.id} of sent_emails now"):
+    with pytest.raises(EffectNotOpen, match=f"run {lease.run_id} is performing effect {effect.id} of sent_emails now"):
         effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
     fetch_all(
         connection,
@@ -128,5 +128,5 @@ def test_kinds_of_an_app_are_listed_and_counted_where_no_code_declares_them(conn
     assert [row["kind"] for row in effects.list_effects(connection, "pigeons")] == ["pigeons"]
     assert effects.count_unknown(connection) == {**dict.fromkeys(KINDS, 0), "pigeons": 1}
     assert effects.list_effects(connection, "pigeons", ["applied"]) == []
-    with pytest.raises(EffectKindUnknown, match="kind 'sms'; there are effects of: .*, pigeons, refund"):
+    with pytest.raises(EffectKindUnknown, match="kind 'sms'; known kinds: .*, pigeons, refund"):
         effects.list_effects(connection, "sms")

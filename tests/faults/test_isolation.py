@@ -110,7 +110,7 @@ def test_a_child_that_dies_by_a_signal_costs_an_attempt_and_harms_nobody_else(sh
     run_id = shop.ask("shop_isolated", ends=ends)
     run = shop.wait(run_id, "dead")
     assert (run["attempts"], run["max_attempts"], run["error_type"]) == (3, 3, name)
-    assert run["last_error"].startswith(f"the child process of run {run_id} was ended by {name}")
+    assert run["last_error"].startswith(f"the child process of run {run_id} was killed by {name}")
     tried = attempts(shop, run_id)
     assert [attempt["outcome"] for attempt in tried] == ["fail", "fail", "give up"]
     for attempt in tried:
@@ -134,7 +134,7 @@ def test_where_a_fatal_signal_struck_is_kept_as_the_stack(shop: Shop) -> None:
 def test_a_child_that_exits_without_an_answer_is_a_failed_attempt(shop: Shop) -> None:
     run = shop.wait(shop.ask("shop_isolated", ends="exit"), "dead")
     assert run["error_type"] == "Exit"
-    assert "ended with exit code 3 and no answer" in run["last_error"]
+    assert "ended with exit code 3 and no result" in run["last_error"]
     assert [attempt["forensics"]["exit_code"] for attempt in attempts(shop, run["id"])] == [3, 3, 3]
 
 

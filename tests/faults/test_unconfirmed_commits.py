@@ -128,7 +128,7 @@ def test_the_api_acknowledges_neither_a_new_run_nor_a_replay_that_may_be_lost(
             assert answer.status_code == 503
             assert answer.json is not None
             assert answer.json["type"] == "urn:rowcall:problem:commit-unconfirmed"
-            assert "repeat it, with the same idempotency key" in answer.json["detail"]
+            assert "repeat the request, with the same" in answer.json["detail"]
             assert answer.headers["Retry-After"]
     repeated = ask("once")
     assert (repeated.status_code, repeated.headers["Idempotent-Replayed"]) == (200, "true")

@@ -27,7 +27,7 @@ def test_a_link_in_the_place_of_the_cluster_is_not_followed(opened: Open, empty:
     before = elsewhere.stat()
     Home(empty).cluster.symlink_to(empty.parent / target)
 
-    with pytest.raises(LocalPostgresError, match=r"postgres is not a folder.*ROWCALL_HOME"):
+    with pytest.raises(LocalPostgresError, match=r"postgres is a link or a file, not a folder.*ROWCALL_HOME"):
         opened(empty)
 
     assert elsewhere.stat() == before
@@ -39,7 +39,7 @@ def test_a_file_in_the_place_of_the_cluster_is_left_alone(opened: Open, empty: P
     empty.mkdir()
     Home(empty).cluster.write_text("of somebody's")
 
-    with pytest.raises(LocalPostgresError, match=r"postgres is not a folder.*ROWCALL_HOME"):
+    with pytest.raises(LocalPostgresError, match=r"postgres is a link or a file, not a folder.*ROWCALL_HOME"):
         opened(empty)
 
     assert Home(empty).cluster.read_text() == "of somebody's"

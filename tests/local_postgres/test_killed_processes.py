@@ -60,7 +60,7 @@ def test_a_server_that_cannot_be_started_again_is_given_up_and_says_why(opened: 
     os.kill(postmaster_of(home), signal.SIGKILL)
 
     eventually(lambda: set(processes_in(home)) <= {os.getpid()})
-    assert "given up" in server.log.read_text()
+    assert "will not be restarted" in server.log.read_text()
     control.with_suffix(".away").rename(control)
     assert ask(opened(home).url, "SELECT 1") == 1
 

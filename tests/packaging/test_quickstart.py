@@ -81,7 +81,7 @@ def test_the_commands_do_what_the_page_says(folder: Path) -> None:
     with up(shop, signal.SIGINT) as url:
         assert "run 2 queued" in typed(shop, enqueue)
         wait_until(lambda: status(url, 2) == "succeeded", "the report is sent")
-        assert "exists already: nothing added" in typed(shop, f"{EXPORT}{again}")
+        assert "already exists: nothing added" in typed(shop, f"{EXPORT}{again}")
         assert len(list((shop / ".rowcall" / "mail").iterdir())) == 1
         assert typed(shop, f"{EXPORT}{see}").count("Mon ") == 3
 

@@ -107,7 +107,7 @@ def test_ending_the_transaction_within_the_block_is_refused_and_nothing_of_it_is
 
     error = attempt(handler).error
     assert error is not None
-    assert (error.failure.permanent, "whose end commits all of it" in error.failure.error) == (True, True)
+    assert (error.failure.permanent, "which commits at the end of the block" in error.failure.error) == (True, True)
     with database.transaction(fresh_url) as connection:
         assert database.fetch_value(connection, "SELECT to_regclass('public.kept') IS NULL")
         assert row_of(connection, run_id)["status"] == "running"

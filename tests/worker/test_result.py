@@ -91,7 +91,7 @@ def test_what_a_handler_asks_for_is_checked_where_it_asks() -> None:
     with pytest.raises(ValueError, match="could not convert"):
         Retry(after="soon")  # type: ignore[arg-type]
     for never in (math.nan, math.inf, 1e18, -1):
-        with pytest.raises(ValueError, match="from 0 to 31622400 seconds, a year"):
+        with pytest.raises(ValueError, match="from 0 to 31622400 seconds"):
             Retry(after=never)
     with pytest.raises(ValueError, match="needs a time with an offset"):
         Snooze(datetime(2030, 1, 1))

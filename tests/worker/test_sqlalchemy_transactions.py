@@ -212,7 +212,7 @@ def test_ending_the_transaction_within_the_block_is_refused(
     attempt: Attempts, handler: Callable[[Run], object]
 ) -> None:
     kind, error, permanent = attempt.failed_by(handler)
-    assert (kind, "whose end commits all of it" in error, permanent) == ("Permanent", True, True)
+    assert (kind, "within run.step() or run.transaction()" in error, permanent) == ("Permanent", True, True)
     assert attempt.state == ("running", [])
 
 

@@ -1,4 +1,4 @@
-"""Our own children: how they are started, and that they do not outlive us, even when we are killed with SIGKILL."""
+"""Child processes of Rowcall: how to start them, and how they end with their parent, even after SIGKILL."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
-# Loaded here and not in the child: between fork and exec as little as possible may happen.
+# Loaded here, because the child must do as little as possible between fork and exec.
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def own_command(*words: str) -> list[str]:
-    """The command line of `rowcall` with these arguments, run by the same interpreter.
+    """Return the command line that runs `rowcall` with these arguments in the same interpreter.
 
-    -P: a folder that happens to be named as one of our packages is not taken for it.
+    -P keeps Python from importing a local folder that has the name of one of Rowcall's packages.
     """
     return [sys.executable, "-P", "-m", "rowcall.cli", *words]
 
 
 def die_with(parent: int, number: signal.Signals) -> None:
-    """Have the kernel send this process a signal when its parent dies; end at once if that has happened already.
+    """Make the kernel signal this process when its parent dies; exit at once if the parent is already dead.
 
-    Only Linux can do that; elsewhere a killed parent leaves its children to be stopped by hand.
+    Only Linux can do this.  On other systems, the children of a killed parent must be stopped by hand.
     """
     if _prctl is not None:
         _prctl(PR_SET_PDEATHSIG, number)
@@ -34,14 +34,14 @@ def die_with(parent: int, number: signal.Signals) -> None:
 
 
 def dies_with_us(number: signal.Signals) -> Callable[[], None]:
-    """A preexec_fn that makes a child die with this process.
+    """Return a preexec_fn that makes a child die with this process.
 
-    It runs after the child has changed its user, as it must: a change of user clears the wish.
+    subprocess calls it after the child has changed its user; a later change of user would clear the setting.
     """
     parent = os.getpid()
 
     def begin() -> None:
-        # What was started in the background may ignore it, and its children would too until they handle it.
+        # A background process may ignore this signal, and its children would inherit that.
         signal.signal(number, signal.SIG_DFL)
         die_with(parent, number)
 

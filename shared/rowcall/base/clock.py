@@ -1,14 +1,14 @@
-"""The process's clock, used only for waiting: the database's clock decides what is due."""
+"""The process's clock.  It is used only for waiting: the database's clock decides what is due."""
 
 from __future__ import annotations
 
 import time
 
-# CLOCK_BOOTTIME goes on while the machine is suspended, which CLOCK_MONOTONIC does not: a worker that wakes from a
-# suspended laptop must see that its leases are over.
+# Unlike CLOCK_MONOTONIC, CLOCK_BOOTTIME also runs while the machine is suspended: when a laptop resumes, a worker on it
+# must see that its leases have expired.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def elapsed() -> float:
-    """Seconds since some fixed moment, counting those in which the machine slept; immune to a changed wall clock."""
+    """Return the seconds since a fixed moment, including suspended time; changes of the wall clock do not matter."""
     return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)

@@ -1,4 +1,4 @@
-"""Durations as people read them."""
+"""Formats durations for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 
 def duration_words(length: timedelta) -> str:
-    """Such as "2 h 5 min"; nothing is rounded, so that a sentence may compare two of them."""
+    """Format a duration, as in "2 h 5 min", without rounding, so that a message can compare two of them."""
     minutes, seconds = divmod(length, timedelta(minutes=1))
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

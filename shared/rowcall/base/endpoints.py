@@ -1,6 +1,6 @@
-"""External endpoints and their secrets, parsed: mail addresses, servers, URLs, networks, secrets, event ids.
+"""Parsers for external endpoints and their secrets: mail addresses, servers, URLs, networks, secrets, event ids.
 
-Every parser raises ValueError with what the text must be.
+Every parser raises ValueError, whose message says what the text must be.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-# RFC 5321, 4.5.3.1: what every mail server takes.
+# RFC 5321, 4.5.3.1: every mail server accepts these sizes.
 LOCAL_PART_OCTETS = 64
 DOMAIN_CHARACTERS = 253
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
-# What an unquoted local part is made of; beyond ASCII (SMTPUTF8), letters and digits of any script.
+# An unquoted local part; with SMTPUTF8 it may contain letters and digits of any script.
 LOCAL_PART = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*")
-# Read here and not by urllib, which takes some characters away without a word and overlooks others.
+# Not urllib: it silently removes some characters and overlooks others.
 URL = re.compile(
     r"(?P<scheme>(?i:https?))://"
     r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?"
@@ -32,7 +32,7 @@ URL_FORM = (
     "a URL such as https://example.com/hooks, in ASCII (names as xn--, paths with %XX), and without user, password,"
     " fragment, spaces or backslashes"
 )
-# What a webhook's receiver tells repetitions by; a dot would let it take in the timestamp that is signed behind it.
+# A webhook's receiver recognizes repetitions by this id.  No dots: the signed text is "id.timestamp.body".
 EVENT_ID = re.compile(r"[A-Za-z0-9_:@/+=-]{1,255}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
@@ -42,7 +42,7 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True)
 class Mailbox:
-    """Who sends a mail or gets it; the domain is in its ASCII form."""
+    """The sender or recipient of a mail; the domain is in its ASCII form."""
 
     address: str
     name: str = ""
@@ -52,7 +52,7 @@ class Mailbox:
 
     @classmethod
     def parse(cls, text: str) -> Mailbox:
-        """`address`, or `Name <address>`."""
+        """Parse `address` or `Name <address>`."""
         named = re.fullmatch(r'\s*"?([^"<>]*?)"?\s*<([^<>]*)>\s*', text)
         name, address = named.groups() if named else ("", text.strip())
         if not name.isprintable():
@@ -61,7 +61,7 @@ class Mailbox:
 
 
 def mail_address(text: str) -> str:
-    """One mail address."""
+    """Parse one mail address."""
     local, _, domain = text.rpartition("@")
     try:
         return f"{_local_part(local)}@{_domain(domain)}"
@@ -76,7 +76,7 @@ def _local_part(text: str) -> str:
 
 
 def _domain(text: str) -> str:
-    """A domain in ASCII; refuse one that normalization would change into another."""
+    """Return the domain in ASCII; refuse one that normalization would change into another."""
     if len(text) > DOMAIN_CHARACTERS:
         raise ValueError
     domain = wanted = unicodedata.normalize("NFC", text.lower())
@@ -102,25 +102,27 @@ class SmtpServer:
 
     @classmethod
     def parse(cls, text: str) -> SmtpServer:
-        """`smtp://user:password@host:587` (STARTTLS, unless `?starttls=never`) or `smtps://user:password@host:465`."""
+        """Parse `smtp://user:password@host:587` (STARTTLS unless `?starttls=never`) or `smtps://...@host:465`."""
         form = "a URL such as smtp://user:password@host:587 or smtps://user:password@host:465"
         try:
             parts = urlsplit(text.strip())
             host, port = _host(parts.hostname or ""), parts.port
             asked = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
         except ValueError:
-            raise ValueError(f"{form} (in user and password, write all but letters and digits as %XX)") from None
+            raise ValueError(
+                f"{form} (percent-encode everything except letters and digits in user and password)"
+            ) from None
         tls = parts.scheme == "smtps"
         if parts.scheme not in {"smtp", "smtps"} or parts.path.strip("/") or parts.fragment:
             raise ValueError(form)
         if set(asked) - {"starttls"} or asked.get("starttls", "required") not in {"required", "never"}:
-            raise ValueError(f"{form}, and after a ? there may be starttls=required or starttls=never")
+            raise ValueError(f"{form}, optionally with ?starttls=required or ?starttls=never")
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if not (user + password).isascii() or not (user + password + "x").isprintable():
             raise ValueError(f"{form}, with user and password in ASCII")
         starttls = not tls and asked.get("starttls") != "never"
         if user and not (tls or starttls or host in LOOPBACK_NAMES):
-            raise ValueError(f"{form}; with starttls=never the password would travel in the clear")
+            raise ValueError(f"{form}; with starttls=never, the password would be sent unencrypted")
         return cls(host, port or (465 if tls else 587), tls, starttls, user, password)
 
 
@@ -144,7 +146,7 @@ class HttpUrl:
 
     @classmethod
     def parse(cls, text: str) -> HttpUrl:
-        """An absolute http or https URL in plain ASCII, without user, password or fragment."""
+        """Parse an absolute http or https URL in plain ASCII, without user, password or fragment."""
         read = URL.fullmatch(text)
         if read is None or not 0 < int(read["port"] or 443) < 65536:
             raise ValueError(URL_FORM)
@@ -160,7 +162,7 @@ class HttpUrl:
 
 
 def provider_url(text: str) -> HttpUrl:
-    """The base URL of a provider: https, or http on loopback."""
+    """Parse the base URL of a provider: https, or http on loopback."""
     url = HttpUrl.parse(text.strip().rstrip("/"))
     if not url.secure and url.host not in LOOPBACK_NAMES:
         raise ValueError("an https URL (http only on loopback)")
@@ -170,19 +172,19 @@ def provider_url(text: str) -> HttpUrl:
 
 
 def _host(text: str) -> str:
-    """A host name without the dot of the root, or an address (IPv6 without its brackets)."""
+    """Parse a host name, removing a trailing dot, or an address (IPv6 without its brackets)."""
     return str(ipaddress.IPv6Address(text)) if ":" in text else _domain(text.removesuffix("."))
 
 
 def event_id(text: str) -> str:
-    """The id of a webhook's event."""
+    """Check the id of a webhook's event."""
     if not EVENT_ID.fullmatch(text):
         raise ValueError("1 to 255 of the characters A-Z a-z 0-9 _ : @ / + = -")
     return text
 
 
 def token(text: str) -> str:
-    """A secret that travels in a header."""
+    """Parse a secret that is sent in a header."""
     word = text.strip()
     if not re.fullmatch(r"[!-~]+", word):
         raise ValueError("one word of printable ASCII characters")
@@ -190,12 +192,12 @@ def token(text: str) -> str:
 
 
 def signing_secrets(text: str) -> tuple[bytes, ...]:
-    """The keys of Standard Webhooks, in the form in which its receivers are given them."""
+    """Parse keys in the form that Standard Webhooks gives to receivers: `whsec_` and base64."""
     return tuple(_signing_secret(word) for word in text.split())
 
 
 def endpoint_secret(secret: bytes, url: str | HttpUrl) -> bytes:
-    """What the receiver at this URL checks signatures with: derived, so that no receiver can sign for another one."""
+    """Derive the key that the receiver at this URL verifies signatures with; it cannot sign for other receivers."""
     target = HttpUrl.parse(url) if isinstance(url, str) else url
     return hmac.digest(secret, f"webhook endpoint {target}".encode(), "sha256")
 
@@ -206,19 +208,19 @@ def _signing_secret(word: str) -> bytes:
     except ValueError:
         key = b""
     if not word.startswith("whsec_") or not 24 <= len(key) <= 64:
-        raise ValueError("whsec_ and the base64 of 24 to 64 random bytes, or several such words with a space between")
+        raise ValueError("whsec_ and the base64 of 24 to 64 random bytes, or several of these separated by spaces")
     return key
 
 
 def plain_address(text: str) -> Address:
-    """An address without its zone; an IPv4 address that is written as an IPv6 one is that IPv4 address."""
+    """Parse an address without its zone; an IPv4-mapped IPv6 address becomes the IPv4 address."""
     address = ipaddress.ip_address(text.partition("%")[0])
     return getattr(address, "ipv4_mapped", None) or address
 
 
 @dataclass(frozen=True)
 class Networks:
-    """Addresses and networks."""
+    """A set of addresses and networks."""
 
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 
@@ -235,6 +237,6 @@ class Networks:
             return cls(tuple(map(ipaddress.ip_network, text.replace(",", " ").split())))
         except ValueError:
             raise ValueError(
-                "addresses or networks such as 192.0.2.7 or 10.0.0.0/8, with commas between them; a network has no bit"
-                " set behind its prefix"
+                "addresses or networks such as 192.0.2.7 or 10.0.0.0/8, separated by commas; the bits after a network's"
+                " prefix must be zero"
             ) from None

@@ -1,8 +1,8 @@
-"""Files below one folder, written whole or not at all; no path or link leads out of the folder.
+"""Writes files in one folder atomically; no path or link leads out of the folder.
 
-A path is walked name by name from a handle on the root, and no name may be a symbolic link, so nothing that changes
-meanwhile can lead out of it.  A file is written beside its place under a hidden name and a lock, brought to the disk,
-and moved.
+Each component of a path is opened from the handle of its parent, starting at the root, and none may be a symbolic link.
+So a concurrent change cannot lead out of the folder.  A file is written under a hidden name, with a lock, in the same
+folder, flushed to disk, and renamed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import BinaryIO
 
 from rowcall.base.errors import OutcomeUnknown, Unavailable, Unusable
 
-# No name begins with a dot: neither `..`, nor what we or others hide, nor a temporary file of ours.
+# No name begins with a dot, which excludes `..`, hidden files and our temporary files.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,99}")
 LONGEST_PATH_CHARACTERS = 400
 
-# `.invoice.pdf.part`: what a killed writer leaves behind is known by its name, and by its lock that is free.
+# `.invoice.pdf.part`: this name without a lock on the file is what a killed writer left behind.
 TEMPORARY = re.compile(r"\..+\.part")
 
 A_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -37,7 +37,7 @@ IN_THE_WAY = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOO
 
 @dataclass(frozen=True)
 class Written:
-    """A file that is on the disk."""
+    """A file that was written to disk."""
 
     path: str
     sha256: str
@@ -45,7 +45,7 @@ class Written:
 
 
 class Files:
-    """The files below one folder, which is made when it is needed."""
+    """The files in one folder and its subfolders; write() creates the folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -54,7 +54,7 @@ class Files:
     def write(self, path: str, content: bytes | Iterable[bytes]) -> Written:
         """Write or replace a file; a concurrent reader gets the old or the new content.
 
-        Raises Unusable for a path that cannot be one, and Unavailable when there is no room for it now.
+        Raises Unusable if the path is invalid, and Unavailable if the file cannot be written now.
         """
         *folders, name = _names(path)
         pieces = (content,) if isinstance(content, bytes) else content
@@ -76,12 +76,12 @@ class Files:
         return Written(path, digest.hexdigest(), size)
 
     def open(self, path: str) -> BinaryIO:
-        """A file to read, from its beginning."""
+        """Open a file for reading."""
         *folders, name = _names(path)
         with self._told(path):
             try:
                 with self._folder(folders, make=False) as folder:
-                    # Opening a pipe that somebody put here must not wait for its other end.
+                    # Opening a named pipe must not block.
                     handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | NO_LINK, dir_fd=folder)
             except FileNotFoundError:
                 raise Unusable(f"there is no file {path!r}") from None
@@ -91,7 +91,7 @@ class Files:
         return os.fdopen(handle, "rb")
 
     def delete(self, path: str) -> bool:
-        """Delete a file; whether there was one."""
+        """Delete a file; return whether it existed."""
         *folders, name = _names(path)
         with self._told(path):
             try:
@@ -104,10 +104,10 @@ class Files:
 
     @contextmanager
     def _folder(self, names: Sequence[str], make: bool) -> Iterator[int]:
-        """A handle on a folder below the root."""
+        """Open a folder below the root, and yield its handle."""
         if make:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # The root itself may be a link: where it leads is the operator's decision.
+        # The root itself may be a link, because the operator chose it.
         handle = os.open(self._root, A_FOLDER)
         try:
             for name in names:
@@ -123,7 +123,7 @@ class Files:
             os.close(handle)
 
     def _sweep(self, name: str, folder: int) -> None:
-        """Remove what killed writers have left in a folder, when this process writes into it for the first time."""
+        """Remove the temporary files of killed writers, before this process first writes to the folder."""
         if name in self._swept:
             return
         self._swept.add(name)
@@ -141,26 +141,26 @@ class Files:
             raise Unavailable(f"{path!r} is being written by another process") from None
         except OSError as error:
             if error.errno in IN_THE_WAY:
-                raise Unusable(f"on the way to {path!r} there is a link, or a file where a folder should be") from error
+                raise Unusable(f"the path {path!r} contains a link, or a file where a folder should be") from error
             why = "there is no room" if error.errno in FULL else "the folder cannot be used"
             raise Unavailable(f"{path!r}: {why} in {self._root} ({error.strerror})") from error
 
 
 def _names(path: str) -> list[str]:
-    """The components of a path, if all are safe."""
+    """Split a path into its components; refuse it if one is unsafe."""
     names = path.split("/")
     if len(path) > LONGEST_PATH_CHARACTERS or not all(NAME.fullmatch(name) for name in names):
         raise Unusable(
-            f"the path {path[:LONGEST_PATH_CHARACTERS]!r} must be names with / between, in all at most"
-            f" {LONGEST_PATH_CHARACTERS} characters; a name has 1 to 100 of A-Z a-z 0-9 _ . , = @ + - and begins with a"
-            " letter, a digit or _"
+            f"the path {path[:LONGEST_PATH_CHARACTERS]!r} must be names separated by /, at most"
+            f" {LONGEST_PATH_CHARACTERS} characters in total; a name has 1 to 100 of A-Z a-z 0-9 _ . , = @ + - and"
+            " begins with a letter, a digit or _"
         )
     return names
 
 
 @contextmanager
 def _temporary(folder: int, name: str) -> Iterator[BinaryIO]:
-    """A file to write, empty and ours alone; gone if the block fails."""
+    """Open an empty, locked file for writing; remove it if the block fails."""
     with _locked(folder, name, os.O_CREAT) as handle:
         os.ftruncate(handle, 0)
         try:
@@ -174,12 +174,12 @@ def _temporary(folder: int, name: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _locked(folder: int, name: str, create: int = 0) -> Iterator[int]:
-    """A handle on the file of this name, under a lock that ends with us; BlockingIOError while its writer lives."""
+    """Open and lock the file with this name; raise BlockingIOError if another process has the lock."""
     while True:
         handle = os.open(name, os.O_RDWR | create | NO_LINK, 0o600, dir_fd=folder)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Between our open and our lock its writer may have moved it to its place.
+            # Its writer may have renamed it between our open and our lock.
             if _is_named(handle, folder, name):
                 yield handle
                 return

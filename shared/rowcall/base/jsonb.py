@@ -1,4 +1,4 @@
-"""JSON on its way into a jsonb column: what PostgreSQL would refuse is refused here, before a statement is tried."""
+"""Encodes values for jsonb columns, and refuses what PostgreSQL would refuse before any statement is sent."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import json
 import re
 from typing import Any
 
-# An escaped null character; an even number of backslashes before the u would be backslashes and the plain word u0000.
+# An escaped null character; after an even number of backslashes, u0000 is plain text.
 NULL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
-# A string, whose characters do not count, or a number with an exponent, as Python writes it: one digit and a fraction.
+# A string, which is skipped, or a number with an exponent as Python writes it: one digit and a fraction.
 EXPONENTS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[0-9](?:\.([0-9]++))?e([+-][0-9]++)')
 
-# Made once: json.dumps would make one for every value.
+# Created once, because json.dumps creates one for every value.
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def stored(value: Any) -> str:
-    """The value as text for jsonb; ValueError says what in it cannot be stored."""
+    """Encode the value for jsonb; the ValueError says what cannot be stored."""
     try:
         text = ENCODER.encode(value)
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair, which is not a character") from None
+        raise ValueError("it contains half of a surrogate pair, which is not a character") from None
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
     if NULL.search(text):
-        raise ValueError("it holds a null character, which PostgreSQL cannot store")
+        raise ValueError("it contains a null character, which PostgreSQL cannot store")
     return text
 
 
 def size_of(text: str) -> int:
-    """How many bytes jsonb writes for this text of `stored`: numbers have all their digits there, and no exponents."""
+    """Return the size in bytes of jsonb's output for text from `stored`: jsonb writes numbers without exponents."""
     size = len(text.encode())
     if "e+" in text or "e-" in text:
         size += sum(_written(number) - len(number[0]) for number in EXPONENTS.finditer(text) if number[2])
@@ -39,20 +39,20 @@ def size_of(text: str) -> int:
 
 
 def _written(number: re.Match[str]) -> int:
-    """How many characters a number has without its exponent.
+    """Return how many characters the number has when it is written without an exponent.
 
-    Python uses an exponent for numbers from 1e16 up, which have no fraction, and below 1e-4, which begin with "0.".
+    Python uses an exponent from 1e16 up, where numbers have no fraction, and below 1e-4, where they begin with "0.".
     """
     exponent = int(number[2])
     return exponent + 1 if exponent > 0 else 2 + len(number[1] or "") - exponent
 
 
-# What is kept of a run's work names it; what is larger belongs in a table or file of the app's own.
+# A result or saved state should only identify the work; larger data belongs in the app's own tables or files.
 KEPT_BYTES = 64 * 1024
 
 
 def stored_small(value: Any) -> str:
-    """The same for what a handler returns or saves: ValueError says what to do where it is too large."""
+    """Encode what a handler returns or saves; if it is too large, the ValueError says what to do."""
     text = stored(value)
     size = size_of(text)
     if size > KEPT_BYTES:

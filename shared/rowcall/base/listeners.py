@@ -1,4 +1,4 @@
-"""Ports that a process listens on, for itself or for a child that it starts."""
+"""Opens the ports that a process listens on, for itself or for a child process."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import socket
 
 from rowcall.base.errors import PortInUse
 
-# Connections that wait to be accepted.  The kernel does not answer more than these, so that their clients try again or
-# elsewhere, instead of waiting for an answer that comes after they have given up.
+# The number of connections that may wait to be accepted.  The kernel does not answer more, so their clients try again
+# or try another server; otherwise they would wait for a response that comes after they have given up.
 BACKLOG = 256
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a port, 0 for a free one, before anything else starts: one in use is reported at once."""
+    """Open a port (0 picks a free one); called before anything else starts, so that a port in use is reported first."""
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
@@ -26,5 +26,5 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket, host: str) -> str:
-    """Where clients on this host find it."""
+    """Return the listener's URL for clients on this host."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

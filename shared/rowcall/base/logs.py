@@ -1,9 +1,9 @@
-"""What Rowcall logs, and how a line looks: JSON for programs, text for a person at a terminal.
+"""Logging in two formats: JSON for programs, and text for people at a terminal.
 
-Every event's name stands in LogEvent; code emits an event with fields and never words a line itself.
-Nothing of what a line says may be a secret: `redacted` goes over every value.
-Every line of a request carries its id (REQUEST_ID), and every line of a handler its run and lease (RUN).
-Not structlog: to import it takes a third of the CPU time that a worker needs to start, and cron starts one each minute.
+LogEvent lists all events; code emits an event with fields and never writes a message itself.
+`redacted` removes secrets from every value.
+Lines logged during a request have its id (REQUEST_ID), and lines logged by a handler have its run and lease (RUN).
+Not structlog: its import takes a third of the CPU time of a worker's start, and cron starts a worker every minute.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LogEvent(StrEnum):
     WORKER_STOPPED = "worker stopped"
 
 
-# The run that this thread works on, and its lease.
+# The id and the lease_no of the run that this thread works on.
 RUN: ContextVar[tuple[int, int] | None] = ContextVar("run", default=None)
 # The request that this thread answers.
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
@@ -59,13 +59,13 @@ REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 LEVELS = ("debug", "info", "warning", "error")
 COLOURS = {"warning": "\033[33m", "error": "\033[31m"}
 PLAIN = "\033[0m"
-# What follows the event's name begins in one column.
+# Pads the event's name, so that the fields line up.
 EVENT_WIDTH = 24
 
 
 @dataclass(frozen=True)
 class Log:
-    """A logger: stream, level and format; without a stream, the current standard error."""
+    """A logger with a stream, a level and a format; without a stream, it writes to standard error."""
 
     stream: TextIO | None = None
     level: str = "info"
@@ -73,7 +73,7 @@ class Log:
     fields: Mapping[str, object] = field(default_factory=dict)
 
     def with_fields(self, **fields: object) -> Log:
-        """The same for lines that all carry these fields."""
+        """Return a logger that adds these fields to all its lines."""
         return replace(self, fields={**self.fields, **fields})
 
     def debug(self, event: str, /, **fields: object) -> None:
@@ -96,16 +96,16 @@ class Log:
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: Mapping[str, object]) -> None:
-        # Python has None here in a process that was started without standard error.
+        # sys.stderr is None in a process that was started without standard error.
         stream: TextIO | None = self.stream or sys.stderr
         if stream is None or LEVELS.index(level) < LEVELS.index(self.level):
             return
         now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         always = {"timestamp": now, "level": level, "event": _shown(str(event))}
-        # They stand first, and no field of a handler's own takes their place.
+        # These come first, and a handler's field cannot replace them.
         told = {**_context(), **self.fields, **fields}
         line = {**always, **{name: _shown(value) for name, value in told.items()}, **always}
-        # A full disk or a closed pipe must not end the work that the line tells of.  One write keeps a line whole.
+        # A full disk or a closed pipe must not stop the work.  One write keeps the line in one piece.
         with suppress(OSError, ValueError):
             as_text = self.form == "text" or (self.form == "auto" and stream.isatty())
             stream.write((_text(line, coloured=stream.isatty()) if as_text else json.dumps(line)) + "\n")
@@ -116,23 +116,23 @@ _log = Log()
 
 
 def configure(settings: Settings, stream: TextIO | None = None) -> None:
-    """Set the form and level of all further log lines of this process."""
+    """Set the format and level of this process's log."""
     use(Log(stream, settings.log_level, settings.log_format))
 
 
 def use(log: Log) -> None:
-    """Write all further lines of this process so."""
+    """Make this the logger of the process."""
     global _log
     _log = log
 
 
 def log() -> Log:
-    """The logger, with the fields of what this thread works on."""
+    """Return the process's logger; it adds the fields of this thread's run and request."""
     return _log
 
 
 def _context() -> dict[str, object]:
-    """The fields of what this thread works on."""
+    """Return the fields of this thread's run and request."""
     run, request_id = RUN.get(), REQUEST_ID.get()
     return {
         **({} if run is None else {"run_id": run[0], "lease_no": run[1]}),
@@ -141,7 +141,7 @@ def _context() -> dict[str, object]:
 
 
 def _trace(error: BaseException) -> str:
-    """Its traceback; of what PostgreSQL said only the first sentence, because the rest quotes statements and rows."""
+    """Format the traceback; of PostgreSQL's messages, keep the first sentence: the rest quotes statements and rows."""
     trace = "".join(traceback.format_exception(error)).rstrip()
     causes: list[BaseException] = []
     cause: BaseException | None = error
@@ -156,7 +156,7 @@ def _trace(error: BaseException) -> str:
 
 
 def _shown(value: object) -> Any:
-    """The value as it is logged; other than plain data, its repr."""
+    """Convert the value for the log; anything but plain data becomes its repr."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict):
@@ -167,7 +167,7 @@ def _shown(value: object) -> Any:
 
 
 def _text(line: dict[str, Any], *, coloured: bool) -> str:
-    """A line for a person; a traceback stands below it."""
+    """Format a line as text, followed by its traceback."""
     told = dict(line)
     timestamp, level, event = (told.pop(name) for name in ("timestamp", "level", "event"))
     exception = told.pop("exception", None)
@@ -178,6 +178,6 @@ def _text(line: dict[str, Any], *, coloured: bool) -> str:
 
 
 def _word(value: object) -> str:
-    """The value, quoted if it contains separators."""
+    """Format the value, quoted if it contains separators."""
     text = str(value)
     return text if text.isprintable() and " " not in text and text else repr(text)

@@ -1,7 +1,7 @@
-"""Which errors of the database say that it cannot be used just now, and which say that a statement is wrong.
+"""Distinguishes a database that cannot be used now from a statement that is wrong.
 
-The driver's classes do not tell them apart: a read-only database is an InternalError to it, and a value that is too
-large an OperationalError.  PostgreSQL's own codes do.
+PostgreSQL's error codes show the difference.  psycopg2's classes do not: a read-only database raises InternalError, and
+a value that is too large raises OperationalError.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ import psycopg2
 
 from rowcall.base.errors import DatabaseUnreachable
 
-# The first characters of the codes: connections that fail, what the server is short of (disk, memory, connections), its
-# shutdown and start, a read-only server, a transaction that was ended because it idled, the server's disk or the like.
+# Prefixes of error codes: failed connections (08), insufficient disk, memory or connections (53), shutdown and startup
+# (57P), a read-only server (25006), an idle transaction that the server ended (25P03), system errors such as I/O (58).
 OUTAGES = ("08", "53", "57P", "25006", "25P03", "58")
 
 READ_ONLY_REMEDY = "connect to the primary (target_session_attrs=read-write), or let its operator make it writable"
 
-# What may be tried again at once, on the same connection: a deadlock, a lock that was not free, a cancelled statement.
+# Errors after which the same connection can try again at once: a deadlock, a lock timeout, a cancelled statement.
 PASSING = ("40", "55P03", "57014")
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether the database is gone, starting, stopping, read-only or full: wait for it, and try again."""
+    """Return whether the database is gone, starting, stopping, read-only or full, so that waiting helps."""
     if isinstance(error, DatabaseUnreachable | psycopg2.InterfaceError):
         return True
     if not isinstance(error, psycopg2.Error):
         return False
     if error.pgcode is None:
-        # The driver's own words: the connection broke while something was sent or read.
+        # The driver raised this itself: the connection broke while it was sending or reading.
         return isinstance(error, psycopg2.OperationalError) or type(error) is psycopg2.DatabaseError
     return error.pgcode.startswith(OUTAGES)
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the error is transient, so that repeating the statement helps."""
+    """Return whether the error is transient, so that repeating the statement helps."""
     return isinstance(error, psycopg2.Error) and (error.pgcode or "").startswith(PASSING)

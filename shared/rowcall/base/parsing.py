@@ -1,4 +1,4 @@
-"""What a setting is, and how its text is read.  Every parser raises ValueError with what the text must be."""
+"""Defines settings and their parsers.  Every parser raises ValueError, whose message says what the text must be."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from rowcall.base.errors import SettingsError
 
-# As libpq reads it: a value in quotes may hold spaces, and a backslash takes what follows as it is.
+# libpq's syntax: a quoted value may contain spaces, and a backslash escapes the next character.
 _KEYWORD = r"(?P<name>[a-z_]++)\s*+=\s*+(?P<value>'(?:[^'\\]|\\.)*+'|(?:[^\s'\\]|\\.)*+)"
 KEYWORD = re.compile(_KEYWORD)
 KEYWORDS = re.compile(rf"\s*+(?:{re.sub(r'[?]P<[a-z]+>', '?:', _KEYWORD)}(?:\s++|$))++")
 
-# One of these makes it the address of a database.
+# A connection string must contain at least one of these.
 NAMES_A_DATABASE = frozenset({"host", "hostaddr", "port", "dbname", "user", "service"})
 
 Parser = Callable[[str], Any]
@@ -25,7 +25,7 @@ Parser = Callable[[str], Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment variable: how its text is read, what it means, and what holds without it."""
+    """One environment variable: its parser, its meaning and its default."""
 
     variable: str
     parse: Parser
@@ -35,7 +35,7 @@ class Setting:
     secret: bool = False
 
     def text(self, environment: Mapping[str, str]) -> str:
-        """The variable's text, or empty; a secret can be in the file that `..._FILE` names."""
+        """Return the variable's text, or ""; a secret can come from the file that `..._FILE` names."""
         text = environment.get(self.variable, "").strip()
         file = environment.get(self.file_variable, "").strip() if self.secret else ""
         if text and file:
@@ -51,7 +51,7 @@ class Setting:
         return f"{self.variable}_FILE"
 
     def shown(self, value: Any) -> str:
-        """The value as it may be printed anywhere: a secret only says that it is there."""
+        """Format the value for output; of a secret, only say that it is set."""
         if value is None or value in ("", ()):
             return "(not set)"
         if self.secret:
@@ -61,15 +61,15 @@ class Setting:
         return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
 
 
-# No secret is as long.
+# No real secret is this long.
 SECRET_CHARACTERS = 65_536
 
 
 @functools.cache
 def secret_in(file: str) -> str:
-    """The content of a file, read once, because log lines are searched for it."""
+    """Return the secret in a file; cached, because every log line is searched for it."""
     try:
-        # Other kinds of file, such as a pipe, may never end.
+        # Reading another kind of file, such as a pipe, may never end.
         if not stat.S_ISREG(Path(file).stat().st_mode):
             raise ValueError("is not a regular file")
         with Path(file).open(encoding="utf-8-sig") as opened:
@@ -81,12 +81,12 @@ def secret_in(file: str) -> str:
     if not text:
         raise ValueError("is empty")
     if len(text) > SECRET_CHARACTERS:
-        raise ValueError(f"holds more than {SECRET_CHARACTERS} characters")
+        raise ValueError(f"contains more than {SECRET_CHARACTERS} characters")
     return text
 
 
 def number(kind: type[int] | type[float], low: float, high: float) -> Parser:
-    """A number of this kind from low to high."""
+    """Return a parser for a number of this kind from low to high."""
     noun = "whole number" if kind is int else "number"
 
     def parse(text: str) -> float:
@@ -102,7 +102,7 @@ def number(kind: type[int] | type[float], low: float, high: float) -> Parser:
 
 
 def one_of(*choices: str) -> Parser:
-    """One of these words, case-insensitive."""
+    """Return a parser for one of these words, case-insensitive."""
 
     def parse(text: str) -> str:
         if text.strip().lower() not in choices:
@@ -113,7 +113,7 @@ def one_of(*choices: str) -> Parser:
 
 
 def database_url(text: str) -> str:
-    """Whatever libpq takes; the driver is Rowcall's business, so a driver in the scheme is dropped."""
+    """Parse any connection string that libpq accepts; drop a driver in the scheme, because Rowcall chooses its own."""
     scheme, separator, rest = text.strip().partition("://")
     if separator and scheme.partition("+")[0] in {"postgresql", "postgres"}:
         if _is_cut_short(rest):
@@ -121,13 +121,13 @@ def database_url(text: str) -> str:
         return f"postgresql://{rest}"
     if not NAMES_A_DATABASE & set(connection_keywords(text) or ()):
         raise ValueError(
-            "a URL such as postgresql://user:password@host:5432/database, or host=... dbname=..., as libpq takes them"
+            "a URL such as postgresql://user:password@host:5432/database, or host=... dbname=..., as libpq accepts them"
         )
     return text.strip()
 
 
 def _is_cut_short(rest: str) -> bool:
-    """Whether libpq would take a part of the password for a host or a port, and repeat it in its messages."""
+    """Return whether libpq would read part of the password as host or port, and so show it in its messages."""
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     if "@" in authority:
         return authority.count("@") > 1
@@ -137,7 +137,7 @@ def _is_cut_short(rest: str) -> bool:
 
 
 def connection_keywords(text: str) -> dict[str, str] | None:
-    """The keywords and values of an address such as `host=db dbname='my app'`; None for any other text."""
+    """Parse a connection string such as `host=db dbname='my app'`; return None for any other text."""
     if not KEYWORDS.fullmatch(text):
         return None
     found = {}
@@ -149,19 +149,19 @@ def connection_keywords(text: str) -> dict[str, str] | None:
 
 
 def module_name(text: str) -> str:
-    """A Python package's dotted name."""
+    """Parse the dotted name of a Python package."""
     if not all(part.isidentifier() for part in text.strip().split(".")):
         raise ValueError("the name of a Python package, such as shop")
     return text.strip()
 
 
 def folder(text: str) -> Path:
-    """A folder; `~` is the home of the user who runs Rowcall."""
+    """Parse a folder's path; `~` is the home of the user who runs Rowcall."""
     if "\0" in text:
         raise ValueError("a path without a null character")
     return Path(text).expanduser()
 
 
 def switch(text: str) -> bool:
-    """On or off."""
+    """Parse `on` or `off`."""
     return bool(one_of("off", "on")(text) == "on")

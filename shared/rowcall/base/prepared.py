@@ -1,4 +1,4 @@
-"""Prepared statements: planning is most of the cost of statements that a worker repeats."""
+"""Prepared statements, because planning is most of the cost of the statements that a worker repeats."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from rowcall.base.database import PgConnection, fetch_tuples
 from rowcall.base.watched import InternalConnection
 
-# What a text sets for its transaction, before the statement itself.
+# The SET LOCAL commands before the statement itself.
 SETTINGS = re.compile(r"(?:SET LOCAL [^;]+;\s*)*")
 
 PARAMETER = re.compile(r"%\((\w+)\)s")
 
-# One plan for all parameters, from the first time on: these statements reach their rows in the same way whatever is
-# asked for.  By default PostgreSQL would plan five times more, and then compare.
+# Use one plan for all parameters from the first execution on, because the best plan of these statements does not depend
+# on them.  By default, PostgreSQL plans five more times and then compares.
 ONE_PLAN = "SET LOCAL plan_cache_mode = force_generic_plan;"
 
-# The session does not have the plan, has one that we did not make, or the types of its answer have changed.
+# The session does not have the statement, has one that we did not prepare, or its result types have changed.
 PLAN_IS_GONE = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """One text in the forms in which it is sent: as it is, with its plan to be kept, and to be carried out again."""
+    """A statement's name, and the SQL for its first execution (PREPARE and EXECUTE) and for all others (EXECUTE)."""
 
     name: str
     first: str
@@ -39,7 +39,7 @@ class Prepared:
     @classmethod
     @cache
     def of(cls, text: str) -> Prepared:
-        """The name is made from the text: in every session, of every release, it stands for the same statement."""
+        """Derive the name from the text, so that it means the same statement in all sessions and all releases."""
         found = SETTINGS.match(text)
         assert found
         settings, statement = ONE_PLAN + found[0], text[found.end() :]
@@ -51,13 +51,13 @@ class Prepared:
 
 
 def fetch_prepared(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """The rows of a statement in its own transaction; it is prepared if the session is not shared by a pooler."""
+    """Run a statement in its own transaction; prepare it unless a pooler shares the session."""
     if not _keeps_plans(connection):
         return fetch_tuples(connection, sql, parameters)
     prepared = Prepared.of(sql)
     text = prepared.again
     if prepared.name not in connection.plans:
-        # Noted before it is sent: a statement that fails stays prepared.
+        # Recorded before it is sent, because a statement stays prepared when its execution fails.
         text, connection.plans = prepared.first, connection.plans | {prepared.name}
     try:
         return fetch_tuples(connection, text, parameters)
@@ -67,9 +67,9 @@ def fetch_prepared(connection: PgConnection, sql: str, parameters: Mapping[str, 
 
 
 def _keeps_plans(connection: PgConnection) -> TypeGuard[InternalConnection]:
-    """Whether the session is ours alone.
+    """Return whether statements can stay prepared, because no pooler shares the session.
 
-    Not within a transaction of several statements, because a plan that is gone would end it.
+    Not inside a transaction of several statements: a missing plan would abort it.
     """
     if not isinstance(connection, InternalConnection) or not connection.autocommit:
         return False
@@ -81,6 +81,6 @@ def _keeps_plans(connection: PgConnection) -> TypeGuard[InternalConnection]:
 
 
 def is_our_session(connection: PgConnection) -> bool:
-    """Whether no pooler lends us the session: then its process is the one that we connected to."""
+    """Return whether no pooler shares the session: then its server process is the one that we connected to."""
     [(pid,)] = fetch_tuples(connection, "SELECT pg_backend_pid()", {})
     return bool(pid == connection.info.backend_pid)

@@ -1,6 +1,6 @@
-"""Everything that can be set, read once from the environment into one frozen object.
+"""All settings, read once from the environment into one frozen object.
 
-Run as a module it prints docs/settings.md, so the table of settings is never kept by hand.
+Run as a module, it prints docs/settings.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Settings:
         "ROWCALL_HOME",
         folder,
         Path(".rowcall"),
-        "Folder of the local server's data and of what `rowcall up` writes.",
+        "Folder for the local server's data and for what `rowcall up` writes.",
     )
     postgres: str | None = _setting(
         "ROWCALL_POSTGRES",
@@ -57,7 +57,7 @@ class Settings:
         "ROWCALL_APP",
         module_name,
         None,
-        "Your app's package: all processes import its job_types, workers also its handlers, the API its routes.",
+        "Your app's package: all processes import its `job_types`, workers also its `handlers`, the API its `routes`.",
     )
     api_host: str = _setting("ROWCALL_API_HOST", str.strip, "127.0.0.1", "Address the API listens on.")
     api_port: int = _setting("ROWCALL_API_PORT", PORT, 8000, "Port the API listens on; 0 picks a free port.")
@@ -67,8 +67,7 @@ class Settings:
         "ROWCALL_RATE_LIMIT",
         number(float, 0, 100_000),
         50.0,
-        "Requests a second that one API key may make in the long run; each of the API's processes holds its share."
-        " 0 for no limit.",
+        "Requests a second that one API key can make on average, divided among the API's processes; 0 for no limit.",
     )
     rate_burst: int = _setting(
         "ROWCALL_RATE_BURST",
@@ -80,8 +79,8 @@ class Settings:
         "ROWCALL_TRUSTED_PROXIES",
         Networks.parse,
         None,
-        "Addresses or networks of your own proxies, with commas between: from these alone X-Forwarded-For tells whose"
-        " wrong keys are counted.",
+        "Addresses or networks of your own proxies, separated by commas. The API counts wrong keys per client, and"
+        " takes the client's address from X-Forwarded-For only if the request comes from one of these.",
     )
     metrics_public: bool = _setting(
         "ROWCALL_METRICS_PUBLIC",
@@ -117,14 +116,14 @@ class Settings:
         "ROWCALL_GRACE",
         number(float, 0, 3600),
         25.0,
-        "How long running handlers may continue after a worker is told to stop.",
+        "How long running handlers may continue after a worker gets the signal to stop.",
         unit="seconds",
     )
     tick_bound: int = _setting(
         "ROWCALL_TICK_BOUND",
         number(int, 1, 100_000),
         500,
-        "The most nominal times of one definition that a tick decides; the next tick continues.",
+        "How many nominal times of one definition a tick decides at most; the next tick continues.",
     )
     lock_timeout: float = _setting(
         "ROWCALL_LOCK_TIMEOUT",
@@ -138,32 +137,32 @@ class Settings:
         SmtpServer.parse,
         None,
         "Mail server: `smtp://user:password@host:587` (STARTTLS; `?starttls=never` for none) or"
-        " `smtps://user:password@host:465`. Without it mails become files in `mail` of ROWCALL_HOME.",
+        " `smtps://user:password@host:465`. Without it, mails are written to files in `mail` of ROWCALL_HOME.",
         secret=True,
     )
     mail_from: Mailbox | None = _setting(
-        "ROWCALL_MAIL_FROM", Mailbox.parse, None, "Sender of all mails: `Name <address>`, or the address alone."
+        "ROWCALL_MAIL_FROM", Mailbox.parse, None, "Sender of all mails: `Name <address>` or only the address."
     )
     mail_timeout: float = _setting(
         "ROWCALL_MAIL_TIMEOUT",
         number(float, 1, 3600),
         120.0,
-        "How long sending one mail may take; cutting it short leaves unknown outcomes.",
+        "How long sending one mail may take; a low value causes unknown outcomes.",
         unit="seconds",
     )
     webhook_secrets: tuple[bytes, ...] = _setting(
         "ROWCALL_WEBHOOK_SECRET",
         signing_secrets,
         (),
-        "What the secret of each webhook's URL is derived from: `whsec_` and base64; `rowcall webhook-secret` prints"
-        " the URL's. While it is changed, the new and the old one with a space between.",
+        "Secret from which the signing secret of each webhook URL is derived: `whsec_` and base64. `rowcall"
+        " webhook-secret` prints a URL's secret. During a rotation: the new and the old secret, separated by a space.",
         secret=True,
     )
     webhook_allow_loopback: bool = _setting(
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK",
         switch,
         False,
-        "`on` allows webhooks to this machine, also over http: for development and tests.",
+        "`on` allows webhooks to this machine, also over http; for development and tests.",
     )
     webhook_timeout: float = _setting(
         "ROWCALL_WEBHOOK_TIMEOUT",
@@ -192,20 +191,20 @@ class Settings:
         "ROWCALL_PAYMENT_KEY_HORIZON",
         number(float, 0, 2592000),
         82800.0,
-        "How long a charge may be repeated under its key: less than the provider remembers keys (Stripe: 24 hours).",
+        "How long a charge may be repeated with the same key; less than the provider keeps keys (Stripe: 24 hours).",
         unit="seconds",
     )
     files: Path | None = _setting(
-        "ROWCALL_FILES", folder, None, "Folder of generated files; without it, `files` in ROWCALL_HOME."
+        "ROWCALL_FILES", folder, None, "Folder for generated files; without it, `files` in ROWCALL_HOME."
     )
     archive: Path | None = _setting(
-        "ROWCALL_ARCHIVE", folder, None, "Folder of the archive of pruned runs; without it, `archive` in ROWCALL_HOME."
+        "ROWCALL_ARCHIVE", folder, None, "Folder for the archive of pruned runs; without it, `archive` in ROWCALL_HOME."
     )
     log_format: str = _setting(
         "ROWCALL_LOG_FORMAT",
         one_of("auto", "json", "text"),
         "auto",
-        "How log lines are written: auto is text on a terminal and JSON elsewhere.",
+        "Format of log lines: `auto` is text on a terminal and JSON elsewhere.",
     )
     log_level: str = _setting(
         "ROWCALL_LOG_LEVEL", one_of("debug", "info", "warning", "error"), "info", "The lowest level that is logged."
@@ -213,17 +212,17 @@ class Settings:
 
     @property
     def mail_folder(self) -> Path:
-        """Where mails go without a mail server."""
+        """The folder that mails are written to without a mail server."""
         return self.home / "mail"
 
     @property
     def file_folder(self) -> Path:
-        """The folder of generated files."""
+        """The folder for generated files."""
         return self.files or self.home / "files"
 
     @property
     def archive_folder(self) -> Path:
-        """Where runs go that are pruned, if they are to be kept."""
+        """The folder for the archive of pruned runs."""
         return self.archive or self.home / "archive"
 
     def __post_init__(self) -> None:
@@ -242,12 +241,12 @@ class Settings:
 
 
 def all_settings() -> dict[str, Setting]:
-    """Field name -> what can be set, in the order of their declaration."""
+    """Return the settings by field name, in the order of their declaration."""
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(Settings)}
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Settings of this environment.  All invalid values are reported at once; an empty value counts as not set."""
+    """Read the settings.  One error reports all invalid values; an empty value counts as not set."""
     values: dict[str, Any] = {}
     wrong: list[str] = []
     for name, setting in all_settings().items():
@@ -258,7 +257,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         except SettingsError as error:
             wrong.append(str(error))
         except ValueError as error:
-            was = "set to something else" if setting.secret else repr(text)
+            was = "invalid" if setting.secret else repr(text)
             wrong.append(f"{setting.variable} is {was} and must be {error}")
     if wrong:
         raise SettingsError("; ".join(wrong))
@@ -266,7 +265,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def source(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Where a field's value came from."""
+    """Return where a field's value came from."""
     setting = all_settings()[name]
     if setting.secret and environment.get(setting.file_variable, "").strip():
         return "file"
@@ -274,7 +273,7 @@ def source(name: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def as_markdown() -> str:
-    """The table of docs/settings.md."""
+    """Return the text of docs/settings.md."""
     secrets = [setting for setting in all_settings().values() if setting.secret]
     lines = [
         "# Settings",
@@ -282,7 +281,7 @@ def as_markdown() -> str:
         "Generated by `make docs` from `shared/rowcall/base/settings.py`. All are environment variables; an empty one",
         "counts as not set. Secrets can also be read from files, which these variables name:",
         f"{', '.join(f'`{one.file_variable}`' for one in secrets)}.",
-        "`rowcall doctor` shows the values in force and where each came from.",
+        "`rowcall doctor` shows the current values and where each came from.",
         "",
         "| variable | default | meaning |",
         "|---|---|---|",

@@ -1,7 +1,8 @@
-"""Connections that show how long they have waited for the server's answer, and the thread that ends the wait.
+"""Connections that record since when they wait for the server, and the thread that ends a wait that is too long.
 
-The waiting thread is blocked, and cancelling its statement would need the silent network.  So another thread, which
-never waits, shuts the socket down, and the waiting thread gets an error: its connection is lost.
+The waiting thread is blocked, and cancelling its statement would need the same network, which does not answer.  So
+another thread, which never waits, shuts the socket down; the waiting thread then gets an error, and its connection is
+lost.
 """
 
 from __future__ import annotations
@@ -22,42 +23,42 @@ import psycopg2.extensions
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import Permanent
 
-# How long a worker's thread waits for the answer to one statement.  The kernel cannot tell: a server that acknowledges
-# every packet and answers nothing looks alive to it.
+# How long a worker's thread waits for the answer to one statement.  TCP timeouts do not help: to the kernel, a server
+# that acknowledges packets but answers nothing is alive.
 ANSWER_SECONDS = 10.0
 
-# How often the thread looks in a process that has no watchdog.
+# How often the separate thread checks, in a process that has no watchdog.
 LOOK_SECONDS = 0.5
 
-# Tables are written out in every statement.  Functions, operators and types are looked up where PostgreSQL keeps its
-# own, whatever search_path the role or the database has; pg_temp is named because it would otherwise come first.
-# Intervals are read in the one style that psycopg2 knows besides the server's default.
+# Every statement qualifies its tables.  Functions, operators and types come from pg_catalog, whatever search_path the
+# role or the database has; pg_temp is listed because it would otherwise come first.
+# psycopg2 cannot read every style of intervals, so the style is set too.
 INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
 
-# The server ends our transaction when no statement has come for this many times ANSWER_SECONDS.  Otherwise a machine
-# that vanished would keep its locks, such as the one on a definition, until the server's kernel gives up: for hours.
+# The server ends a transaction that is idle for this many times ANSWER_SECONDS.  Otherwise a machine that vanished
+# would keep its locks, such as the lock on a definition, for hours, until the server's kernel gives up.
 ABANDONED_AFTER = 6
 
 
 class WatchedConnection(psycopg2.extensions.connection):
-    """A connection of a worker; `waiting_since` is when its thread began to wait for an answer, for a watching thread.
+    """A worker's connection; `waiting_since` tells a watching thread when its thread began to wait for an answer.
 
-    With a prologue, only Rowcall's own statements run on it: each of them is watched, and each transaction begins with
-    the prologue.  It is sent in front of the transaction's first statement, so that it costs no round trip, and it ends
-    with the transaction, so that a pooler hands nothing of it to the next client.  Without a prologue the statements
-    are a handler's, and may take as long as the handler likes.
+    With a prologue, only Rowcall's own statements run on it: each is watched, and each transaction begins with the
+    prologue.  The prologue is sent together with the first statement, so it costs no round trip.  Its settings end with
+    the transaction, so a pooler does not pass them on to the next client.  Without a prologue, the statements are a
+    handler's, and may take any time.
     """
 
     prologue: str | None = None
     waiting_since: float | None = None
     _ends_with_block = False
-    # SQLAlchemy's engine for this one connection, and the typecasters that it registers, once a handler asked for it.
+    # SQLAlchemy's engine for this connection and the typecasters that it registers, if a handler used SQLAlchemy.
     engine: object = None
     typecasters: Mapping[int, Any] = MappingProxyType({})
 
     @contextmanager
     def until_the_block_ends(self) -> Iterator[None]:
-        """Refuse to end the transaction within the block: what else belongs to it comes after."""
+        """Refuse to end the transaction within the block, because Rowcall adds statements to it afterwards."""
         self._ends_with_block = True
         try:
             yield
@@ -65,13 +66,13 @@ class WatchedConnection(psycopg2.extensions.connection):
             self._ends_with_block = False
 
     def commit(self) -> None:
-        """Commit, and be seen to wait for it."""
+        """Commit, and mark the connection as waiting during that."""
         self._refuse_within_the_block("commit")
         with answered(self):
             super().commit()
 
     def rollback(self) -> None:
-        """Roll back, and be seen to wait for it."""
+        """Roll back, and mark the connection as waiting during that."""
         self._refuse_within_the_block("rollback")
         with answered(self):
             super().rollback()
@@ -79,8 +80,9 @@ class WatchedConnection(psycopg2.extensions.connection):
     def _refuse_within_the_block(self, what: str) -> None:
         if self._ends_with_block:
             raise Permanent(
-                f"the handler called {what}() within run.step() or run.transaction(), whose end commits all of it and"
-                " an error rolls back: leave it out, also `with connection:`; to go on after an error, use a SAVEPOINT"
+                f"the handler called {what}() within run.step() or run.transaction(), which commits at the end of the"
+                " block and rolls back on an error: remove the call (or `with connection:`, which makes it); to"
+                " continue after an error, use a SAVEPOINT"
             )
 
 
@@ -88,13 +90,13 @@ class InternalConnection(WatchedConnection):
     """A connection on which only Rowcall's own statements run."""
 
     prologue = INTERNAL_NAMES
-    # Whether the session keeps what it has planned (None: not known yet), and the names of what it has.
+    # Whether statements stay prepared in the session (None: not known yet), and the names of those that are prepared.
     keeps_plans: bool | None = None
     plans: frozenset[str] = frozenset()
 
 
 def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS) -> str:
-    """The prologue that bounds both waits: ours for a lock, and the server's for our next statement."""
+    """Return a prologue that limits how long we wait for a lock, and the server for our next statement."""
     return (
         f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(lock_seconds * 1000)};"
         f" SET LOCAL idle_in_transaction_session_timeout = {round(answer_seconds * ABANDONED_AFTER * 1000)};"
@@ -115,38 +117,38 @@ def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
 
 
 class WatchedCursor(psycopg2.extensions.cursor):
-    """A cursor that marks its connection as waiting during each statement, so that SQLAlchemy's are watched too."""
+    """A cursor that marks its connection as waiting, so that SQLAlchemy's statements are watched too."""
 
     def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - the driver calls it so
-        """Send a statement, and be seen to wait for its answer."""
+        """Execute a statement, and mark the connection as waiting during that."""
         with answered(self.connection):
             super().execute(query, vars)
 
 
 class Answers:
-    """The connections of a process, and how long an answer on each may take."""
+    """The watched connections of a process, and how long an answer on each may take."""
 
     def __init__(self) -> None:
-        # Weak: a thread that ends takes its connection with it.
+        # Weak references, because a connection goes away with its thread.
         self._patience: dict[weakref.ref[WatchedConnection], float] = {}
         self._process = os.getpid()
         self._keeper: threading.Thread | None = None
 
     def watch(self, connection: WatchedConnection, seconds: float = ANSWER_SECONDS) -> None:
-        """From now on, no answer on this connection may take longer than this."""
+        """Watch this connection: no answer on it may take longer than this."""
         if self._process != os.getpid():
-            # A fork must not end what its parent waits for.
+            # A forked child must not shut down its parent's connections.
             self._patience, self._process = {}, os.getpid()
         self._patience[weakref.ref(connection, self._gone)] = seconds
 
     def forget(self, connection: WatchedConnection) -> None:
-        """The connection is about to be closed."""
+        """Stop watching a connection that is about to be closed."""
         self._patience.pop(weakref.ref(connection), None)
 
     def end_overdue(self) -> None:
         """Shut down the connections that have waited for too long."""
         now = elapsed()
-        # Not list(items()): each pair it makes may wake the collector, whose callbacks take connections out.
+        # Not list(items()): it allocates, so the garbage collector may run, and its callbacks remove entries.
         for reference, seconds in self._patience.copy().items():
             connection = reference()
             if connection is None or (since := connection.waiting_since) is None:
@@ -170,7 +172,7 @@ class Answers:
 
 
 def _shut_down(connection: WatchedConnection) -> None:
-    # It may just have ended by itself.
+    # The connection may just have been closed.
     with (
         suppress(psycopg2.InterfaceError, OSError),
         socket.socket(fileno=os.dup(connection.fileno())) as wire,

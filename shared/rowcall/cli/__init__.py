@@ -1,1 +1,1 @@
-"""The sub-commands of `rowcall` that need neither API nor worker: one file each."""
+"""The commands of `rowcall`, except those of the API, the worker and the migrations."""

@@ -1,4 +1,4 @@
-"""Where `rowcall` and `python -m rowcall.cli` begin; without the packages of an extra they say which one to install."""
+"""Entry point of `rowcall` and `python -m rowcall.cli`; if an extra's packages are missing, it names the extra."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rowcall.cli import extras
 
 
 def main() -> None:
-    """Run a command."""
+    """Run a command; if it fails because an extra is missing, say which one."""
     try:
-        # The core alone has no click, so the front door is loaded only here.
+        # Imported here, because without extras click is not installed.
         from rowcall.cli import main as front_door
 
         front_door.main()

@@ -17,19 +17,19 @@ LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "ref
 
 @click.group("effects", cls=Group)
 def effects_command() -> None:
-    """See the external side effects of runs, and resolve those with an unknown outcome."""
+    """Show the external side effects of runs, and resolve those with an unknown outcome."""
 
 
 @effects_command.command("list")
-@click.option("--kind", help="Only of this kind, such as sent_emails or one that your app declares.")
+@click.option("--kind", help="Only effects of this kind, such as sent_emails or one that your app declares.")
 @click.option(
-    "--state", "states", multiple=True, type=click.Choice(STATES), help="Only in this state; may be repeated."
+    "--state", "states", multiple=True, type=click.Choice(STATES), help="Only effects in this state.  May be repeated."
 )
-@click.option("--run", "run_id", type=int, help="Only those of this run.")
+@click.option("--run", "run_id", type=int, help="Only effects of this run.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @table_options
 def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, limit: int, table: Table) -> None:
-    """List the newest effects.  `--state unknown` shows those that wait for an operator."""
+    """List the newest effects.  `--state unknown` lists those that an operator must resolve."""
     with command_transaction() as connection:
         rows = effects.page_of_effects(connection, kind, states, limit, run_id).effects
         now = clock(connection)
@@ -41,19 +41,19 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
 @effects_command.command("resolve")
 @click.argument("kind")
 @click.argument("effect_id", type=int)
-@click.option("--happened/--did-not-happen", "happened", default=None, help="Whether it happened.")
-@click.option("--reference", help="What the provider calls it, with --happened.")
+@click.option("--happened/--did-not-happen", "happened", default=None, help="Whether the effect happened.")
+@click.option("--reference", help="With --happened: the provider's id for it.")
 @json_option
 def resolve_command(kind: str, effect_id: int, happened: bool | None, reference: str | None, as_json: bool) -> None:
-    """Record whether effect EFFECT_ID of KIND happened; `rowcall effects list` shows both.
+    """Record whether effect EFFECT_ID of KIND happened.  `rowcall effects list` shows kinds and ids.
 
-    Look it up first where it would have happened (the mail server's log, the provider's page): after --did-not-happen
-    the run's next attempt performs it again.
+    First find out whether it happened, for example in the mail server's log or the provider's dashboard.  After
+    --did-not-happen, the run's next attempt performs it again.
     """
     if happened is None:
         raise click.UsageError("give --happened or --did-not-happen")
     if reference is not None and not happened:
-        raise click.UsageError("--reference goes with --happened")
+        raise click.UsageError("--reference needs --happened")
     with command_transaction() as connection:
         row = effects.resolve(connection, kind, effect_id, happened, operator(), reference)
     if as_json:

@@ -1,15 +1,15 @@
-"""The extras of the distribution: which one a command needs, and the sentence when it is not installed."""
+"""The extras of the distribution: which one a command needs, and the error if it is not installed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-# Every other command needs `cli`, which all of these bring with them.
+# All other commands need `cli`, which each of these extras includes.
 EXTRAS = {"api": "api", "demo": "example", "up": "all", "worker": "worker"}
 
-# What Rowcall's own code imports and the core does not install.  Any other module that is missing belongs to the team's
-# package, and its traceback says where.
+# Modules that Rowcall imports but installs only with extras.  Any other missing module is imported by the app, and gets
+# a traceback.
 PACKAGES = frozenset(
     {
         "PIL",
@@ -33,17 +33,17 @@ PACKAGES = frozenset(
 
 
 def is_missing(error: ModuleNotFoundError) -> bool:
-    """Whether an extra would bring this module."""
+    """Return whether the missing module belongs to an extra."""
     return (error.name or "").partition(".")[0] in PACKAGES
 
 
 def needs(words: Sequence[str]) -> str:
-    """The extra that a command line needs; the program's name is left out."""
+    """Say which extra a command needs, given its arguments without the program's name."""
     extra = EXTRAS.get(words[0] if words else "", "cli")
     return f"{' '.join(['rowcall', *_command(words)])} needs the {extra} extra: pip install 'rowcall[{extra}]'"
 
 
 def _command(words: Sequence[str]) -> Sequence[str]:
-    """The command and its subcommand."""
+    """Return the command and its subcommand."""
     named = [bool(re.fullmatch("[a-z][a-z-]*", word)) for word in words[:2]]
     return words[: named.index(False) if False in named else 2]

@@ -1,4 +1,4 @@
-"""`rowcall keys`: who may call the API."""
+"""`rowcall keys`: manage API keys."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MORE = ("prefix", "created_at", "revoked_at")
 
 @click.group("keys", cls=Group)
 def keys_command() -> None:
-    """Make, list, rotate and revoke API keys."""
+    """Create, list, rotate and revoke API keys."""
 
 
 @keys_command.command("create")
 @click.argument("name")
 @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(api_keys.SCOPES))
-@click.option("--expires", "expires_at", type=Moment(), help="When it ends, such as 90d.  [default: never]")
-@click.option("--types", help="Limit enqueueing and steering to these job types, separated by commas.  [default: all]")
-@click.option("--queues", help="Limit enqueueing and steering to these queues, separated by commas.  [default: all]")
+@click.option("--expires", "expires_at", type=Moment(), help="When the key expires, such as 90d.  [default: never]")
+@click.option("--types", help="Job types that the key may enqueue and change, separated by commas.  [default: all]")
+@click.option("--queues", help="Queues that the key may enqueue to and change, separated by commas.  [default: all]")
 @json_option
 def create_command(
     name: str,
@@ -43,7 +43,7 @@ def create_command(
     queues: str | None,
     as_json: bool,
 ) -> None:
-    """Make a key for NAME.  It is shown once and stored only as a hash."""
+    """Create a key for NAME.  It is shown once, and only its hash is stored."""
     limits = api_keys.Limits(_names(types), _names(queues))
     with command_transaction() as connection:
         _check_known(connection, limits)
@@ -62,15 +62,15 @@ def list_command(table: Table) -> None:
     """List all keys, without their secrets."""
     with command_transaction() as connection:
         rows, now = api_keys.list_keys(connection), clock(connection)
-    table.show(rows, LISTED, now, "there are no keys; `rowcall keys create NAME --scope read` makes one", MORE)
+    table.show(rows, LISTED, now, "there are no keys; `rowcall keys create NAME --scope read` creates one", MORE)
 
 
 @keys_command.command("rotate")
 @click.argument("key_id", type=int)
-@click.option("--grace", default="24h", show_default=True, help="Grace period: how long the old key still works.")
+@click.option("--grace", default="24h", show_default=True, help="Grace period: how long the old key keeps working.")
 @json_option
 def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
-    """Replace the key with this id by one with the same name, scopes and lifetime.
+    """Replace a key with a new one that has the same name, scopes and lifetime.
 
     The new key is shown once.  The old key stops working after the grace period.
     """
@@ -83,27 +83,29 @@ def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
         show_json({"key": rotated.key, "expires_at": rotated.expires_at, "old_ends_at": rotated.old_ends_at})
         return
     click.echo(rotated.key)
-    until = f"; this one expires at {shown(rotated.expires_at)}" if rotated.expires_at else ""
-    click.echo(f"key {key_id} ends at {shown(rotated.old_ends_at)}{until}", err=True)
+    until = f"; the new key expires at {shown(rotated.expires_at)}" if rotated.expires_at else ""
+    click.echo(f"key {key_id} expires at {shown(rotated.old_ends_at)}{until}", err=True)
 
 
 @keys_command.command("revoke")
 @click.argument("key_id", type=int)
 def revoke_command(key_id: int) -> None:
-    """Revoke the key with this id at once."""
+    """Revoke a key at once."""
     with command_transaction() as connection:
         api_keys.revoke_key(connection, key_id, operator())
     click.echo(f"key {key_id} is revoked")
 
 
 def _check_known(connection: Connection, limits: api_keys.Limits) -> None:
-    """Refuse a limit to names that do not exist, because such a key could do nothing."""
+    """Refuse job types and queues that do not exist, because such a key could do nothing."""
     known = catalogue()
     for job_type in limits.job_types or ():
         known[job_type]  # JobTypeUnknown
     for queue in limits.queues or ():
         if queue not in {one.queue for one in known.values()} and not has_queue(connection, queue):
-            raise RowcallError(f"there is no queue {queue!r}: `rowcall queues list` shows all; `resume` makes one")
+            raise RowcallError(
+                f"there is no queue {queue!r}: `rowcall queues list` shows all; `rowcall queues resume` creates one"
+            )
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -111,7 +113,7 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _length(text: str) -> timedelta | None:
-    """A duration with its unit: a bare number would mean seconds, which is rarely intended."""
+    """Parse a duration; require a unit, because a bare number would mean seconds, which is rarely intended."""
     try:
         return None if text.strip().isdigit() else duration(text)
     except ScheduleInvalid:

@@ -1,4 +1,4 @@
-"""The front door: `rowcall`.  A sub-command is loaded when it is called."""
+"""The `rowcall` command.  It imports a subcommand only when that is called."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rowcall.cli.terminal.group import Group
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-# Rowcall's own commands.  To look for entry points reads the metadata of all that is installed, which takes longer than
-# many a command.
+# Rowcall's own commands.  Not entry points: finding those reads the metadata of all installed packages, which takes
+# longer than many commands.
 OWN = {
     "up": "rowcall.cli.up.command:up_command",
     "new": "rowcall.cli.new.command:new_command",
@@ -41,19 +41,19 @@ OWN = {
     "prune": "rowcall.cli.prune:prune_command",
     "doctor": "rowcall.cli.doctor.command:doctor_command",
 }
-# An app adds commands of its own as entry points of this group.
+# An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
 
 
 class FrontDoor(Group):
-    """A group whose commands are Rowcall's own and those that apps add."""
+    """The group of Rowcall's own commands and those that apps add."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, for --help: Rowcall's own in the order of use, then those of apps."""
+        """Return the names: Rowcall's own in the order of use, then those of apps."""
         return [*OWN, *sorted(_added().keys() - OWN.keys())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded only now: `rowcall worker` need not import Flask."""
+        """Import and return one command, so that `rowcall worker` does not import Flask."""
         try:
             return _load(cmd_name)
         except ModuleNotFoundError as error:
@@ -63,7 +63,7 @@ class FrontDoor(Group):
 
 
 def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
-    """A command whose extra is missing: `rowcall --help` lists it, and running it ends with the error."""
+    """Return a placeholder for a command whose extra is missing: it appears in --help, and fails when it is run."""
 
     def fail(**_: object) -> None:
         raise error
@@ -78,7 +78,7 @@ def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
 
 
 def _load(name: str) -> click.Command | None:
-    """The command of this name; no app's takes the place of Rowcall's own."""
+    """Return the command with this name; an app cannot replace one of Rowcall's own."""
     command: click.Command | None = None
     if name in OWN:
         command = resolve_name(OWN[name])
@@ -89,7 +89,7 @@ def _load(name: str) -> click.Command | None:
 
 @functools.cache
 def _added() -> dict[str, EntryPoint]:
-    """Name -> entry point of the commands that apps add."""
+    """Return the entry points of the commands that apps add, by name."""
     from importlib.metadata import entry_points
 
     return {point.name: point for point in entry_points(group=APPS)}
@@ -100,16 +100,16 @@ def _added() -> dict[str, EntryPoint]:
 def rowcall() -> None:
     """Scheduled background jobs on nothing but PostgreSQL.
 
-    Settings are environment variables; `rowcall doctor` lists them and says what is wrong.
+    Settings are environment variables; `rowcall doctor` lists them and finds problems.
 
-    Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 database unreachable.
+    Exit codes: 0 done, 1 refused or not found, 2 usage error, 3 database not reachable.
     """
     for sentence in misspelt_settings():
         click.echo(f"rowcall: {sentence}", err=True)
 
 
 def main() -> None:
-    """Run a command; errors that Rowcall raises on purpose are a sentence and an exit code, not a traceback."""
+    """Run a command; show Rowcall's own errors as a sentence and an exit code, not as a traceback."""
     try:
         rowcall(prog_name="rowcall")
     except RowcallError as error:
@@ -118,12 +118,18 @@ def main() -> None:
         cause = drivers_error(error)
         reason = " ".join(str(cause).split())
         if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
-            _end(f"the database refuses this role: {reason}; `rowcall migrate --grants` prints what roles need", 1)
+            _end(
+                f"the database refuses this role: {reason}; `rowcall migrate --grants` prints the needed grants",
+                1,
+            )
         if isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):
             _end(f"the database is read-only: {reason}; {READ_ONLY_REMEDY}", DatabaseUnreachable.exit_code)
         if not isinstance(cause, psycopg2.OperationalError) and not is_outage(cause):
             raise
-        _end(f"the database was lost: {reason}; `rowcall doctor` looks for the cause", DatabaseUnreachable.exit_code)
+        _end(
+            f"lost the connection to the database: {reason}; run `rowcall doctor` to find the cause",
+            DatabaseUnreachable.exit_code,
+        )
 
 
 def _end(sentence: str, code: int) -> NoReturn:

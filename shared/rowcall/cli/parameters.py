@@ -16,7 +16,7 @@ from rowcall.schedule import moment
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
-    """A time as people write it, by the database's clock; without an offset it is in UTC."""
+    """A time in ISO 8601 or in words, relative to the database's clock; in UTC if it has no offset."""
 
     name = "time"
 
@@ -24,7 +24,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no p
         self._past = past
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read ISO 8601 or words."""
+        """Parse the time."""
         with command_transaction() as connection:
             now = clock(connection)
         try:
@@ -34,12 +34,12 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no p
 
 
 class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
-    """A payload."""
+    """A JSON object, such as a payload."""
 
     name = "json"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """Read a JSON object."""
+        """Parse the JSON object."""
         if isinstance(value, dict):
             return value
         try:

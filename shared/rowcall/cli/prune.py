@@ -1,4 +1,4 @@
-"""`rowcall prune`: housekeeping by hand."""
+"""`rowcall prune`: prune old runs and expired keys now."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Policies = Mapping[str, Mapping[str, Any]]
 
 
 @click.command("prune")
-@click.option("--archive/--no-archive", default=None, help="Write to ROWCALL_ARCHIVE first.  [default: the policy's]")
-@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option("--archive/--no-archive", default=None, help="Archive runs first.  [default: as in the policy]")
+@click.option("--dry-run", is_flag=True, help="Only count; change nothing.")
 @yes_option
 @json_option
 def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Prune old runs and expired keys now, as prune_runs and expire_keys do each night.
+    """Prune old runs and expired keys now, as the definitions prune_runs and expire_keys do each night.
 
-    The policies are the payloads of the definitions with those names.  Ctrl-C stops between two batches.
+    The policies are the payloads of these definitions.  Ctrl-C stops after the current batch.
     """
     current = settings.read()
     if not dry_run:
@@ -64,21 +64,21 @@ def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool)
 
 @dataclass(frozen=True)
 class ByHand:
-    """The command's steps: transactions on one connection."""
+    """Performs the steps of pruning on one connection, as a run does under its lease."""
 
     connection: PgConnection
 
     @contextmanager
     def step(self) -> Iterator[PgConnection]:
-        """One transaction."""
+        """Run the block in one transaction."""
         with committed(self.connection):
             yield self.connection
 
     def save(self, connection: PgConnection, what: Any) -> None:
-        """Not needed here: there is no next attempt."""
+        """Do nothing, because there is no next attempt."""
 
     def policies(self, audited: bool) -> Policies:
-        """The policies; the command is audited."""
+        """Return the policies, and audit the command."""
         with self.step() as connection:
             check_revision(connection)
             policies = {name: policy_of(connection, name) for name in ("prune_runs", "expire_keys")}
@@ -88,9 +88,9 @@ class ByHand:
 
 
 def _summary(counts: Mapping[str, int], dry_run: bool) -> str:
-    """The counts on one line."""
+    """Format the counts on one line."""
     return (
         f"{'only counted: ' if dry_run else ''}runs deleted {counts['deleted']:,},"
-        f" left with their key alone {counts['made_bare']:,}, archived {counts['archived']:,};"
+        f" reduced to their keys {counts['made_bare']:,}, archived {counts['archived']:,};"
         f" occurrences deleted {counts['occurrences']:,}; keys expired {counts['expired']:,}"
     )

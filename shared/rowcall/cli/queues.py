@@ -18,7 +18,7 @@ LISTED = ("name", "paused_at", "max_running", "running_under_limit", "due", "due
 
 @click.group("queues", cls=Group)
 def queues_command() -> None:
-    """List queues; pause, resume and limit them."""
+    """List, pause, resume and limit queues."""
 
 
 @queues_command.command("list")
@@ -34,7 +34,7 @@ def list_command(table: Table) -> None:
 @click.argument("name")
 @json_option
 def pause_command(name: str, as_json: bool) -> None:
-    """Stop claims from queue NAME.  Running runs go on; new runs wait."""
+    """Stop claims from queue NAME.  Running runs continue; all others wait."""
     with command_transaction() as connection:
         _report(queue.pause_queue(connection, name, operator()), as_json)
 
@@ -54,7 +54,7 @@ def resume_command(name: str, as_json: bool) -> None:
 @click.option("--none", "without", is_flag=True, help="Remove the limit.")
 @json_option
 def limit_command(name: str, max_running: int | None, without: bool, as_json: bool) -> None:
-    """Let at most MAX_RUNNING runs of queue NAME run at a time, across all workers."""
+    """Limit how many runs of queue NAME run at a time, across all workers."""
     if (max_running is None) != without:
         raise click.UsageError("give MAX_RUNNING or --none")
     with command_transaction() as connection:
@@ -77,7 +77,7 @@ def _report(row: Row, as_json: bool) -> None:
         show_json(row)
         return
     limit = "without a limit" if most is None else f"limited to {most} running at a time"
-    click.echo(f"queue {name} is {'paused' if row['paused_at'] else 'open'}, {limit}")
+    click.echo(f"queue {name} is {'paused' if row['paused_at'] else 'active'}, {limit}")
     used = {job_type.queue for job_type in catalogue().values()}
     if name not in used:
         click.echo(f"no job type has the queue {name}; queues in use: {', '.join(sorted(used))}", err=True)

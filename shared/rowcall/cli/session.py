@@ -1,4 +1,4 @@
-"""A command's transaction and operator."""
+"""The transaction of a command, and the operator who runs it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rowcall.schema import check_revision
 
 @contextmanager
 def command_transaction() -> Iterator[PgConnection]:
-    """A transaction on the database of the settings, which must have this code's schema."""
+    """Open a transaction on the configured database; refuse a schema that does not fit this code."""
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         check_revision(connection)
         yield connection
 
 
 def operator() -> Operator:
-    """The user at this terminal; a container's user may have only a number."""
+    """Return the user who runs the command, by number if it has no name, as in some containers."""
     try:
         return Operator(f"cli:{getpass.getuser()}")
     except (KeyError, OSError):

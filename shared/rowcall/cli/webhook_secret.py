@@ -16,8 +16,8 @@ from rowcall.base.errors import NotConfigured
 def webhook_secret_command(url: str) -> None:
     """Print the secret with which the receiver at URL verifies webhooks.
 
-    Each URL has its own secret, derived from ROWCALL_WEBHOOK_SECRET.  While that is changed there are two: the
-    new one is printed first.
+    Each URL has a separate secret, derived from ROWCALL_WEBHOOK_SECRET.  During a rotation there are two; the new one
+    is printed first.
     """
     secrets = settings.read().webhook_secrets
     if not secrets:

@@ -1,7 +1,7 @@
-"""Definitions: which runs should exist, and the tick that makes them.
+"""Definitions: named schedules of runs, and the tick that enqueues the runs.
 
-Functions take the caller's connection first, run in its transaction, and never commit; only `tick` opens transactions
-of its own, one for each definition.
+Functions take the caller's connection first, run in its transaction, and never commit.  The exception is `tick`, which
+opens one transaction for each definition.
 """
 
 from rowcall.definitions.apply import Difference, apply_code, apply_file, lines

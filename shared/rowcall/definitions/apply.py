@@ -1,4 +1,4 @@
-"""Apply: make the definitions in the table those of a file, or of the code; all of them or none."""
+"""Apply: make the definitions in the table match a file or the code; all of them or none."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from rowcall.definitions.content import Content
 from rowcall.definitions.store import Change, list_definitions, put, remove
 from rowcall.job_types import Catalogue
 
-# Each change, and the sign that begins its line.
+# The sign at the start of each change's line.
 SIGNS = {"created": "+", "changed": "~", "adopted": "=", "removed": "-", "extra": "?", "foreign": "!"}
 
 SENTENCES = {
     "adopted": "unchanged, now managed by the {managed_by}",
     "removed": "removed",
     "extra": "no longer in the {managed_by}; `rowcall definitions apply` with --prune removes it",
-    "foreign": "left alone: managed by the {managed_by}",
+    "foreign": "not changed: managed by the {managed_by}",
 }
 
-# Any number that every `apply` shares: "definiti" on a telephone's keys.
+# An arbitrary number: "definiti" on a telephone's keys.
 ADVISORY_LOCK = 33346484
 
-# Two at once would wait for each other's rows.
+# Without this lock, two concurrent calls of `apply` could deadlock on their rows.
 LOCK_OUT_OTHERS = f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What `apply` did to one definition: a change of `put`, or `removed`, or `extra`.
+    """What `apply` did to one definition: a Change of `put`, `removed` or `extra`.
 
-    An extra definition is in the table but no longer in what was applied; it is removed only on request.
+    An extra definition is in the table but no longer in the file or code; `apply` removes it only on request.
     """
 
     name: str
@@ -50,7 +50,7 @@ def apply_file(
     connection: Connection, file: Path, catalogue: Catalogue, operator: Operator, prune: bool = False
 ) -> list[Difference]:
     """Apply this file to the definitions that files manage."""
-    # A worker ticks what is in the table, and loads no reader of files.
+    # Imported here, because a worker reads definitions only from the table.
     from rowcall.definitions.file import read_file
 
     return _apply(connection, _checked(read_file(file), catalogue, str(file)), catalogue, operator, "file", prune)
@@ -59,14 +59,14 @@ def apply_file(
 def apply_code(
     connection: Connection, catalogue: Catalogue, operator: Operator, prune: bool = False
 ) -> list[Difference]:
-    """Apply the code's declarations; definitions that a file or the API has taken over stay as they are."""
+    """Apply the code's declarations; do not change definitions that a file or the API manages now."""
     declared = {name: declaration.content for name, declaration in catalogue.definitions.items()}
     contents = _checked(declared, catalogue, "the code")
     return _apply(connection, contents, catalogue, operator, "code", prune)
 
 
 def _checked(raw: Mapping[str, Mapping[str, Any]], catalogue: Catalogue, source: str) -> dict[str, Content]:
-    """All contents, or one error about every definition that is wrong."""
+    """Check all contents; raise one error that lists every invalid definition."""
     contents: dict[str, Content] = {}
     wrong: list[str] = []
     for name, fields in raw.items():
@@ -110,13 +110,13 @@ def _kept(
 
 
 def differences(before: Content | None, after: Content) -> dict[str, tuple[Any, Any]]:
-    """Field -> its value before and after, for those that differ."""
+    """Return the fields that differ, with their values before and after."""
     was = as_sent(before) if before else {}
     return {name: (was.get(name), value) for name, value in as_sent(after).items() if was.get(name) != value}
 
 
 def lines(done: Sequence[Difference]) -> list[str]:
-    """The changes as text: a line for each changed definition, and one for the rest."""
+    """Format the changes: a line for each changed definition, and one line for the rest."""
     changed = [f"{SIGNS[one.change]} {one.name}: {_sentence(one)}" for one in done if one.change in SIGNS]
     unchanged = sum(one.change == Change.UNCHANGED for one in done)
     return [*changed, f"definitions: {unchanged} unchanged"] if unchanged else changed
@@ -126,7 +126,7 @@ def _sentence(one: Difference) -> str:
     if one.change == Change.CREATED:
         due = one.row["next_run_at"]
         local = due and due.astimezone(Content.of(one.row).zone).isoformat(sep=" ", timespec="minutes")
-        return f"new, {one.row['job_type']}, {f'due next {local}' if due else 'only run by hand'}"
+        return f"new, {one.row['job_type']}, {f'due next {local}' if due else 'no schedule'}"
     if one.change == Change.CHANGED:
         return ", ".join(
             f"{name} {_shown(name, was)} -> {_shown(name, now)}" for name, (was, now) in one.changes.items()

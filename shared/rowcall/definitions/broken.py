@@ -1,4 +1,4 @@
-"""Definitions that this process cannot decide; none stops or delays another."""
+"""Definitions that this process cannot decide; they do not stop or delay the others."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import DefinitionBroken, RowcallError, message_of, raise_if_interrupted
 
-# A broken definition is tried this often: what breaks it may take long, and the others must not wait for it each tick.
+# How long to wait before trying a broken definition again: it may fail slowly, and must not delay every tick.
 REST_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A definition that could not be decided, and why; it stays unchanged, for an operator to mend."""
+    """A definition that could not be decided, and why; it stays unchanged until an operator fixes it."""
 
     name: str
     revision: int
@@ -24,24 +24,24 @@ class Broken:
 
 @dataclass
 class Resting:
-    """The definitions that this process could not decide, and leaves alone for a while; an edit ends the rest."""
+    """The broken definitions that this process ignores for a while; an edited one is tried again at once."""
 
     seconds: float = REST_SECONDS
     _until: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def add(self, definition_id: int, revision: int) -> None:
-        """Ignore this revision of the definition from now on."""
+        """Ignore this revision of the definition for a while."""
         self._until[definition_id, revision] = elapsed() + self.seconds
 
     def now(self) -> list[tuple[int, int]]:
-        """Id and revision of those that still rest."""
+        """Return the ids and revisions that are still ignored."""
         self._until = {which: until for which, until in self._until.items() if until > elapsed()}
         return list(self._until)
 
 
 @contextmanager
 def breaking(name: str) -> Iterator[None]:
-    """Turn whatever a definition's content or its type's own code raises into an error of this definition."""
+    """Turn any error from a definition's content, or from its job type's code, into DefinitionBroken."""
     try:
         yield
     except RowcallError:

@@ -1,4 +1,4 @@
-"""A definition's content as input and output: parsed field by field, checked, and shown."""
+"""Parses, checks and formats the content of a definition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall.schedule import CatchUp, Overlap, duration_words, parse, zone_named
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 
-# Any moment serves to try a payload that names its nominal time.
+# An arbitrary nominal time, to check payloads that depend on it.
 SAMPLE = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
@@ -27,19 +27,19 @@ class ContentSchema(marshmallow.Schema):
     """The content of a definition."""
 
     class Meta:
-        """marshmallow's own: its fields are those that Content declares."""
+        """marshmallow's options: use the fields that Content declares."""
 
         include = SENT
 
 
 def as_sent(content: Content) -> dict[str, Any]:
-    """The content as it is sent, for programs."""
+    """Return the content as JSON-compatible data."""
     sent: dict[str, Any] = ContentSchema().dump(content)
     return sent
 
 
 def in_words(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The same fields as text: durations with their units."""
+    """Return the same fields with durations as text, for people."""
     return {
         name: value if value is None or not isinstance(SENT.get(name), Duration) else _words(value)
         for name, value in sent.items()
@@ -51,18 +51,18 @@ def _words(seconds: float) -> str:
 
 
 def checked(name: str, raw: Mapping[str, Any], catalogue: Catalogue) -> Content:
-    """The content as it may be kept, or DefinitionInvalid with all that is wrong, field by field.
+    """Return the checked content, or raise DefinitionInvalid with all problems, field by field.
 
-    Files, requests and code all come through here; what it accepts can be enqueued when its time comes.
+    Files, requests and code all pass this check; content that passes can be enqueued when its time comes.
     """
     usable, wrong = _loaded(raw)
     if not NAME.fullmatch(name):
-        wrong["name"] = "must begin with a lower-case letter or digit, and go on with those or _ . -, such as nightly"
+        wrong["name"] = "must begin with a lower-case letter or digit and contain only those and _ . -, such as nightly"
     if usable.get("overlap") is None:
-        # To catch all up one after another, each must be enqueued while the one before it still waits.
+        # With catch_up=all, each missed time is enqueued while the run before it is still waiting.
         usable["overlap"] = Overlap.ALLOW if usable.get("catch_up") is CatchUp.ALL else Overlap.SKIP
     content = Content(**{"job_type": "", **usable})
-    # A field that cannot be read has its default here, and a complaint about that must not hide why.
+    # A field that could not be parsed has its default here; the parser's error replaces any error about that default.
     wrong = {**_wrong(content, catalogue), **wrong}
     if wrong:
         raise DefinitionInvalid(name, wrong)
@@ -70,7 +70,7 @@ def checked(name: str, raw: Mapping[str, Any], catalogue: Catalogue) -> Content:
 
 
 def _loaded(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, object]]:
-    """The fields that can be used, and for each of the others what is wrong with it."""
+    """Parse the fields; return the valid ones, and an error for each of the others."""
     try:
         usable: dict[str, Any] = ContentSchema().load(raw)
     except marshmallow.ValidationError as error:
@@ -86,7 +86,7 @@ def _sentence(name: str, message: str, raw: Mapping[str, Any]) -> str:
 
 
 def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
-    """Field -> what is wrong with it, beyond whether it can be read."""
+    """Check fields that could be parsed; return an error for each invalid one."""
     wrong: dict[str, object] = {}
     zone = "UTC"
     try:
@@ -105,7 +105,7 @@ def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
 
 
 def _refused_run(content: Content, job_type: JobType) -> dict[str, object]:
-    """The errors with which the queue would refuse its runs."""
+    """Return the errors with which the queue would refuse the definition's runs."""
     wrong: dict[str, object] = {}
     try:
         check_options(job_type, vars(content))
@@ -113,7 +113,7 @@ def _refused_run(content: Content, job_type: JobType) -> dict[str, object]:
         wrong.update(error.fields)
     try:
         stored_text(content.payload)
-        # What is wrong with the options is known by now.
+        # check_options has already checked the options.
         replace(content, queue=None, priority=0, max_attempts=None).prepared(job_type, SAMPLE)
     except RunInvalid as error:
         wrong.update(error.fields)

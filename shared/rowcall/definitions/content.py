@@ -1,7 +1,7 @@
-"""The content of a definition: each field is declared here, once.
+"""The content of a definition; each field is declared here, once.
 
-What files, requests and code may send, the options of `rowcall definitions preview`, and the columns of job_definitions
-that a change writes all follow from this class.
+The schema of files, requests and code, the options of `rowcall definitions preview`, and the columns that a change
+writes to job_definitions are all derived from this class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rowcall.job_types import JobType
 from rowcall.queue.enqueue import Prepared, prepared
 from rowcall.schedule import CatchUp, Overlap, Rule, Times, names_time, rendered, zone_named
 
-# How OpenAPI calls what Duration reads.
+# OpenAPI's description of a Duration.
 SECONDS_OR_WORDS = {"type": ["number", "string"]}
 
 
@@ -39,13 +39,13 @@ class Content:
     )
     payload: dict[str, Any] = declared(
         Payload,
-        "The payload of each run; {date}, {date-1}, {week} and others stand for its nominal time.",
+        "The payload of each run; {date}, {date-1}, {week} and others are replaced with values of its nominal time.",
         default=dict,
         metadata={"example": {"day": "{date-1}"}},
     )
     schedule: str | None = declared(
         Text,
-        "Five cron fields, or a name such as @daily; null: only by hand.",
+        "Five cron fields, or a name such as @daily; null: no schedule.",
         option="Preview this expression instead of NAME's.",
         metadata={"example": "17 3 * * *"},
     )
@@ -53,70 +53,70 @@ class Content:
         Text,
         "An IANA name, such as Europe/Berlin.",
         default="UTC",
-        option="Its zone.  [default: NAME's, else UTC]",
+        option="The schedule's time zone.  [default: NAME's, else UTC]",
     )
     catch_up: CatchUp = declared(
         choice(CatchUp),
-        "Which of the times missed in an outage still run.",
+        "Which nominal times still run after an outage in which they were missed.",
         default=CatchUp.LATEST,
-        option="What happens to missed times.",
+        option="Which missed times still run.",
     )
     max_lateness: timedelta | None = declared(
         Duration,
-        "How late a time can still run: seconds, or such as 6h.",
+        "How late a nominal time can still run: in seconds, or as text such as 6h.",
         option="How late a missed time may still run, such as 6h.",
         metadata=SECONDS_OR_WORDS,
     )
     overlap: Overlap = declared(
         choice(Overlap),
-        "Whether a time runs while an earlier run is unfinished; null: as catch_up needs.",
+        "Whether to enqueue a run while an earlier run is unfinished; null: allow if catch_up is all, else skip.",
         default=Overlap.SKIP,
         load_default=None,
         option="Whether runs may overlap.",
     )
     jitter: timedelta = declared(
         Duration,
-        "Delays each run by a fixed part of this time, to spread the load.",
+        "The longest delay of a run; each definition has a fixed delay up to this, to spread the load.",
         default=timedelta(0),
-        option="How far runs are spread, such as 5m.",
+        option="How far to spread runs, such as 5m.",
         metadata=SECONDS_OR_WORDS,
     )
-    queue: str | None = declared(Text, "The queue of its runs; null: the type's.")
-    priority: int = declared(WholeNumber, "The priority of its runs; a lower number is more urgent.", default=0)
+    queue: str | None = declared(Text, "The queue of the runs; null: the type's.")
+    priority: int = declared(WholeNumber, "The priority of the runs; a lower number is more urgent.", default=0)
     max_attempts: int | None = declared(
         WholeNumber,
-        "The attempts that its runs may take; null: the type's.",
+        "How many attempts each run has; null: the type's.",
         validate=validate.Range(1, 1000, error="must be a whole number from 1 to 1000"),
     )
 
     @classmethod
     def of(cls, row: Row) -> Content:
-        """The content of a row of job_definitions."""
+        """Return the content of a row of job_definitions."""
         return cls(**{name: _value_of(sent, row[name]) for name, sent in SENT.items()})
 
     @property
     def zone(self) -> ZoneInfo:
-        """The zone of its wall clock."""
+        """The time zone of the schedule."""
         return zone_named(self.time_zone)
 
     def times(self) -> Times | None:
-        """Its nominal times; None where only people run it."""
+        """Return the nominal times, or None if there is no schedule."""
         return Times.of(self.schedule, self.time_zone) if self.schedule is not None else None
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Its first nominal time later than this instant, if there is one."""
+        """Return the first nominal time after this instant, or None."""
         times = self.times()
         return times.next_after(instant) if times else None
 
     def rule(self, name: str, paused: bool) -> Rule | None:
-        """The rule that decides its nominal times."""
+        """Return the rule that decides the nominal times, or None if there is no schedule."""
         times = self.times()
         if times is None:
             return None
         return Rule(times, self.catch_up, self.max_lateness, self.overlap, self.jitter, name, paused)
 
     def options(self, job_type: JobType) -> dict[str, Any]:
-        """The columns that all its runs share."""
+        """Return the columns that all runs of the definition share."""
         return {
             "job_type": job_type.name,
             "queue": self.queue or job_type.queue,
@@ -126,27 +126,27 @@ class Content:
         }
 
     def prepared(self, job_type: JobType, nominal: datetime) -> Prepared:
-        """The run of one nominal time, as the queue takes it.
+        """Prepare the run of one nominal time for the queue.
 
-        A payload that names the time is a business fact of that time, so the type's natural key holds for it.  One that
-        does not is the same each time, and its natural key would let only the first occurrence through.
+        The natural key applies only if the payload depends on the nominal time.  Otherwise all payloads are equal, and
+        the key would allow only the first occurrence.
         """
-        # The options of a request for the same run, so that it is a replay of this one and no conflict.
+        # The same options as in a request, so that a request for the same run is a replay and not a conflict.
         options = {"run_at": None, "queue": self.queue, "priority": self.priority, "max_attempts": self.max_attempts}
         payload = rendered(self.payload, nominal, self.zone)
         return prepared(job_type, payload, options, natural=names_time(self.payload))
 
 
 def _value_of(sent: fields.Field[Any], value: Any) -> Any:
-    """A column's value: the words of a choice are read as that choice."""
+    """Convert a column's value; the text of a choice becomes its enum member."""
     return sent.enum(value) if isinstance(sent, fields.Enum) else value
 
 
-# Name -> how it is sent; and name -> the help of its option.
+# The marshmallow fields by name, and the help texts of the options by name.
 SENT: dict[str, fields.Field[Any]] = {spec.name: spec.metadata["sent"] for spec in dataclasses.fields(Content)}
 OPTIONS: dict[str, str] = {
     spec.name: spec.metadata["option"] for spec in dataclasses.fields(Content) if spec.metadata.get("option")
 }
 
-# All columns of the content, as an UPDATE of job_definitions sets them.
+# All columns of the content, for the SET clause of an UPDATE.
 COLUMNS = ",\n    ".join(f"{name} = %({name})s" for name in SENT)

@@ -1,4 +1,4 @@
-"""What a field of a definition takes, and the sentences that refuse what it does not."""
+"""The types of a definition's fields, and their error messages."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from rowcall.schedule import duration
 from rowcall.schedule.fields import shown
 
 if TYPE_CHECKING:
-    # Marshmallow 3 has no such name.
+    # marshmallow 3 does not have this name.
     from marshmallow.types import ErrorMessages
 
-# As deep as a request's body may be; the payload's own table is the second level of it.
+# The limit for request bodies; the payload itself is the second level of a body.
 DEPTH = 32
 
 LONGEST_SHOWN = 40
 
-NULL: ErrorMessages = {"null": "must be left out or hold a value"}
+NULL: ErrorMessages = {"null": "must have a value or be left out"}
 TEXT: ErrorMessages = {**NULL, "invalid": "must be text"}
 CHOICE: ErrorMessages = {**NULL, "unknown": "must be one of: {choices}"}
 NUMBER: ErrorMessages = {**NULL, "invalid": "must be a whole number", "too_large": "must be a whole number"}
 
 
 class Duration(fields.Field):  # type: ignore[type-arg]  # marshmallow 3 takes no parameter here
-    """Seconds, or words such as "90s", "15 minutes", "6h"; seconds on the way out."""
+    """A duration: input in seconds or as text such as "90s", "15 minutes", "6h"; output in seconds."""
 
     default_error_messages = NULL
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> timedelta:
         try:
-            # Code may hold what it means: timedelta(minutes=15).
+            # Code may declare a timedelta.
             return duration(value.total_seconds() if isinstance(value, timedelta) else value)
         except ScheduleInvalid as error:
             raise marshmallow.ValidationError(str(error)) from None
@@ -49,9 +49,9 @@ class Duration(fields.Field):  # type: ignore[type-arg]  # marshmallow 3 takes n
 
 
 class Payload(fields.Dict):
-    """An object of what JSON holds; dates and times, which TOML, YAML and Python have besides, become ISO 8601."""
+    """A JSON object; dates and times, which TOML, YAML and Python have too, become ISO 8601."""
 
-    default_error_messages: ErrorMessages = {**NULL, "invalid": "must be a table of fields"}  # noqa: RUF012 - its hook
+    default_error_messages: ErrorMessages = {**NULL, "invalid": "must be a table of fields"}  # noqa: RUF012 - marshmallow reads it
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> dict[Any, Any]:
         if not isinstance(value, Mapping):
@@ -65,7 +65,7 @@ WholeNumber = partial(fields.Integer, strict=True, error_messages=NUMBER)
 
 
 def choice(choices: type[StrEnum]) -> Callable[..., fields.Field[Any]]:
-    """One word out of these."""
+    """Return a field that accepts one of these words."""
     return partial(fields.Enum, choices, by_value=True, error_messages=CHOICE)
 
 
@@ -78,9 +78,9 @@ def declared(
     metadata: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Any:
-    """A field of a dataclass, with the form in which files, requests and code send it.
+    """Return a dataclass field with its marshmallow field, for files, requests and code.
 
-    A field that is left out has its default.  `option` is the help of the command line's option, where there is one.
+    A field that is left out has its default.  `option` is the help text of its command line option, if it has one.
     """
     sent = form(**{"load_default": default, "metadata": {"description": description, **(metadata or {})}, **more})
     known = {"sent": sent, "option": option}
@@ -90,19 +90,19 @@ def declared(
 
 
 def refused_value(value: object) -> str:
-    """A value as error messages show it."""
+    """Format a value for error messages."""
     if isinstance(value, str):
         return shown(value)
     try:
         text = "null" if value is None else repr(value)
     except (ValueError, RecursionError):
-        # Python writes out no number of thousands of digits, and nothing that nests as deep.
+        # Python refuses to print numbers with thousands of digits, and values that nest too deeply.
         return "too large"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 
 
 def _plain(value: Any, path: str, levels: int) -> Any:
-    """The value as JSON holds it, so that it stays equal to what is read back from the table."""
+    """Convert the value to JSON-compatible data, so that it stays equal when it is read back from the table."""
     if isinstance(value, (Mapping, list, tuple)):
         if levels == 0:
             raise marshmallow.ValidationError(f"nests deeper than {DEPTH} levels: store the data, and send its id")
@@ -114,11 +114,11 @@ def _plain(value: Any, path: str, levels: int) -> Any:
     if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise marshmallow.ValidationError(
-        f"{path} is {refused_value(value)}, which JSON cannot hold: write text or a number"
+        f"{path} is {refused_value(value)}, which JSON cannot represent: write text or a number"
     )
 
 
 def _key(key: object, path: str) -> str:
     if isinstance(key, str):
         return key
-    raise marshmallow.ValidationError(f"{path} has the name {refused_value(key)}, which is not text: quote it")
+    raise marshmallow.ValidationError(f"{path} has the key {refused_value(key)}, which is not text: quote it")

@@ -1,4 +1,4 @@
-"""A file of definitions, in TOML or YAML: a table `definitions`, with one entry for each name."""
+"""Reads a file of definitions, in TOML or YAML: a table `definitions` with an entry for each name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILE_BYTES = 1024 * 1024
 
 
 def read_file(file: Path) -> dict[str, dict[str, Any]]:
-    """Name -> unchecked content; DefinitionFileInvalid says where the file cannot be read."""
+    """Return the unchecked contents by name; raise DefinitionFileInvalid if the file cannot be read."""
     text = _text(file)
     if file.suffix.lower() == ".toml":
         return _named(file, _toml(file, text), IN_TOML)
@@ -43,7 +43,7 @@ def _text(file: Path) -> str:
             data = opened.read(FILE_BYTES + 1)
         if len(data) > FILE_BYTES:
             raise DefinitionFileInvalid(f"{file}: is larger than {FILE_BYTES} bytes: split it")
-        # Some editors begin a file with a mark of its encoding.
+        # Some editors begin a file with a byte order mark.
         return data.decode("utf-8-sig")
     except OSError as error:
         raise DefinitionFileInvalid(f"{file}: cannot be read: {error.strerror}") from None
@@ -52,12 +52,12 @@ def _text(file: Path) -> str:
 
 
 def _named(file: Path, document: object, example: str) -> dict[str, dict[str, Any]]:
-    """Name -> content, if the file holds nothing else."""
+    """Return the contents by name; refuse a file that contains anything else."""
     if not isinstance(document, Mapping) or not isinstance(document.get("definitions"), Mapping) or len(document) > 1:
         others = [str(name) for name in document if name != "definitions"] if isinstance(document, Mapping) else []
-        beside = f"; it also holds {', '.join(others)[:200]}" if others else ""
+        beside = f"; it also contains {', '.join(others)[:200]}" if others else ""
         raise DefinitionFileInvalid(
-            f"{file}: must hold one table `definitions` and nothing else{beside}. For example:\n{example}"
+            f"{file}: must contain one table `definitions` and nothing else{beside}. For example:\n{example}"
         )
     for name, content in document["definitions"].items():
         if not isinstance(name, str) or not isinstance(content, Mapping):
@@ -77,10 +77,10 @@ def _toml(file: Path, text: str) -> object:
 
 
 class PlainComposer(Composer):
-    """Plain values only: no aliases, because a few lines of them can expand to gigabytes, and no tags."""
+    """Refuses tags and aliases: a few lines of aliases can expand to gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """The composer's hook for each value."""
+        """Check each value; ruamel.yaml calls this."""
         event = self.parser.peek_event()
         if event.anchor is not None:
             sign = "anchors (&) and aliases (*)"
@@ -92,7 +92,7 @@ class PlainComposer(Composer):
 
 
 def _yaml(file: Path, text: str) -> object:
-    # Pure Python reads YAML 1.2, where `on` and `12:30` are words; equal names in one table are refused.
+    # The pure Python parser reads YAML 1.2, where `on` and `12:30` are strings, and refuses duplicate keys.
     reader = YAML(typ="safe", pure=True)
     reader.Composer = PlainComposer
     try:

@@ -1,4 +1,4 @@
-"""What a tick writes for a definition: each decision, with its run if it enqueues one."""
+"""The occurrences that a tick writes for a definition, with their runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REASON_CHARACTERS = 1000
 
 
 class Occurrence(NamedTuple):
-    """A decision, and payload, natural key and fingerprint of its run, as the statement takes them."""
+    """A decision, and the payload, natural key and fingerprint of its run, as the parameters of OCCUR."""
 
     nominal_at: datetime
     outcome: Outcome
@@ -32,7 +32,7 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """The occurrences to write; and the first nominal time that was left to another worker, and why."""
+    """The occurrences to write; if a nominal time is left to another worker, that time and the reason."""
 
     occurrences: Sequence[Occurrence]
     left: datetime | None = None
@@ -40,10 +40,10 @@ class Written:
 
 
 def with_runs(decisions: Sequence[Decision], content: Content, job_type: JobType, patient_since: datetime) -> Written:
-    """The decisions with their runs, up to the first whose payload the type refuses.
+    """Prepare the runs of these decisions, up to the first payload that the job type refuses.
 
-    In a rolling deploy a newer worker's type may accept it, so the time is left undecided; one from before
-    `patient_since` is missed, and the reason says so.
+    In a rolling deploy, a newer worker may accept the payload, so that time stays undecided.  A time before
+    `patient_since` is recorded as missed, with the reason.
     """
     occurrences: list[Occurrence] = []
     for decision in decisions:
@@ -65,7 +65,7 @@ def with_runs(decisions: Sequence[Decision], content: Content, job_type: JobType
 
 
 def problem_of(row: Row, catalogue: Catalogue) -> str | None:
-    """Why this process could not decide a definition's next nominal time; None where it could."""
+    """Return why this process cannot decide the definition's next nominal time, or None if it can."""
     try:
         with breaking(row["name"]):
             content = Content.of(row)

@@ -1,4 +1,4 @@
-"""Preview: what a schedule would do, decided by the function that also decides it when the time comes."""
+"""Preview: what a schedule would do, decided by the same function as in a tick."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rowcall.definitions.content import Content
 from rowcall.definitions.tick import PUNCTUAL
 from rowcall.schedule import Decision, Outcome, asleep, decide
 
-# The most nominal times in one answer.
+# The limit of nominal times in one preview.
 SHOWN_MOST = 1000
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One nominal time of a definition: by the wall clock of its zone, and its outcome."""
+    """One nominal time of a definition, with its outcome and the time on the wall clock of its zone."""
 
     name: str
     nominal_at: datetime
@@ -28,14 +28,14 @@ class Shown:
 
 
 def coming(name: str, content: Content, start: datetime, count: int) -> list[Shown]:
-    """The next nominal times after this moment, as a running worker decides them."""
+    """Return the next nominal times after this moment, as a running worker would decide them."""
     times = content.times()
     nominals = list(islice(times.after(start), min(count, SHOWN_MOST))) if times else []
     return [_in_time(name, content, nominal) for nominal in nominals]
 
 
 def between(contents: Sequence[tuple[str, Content]], start: datetime, end: datetime) -> list[Shown]:
-    """The times of all these definitions between two moments, in order."""
+    """Return the nominal times of these definitions between two moments, in order."""
     shown = []
     for name, content in contents:
         times = content.times()
@@ -45,7 +45,7 @@ def between(contents: Sequence[tuple[str, Content]], start: datetime, end: datet
 
 
 def through_outage(contents: Sequence[tuple[str, Content]], start: datetime, end: datetime) -> list[Shown]:
-    """What the first tick at `end` would decide if nothing was awake after `start`."""
+    """Return what the first tick at `end` would decide if no worker had ticked since `start`."""
     shown = []
     for name, content in contents:
         rule = content.rule(name, paused=False)

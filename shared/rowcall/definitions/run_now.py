@@ -1,4 +1,4 @@
-"""Run now: a definition's run beside its schedule, which an operator asks for."""
+"""Run now: enqueue a run of a definition in addition to its schedule, for an operator."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SET_DEFINITION = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s 
 def run_now(
     connection: Connection, name: str, catalogue: Catalogue, operator: Operator, key: str | None = None
 ) -> Enqueued:
-    """Enqueue one run beside the schedule, as if now were a nominal time.
+    """Enqueue one run as if now were a nominal time.
 
-    A payload that names the time has its natural key, so that nothing is done twice for one day.  With a key from the
-    caller, the request may be repeated, also at another time.
+    If the payload depends on the time, the natural key applies, so that nothing is done twice for one day.  With a key
+    from the caller, the request can be repeated, even at another time.
     """
     row = locked_definition(connection, name)
     content = Content.of(row)
@@ -38,7 +38,7 @@ def run_now(
     try:
         outcome = enqueue_prepared(connection, [run], options)[0]
     except NaturalKeyConflict as conflict:
-        # The other run may differ in its priority, say; its natural key names the same fact.
+        # The other run may differ, for example in priority, but it is about the same fact.
         outcome = Enqueued(conflict.run_id, replayed=True)
     if not outcome.replayed:
         fetch_all(connection, SET_DEFINITION, {"definition_id": row["id"], "run_id": outcome.run_id})

@@ -1,7 +1,7 @@
-"""Definitions in their table: created, changed, paused, removed.  Every change adds a row to audit_log.
+"""Creates, changes, pauses and removes definitions.  Every change adds a row to audit_log.
 
-A change locks the definition's row, decides the nominal times up to now under the old rules, and starts a new revision.
-Runs that are enqueued already stay as they are.
+A change locks the definition's row, decides the nominal times up to now by the old rules, and starts a new revision.
+It does not change existing runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_a
 
 LIST = "SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name"
 
-# The same, a page at a time.  A removed definition's row stays, so that a page can begin behind it.
+# The same, a page at a time.  The row of a removed definition stays, so a page can begin after it.
 LIST_PAGE = f"""
 WITH shown AS (
     SELECT * FROM rowcall.job_definitions
@@ -42,16 +42,16 @@ SELECT * FROM measured WHERE {pages.FITS} ORDER BY name
 # The listed definitions cannot change until the caller's transaction ends.
 LIST_LOCKED = f"{LIST} FOR UPDATE"
 
-# Removed ones too: a definition that comes back continues its revisions.
+# Includes removed definitions: if one is created again, its revisions continue.
 LOCK = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s FOR UPDATE"
 
-# Of two that create the same name at once, one does, and the other then finds it.
+# If two transactions create the same name at once, one inserts it and the other finds it.
 CREATE = """
 INSERT INTO rowcall.job_definitions (name, job_type, removed_at, revision) VALUES (%(name)s, %(job_type)s, now(), 0)
 ON CONFLICT (name) DO NOTHING
 """
 
-# A change of the content begins a new revision, and brings back what was removed.
+# A change of the content begins a new revision, and restores a removed definition.
 CHANGE = f"""
 UPDATE rowcall.job_definitions
 SET
@@ -62,7 +62,7 @@ WHERE id = %(definition_id)s
 RETURNING *
 """
 
-# PostgreSQL's own equality: Python takes 1 and true for equal, and 1e400 and its digits for different.
+# PostgreSQL compares, because to Python 1 and true are equal, and 1e400 differs from the same number in digits.
 SAME_PAYLOAD = "SELECT payload = %(payload)s::jsonb FROM rowcall.job_definitions WHERE id = %(definition_id)s"
 
 ADOPT = "UPDATE rowcall.job_definitions SET managed_by = %(managed_by)s WHERE id = %(definition_id)s RETURNING *"
@@ -72,7 +72,7 @@ UPDATE rowcall.job_definitions SET paused_at = coalesce(paused_at, now()), updat
 WHERE id = %(definition_id)s RETURNING *
 """
 
-# From now: times during the pause do not run, even those that are not decided yet.
+# Continues from now: nominal times during the pause do not run, even if they are still undecided.
 RESUME = """
 UPDATE rowcall.job_definitions
 SET next_run_at = CASE WHEN paused_at IS NULL THEN next_run_at ELSE %(next_run_at)s END,
@@ -85,7 +85,7 @@ UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, pause
 WHERE id = %(definition_id)s RETURNING *
 """
 
-# schedule_occurrences' primary key, backwards.
+# Scans the primary key of schedule_occurrences backwards.
 OCCURRENCES = """
 SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
 WHERE definition_id = %(definition_id)s AND nominal_at < coalesce(%(earlier_than)s::timestamptz, 'infinity')
@@ -99,8 +99,8 @@ class Change(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
-    ADOPTED = "adopted"  # unchanged, with another manager from now on
-    FOREIGN = "foreign"  # left alone: a file or the API has taken it over from the code
+    ADOPTED = "adopted"  # unchanged, but with another manager
+    FOREIGN = "foreign"  # not changed, because a file or the API has taken it over from the code
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def put(
     operator: Operator,
     condition: Precondition = UNCONDITIONAL,
 ) -> Put:
-    """Create or change this definition; equal content begins no new revision."""
+    """Create or change this definition; equal content does not begin a new revision."""
     fetch_all(connection, CREATE, {"name": name, "job_type": content.job_type})
     row = locked_definition(connection, name, condition, removed_too=True)
     before = None if row["removed_at"] else Content.of(row)
@@ -145,7 +145,7 @@ def _put(
     before: Content | None,
     now: datetime,
 ) -> Put:
-    """Begin a new revision; times up to now were decided under the old one."""
+    """Begin a new revision; nominal times up to now have been decided by the old one."""
     values = {
         **vars(content),
         "payload": stored(content.payload),
@@ -160,7 +160,7 @@ def _put(
 
 
 def _same(connection: Connection, row: Row, before: Content, after: Content) -> bool:
-    """Whether the definition has this content already."""
+    """Return whether the definition already has this content."""
     if dataclasses.replace(before, payload=after.payload) != after:
         return False
     parameters = {"definition_id": row["id"], "payload": stored(after.payload)}
@@ -177,7 +177,7 @@ def _adopted(connection: Connection, row: Row, content: Content, managed_by: str
 
 
 def get_definition(connection: Connection, name: str) -> Row:
-    """The definition of this name, or DefinitionNotFound."""
+    """Return the definition with this name, or raise DefinitionNotFound."""
     row = _found(connection, GET, name)
     if row is None:
         raise DefinitionNotFound(name)
@@ -185,18 +185,18 @@ def get_definition(connection: Connection, name: str) -> Row:
 
 
 def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
-    """All definitions, by name; `locked` locks them until the transaction ends."""
+    """Return all definitions, sorted by name; `locked` locks them until the transaction ends."""
     return fetch_all(connection, LIST_LOCKED if locked else LIST)
 
 
 def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], bool]:
-    """The definitions behind this one, or all, up to the size of a page, and whether there are more."""
+    """Return a page of the definitions after this one, or of all, and whether there are more."""
     parameters = {"after_id": after_id, "page_bytes": pages.PAGE_BYTES}
     return pages.read(fetch_all(connection, LIST_PAGE, parameters))
 
 
 def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:
-    """The latest nominal times of a definition, all or those before a moment, with their outcomes."""
+    """Return the latest occurrences of a definition, optionally only those before a moment."""
     page = {"definition_id": definition_id, "limit": limit, "earlier_than": in_utc(before)}
     return fetch_all(connection, OCCURRENCES, page)
 
@@ -219,12 +219,12 @@ def resume(
     operator: Operator,
     condition: Precondition = UNCONDITIONAL,
 ) -> Row:
-    """Enqueue again, from now."""
+    """Resume enqueueing, from now on."""
     return _switched(connection, locked_definition(connection, name, condition), "resume", RESUME, catalogue, operator)
 
 
 def remove(connection: Connection, name: str, operator: Operator, condition: Precondition = UNCONDITIONAL) -> Row:
-    """Remove a definition; its runs stay, waiting ones too."""
+    """Remove a definition; its runs stay, including those that wait."""
     row = locked_definition(connection, name, condition)
     removed = _changed(connection, REMOVE, {"definition_id": row["id"]})
     _record(connection, operator, "remove", removed, Content.of(row))
@@ -241,7 +241,7 @@ def _switched(connection: Connection, row: Row, action: str, sql: str, catalogue
 
 
 def _next(row: Row, now: datetime) -> datetime | None:
-    """Its next nominal time; a broken schedule keeps the old one, for an operator to mend."""
+    """Return the next nominal time; a broken schedule keeps the old one until an operator fixes it."""
     try:
         return Content.of(row).next_after(now)
     except ScheduleInvalid:
@@ -260,7 +260,7 @@ def locked_definition(
 
 
 def _found(connection: Connection, sql: str, name: str) -> Row | None:
-    """The row with this name; an invalid name is not sent, because PostgreSQL might not accept it as text."""
+    """Return the row with this name; do not send an invalid name, which PostgreSQL might refuse as text."""
     return fetch_one(connection, sql, {"name": name}) if NAME.fullmatch(name) else None
 
 

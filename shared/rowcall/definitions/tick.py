@@ -1,8 +1,8 @@
-"""Tick: decide the nominal times that have come, one row each; cron only wakes this.
+"""Tick: decide the nominal times that have come, and record each as one row.
 
-Any number of workers may tick at once.  A definition is one transaction: its row is locked, its nominal times up to now
-are decided, runs and occurrences are written, and `next_run_at` moves to the first that is undecided.  A worker that is
-killed in between leaves it unchanged.
+Any number of workers can tick at once.  Each definition has one transaction, which locks its row, decides its nominal
+times up to now, writes runs and occurrences, and sets `next_run_at` to the first undecided time.  If a worker is killed
+in between, nothing has changed.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.schedule import Outcome, Overlap, decide
 from rowcall.status import Status
 
-# Cron wakes each minute, and a deploy takes a moment: a run that is enqueued within this time is punctual.
+# A run that is enqueued within this time is punctual, because cron starts a worker only once a minute, and a deploy
+# takes a moment.
 PUNCTUAL = timedelta(seconds=120)
 
-# A type that refuses a payload may be an older version's, in a deploy: for so long the time is left to other workers.
+# How long a nominal time is left to other workers if the job type refuses the payload: in a deploy, this process may
+# have an older version of the type.
 PATIENCE = timedelta(minutes=15)
 
-# The most that an edit, a pause or a resume decides: a week of a schedule that runs every minute.
+# How many nominal times an edit, a pause or a resume decides at most: a week of a schedule that runs every minute.
 SETTLED_MOST = 10_080
 
-# What this process could not decide a moment ago; an edit begins another revision, which is tried at once.
+# Definitions that this process recently failed to decide; an edit begins a new revision, which is tried at once.
 RESTING = """(id, revision) IN (
         SELECT resting.id, resting.revision
         FROM unnest(%(resting_ids)s::bigint[], %(resting_revisions)s::integer[]) AS resting(id, revision)
     )"""
 
-# The first definition that is due and not locked.  Types that this process does not know are left to newer processes.
+# The first definition that is due and not locked.  Unknown job types are left to newer processes.
 DUE = f"""
 SELECT *, now() AS decided_at FROM rowcall.job_definitions
 WHERE next_run_at <= now() AND job_type = ANY(%(job_types)s::text[]) AND id <> ALL(%(tried)s::bigint[])
@@ -50,13 +52,13 @@ ORDER BY next_run_at, id LIMIT 1
 FOR UPDATE SKIP LOCKED
 """
 
-# job_runs_definition_live.
+# Uses the index job_runs_definition_live.
 LIVE = "SELECT id FROM rowcall.job_runs WHERE definition_id = %(definition_id)s AND finished_at IS NULL LIMIT 1"
 
-# Insert the new occurrences of what was decided, with their runs.
+# Insert the new occurrences, with their runs.
 #
-# new   An occurrence that exists already stays as it is, whatever the clock or an edit did meanwhile.
-# runs  An occurrence whose natural key another run holds becomes no second run of the same fact.
+# new   Excludes occurrences that already exist, for example because the clock was set back.
+# runs  If another run holds the natural key, no second run is inserted for the same fact.
 OCCUR = f"""
 WITH new AS (
     SELECT * FROM unnest(
@@ -87,12 +89,12 @@ ON CONFLICT (definition_id, nominal_at) DO NOTHING
 RETURNING outcome
 """
 
-# Errors of one definition, and not of the database.
+# Errors of a single definition, not of the database as a whole.
 UNDECIDABLE = (RowcallError, psycopg2.DataError, psycopg2.IntegrityError)
 
 MOVE_ON = "UPDATE rowcall.job_definitions SET next_run_at = %(next_at)s WHERE id = %(definition_id)s"
 
-# At most once in ten seconds, so that idle workers do not write every second.
+# At most every ten seconds, so that idle workers do not write every second.
 BEAT = """
 WITH before AS (
     SELECT ticked_at FROM rowcall.schedule_ticks WHERE ticked_at < now() - interval '10 seconds' FOR UPDATE SKIP LOCKED
@@ -107,7 +109,7 @@ SELECT ticked_at, worker, ticked_at < now() - interval '{SILENCE_SECONDS} second
 FROM rowcall.schedule_ticks
 """
 
-# Overdue although workers tick: no worker knows the type, or the definition is broken.
+# Definitions that stay overdue although workers tick: no worker knows the job type, or the definition is broken.
 UNDECIDED = f"""
 SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '{SILENCE_SECONDS} seconds' ORDER BY next_run_at, name LIMIT 20
@@ -118,15 +120,15 @@ SELECT extract(epoch FROM min(next_run_at) - clock_timestamp())::float8 FROM row
 WHERE next_run_at IS NOT NULL AND job_type = ANY(%(job_types)s::text[]) AND NOT {RESTING}
 """
 
-# Not now(), which is the time at which the transaction began.
+# Not now(), which is the time when the transaction began.
 CLOCK = "SELECT clock_timestamp()"
 
 
 @dataclass(frozen=True)
 class Ticked:
-    """What one tick did: outcome -> how many; and the seconds until the next nominal time, if there is one.
+    """What one tick did: the number of decisions by outcome, and the seconds until the next nominal time.
 
-    After a gap without ticks, `slept_since` is the time of the last one before it.
+    After a gap without ticks, `slept_since` is the time of the last tick before the gap.
     """
 
     decided: Mapping[Outcome, int]
@@ -137,7 +139,7 @@ class Ticked:
 
 @dataclass(frozen=True)
 class Decided:
-    """What was decided of one definition; and why a nominal time was left to another worker, where one was."""
+    """The decisions about one definition; `refused` says why a nominal time was left to another worker."""
 
     outcomes: Sequence[Outcome]
     refused: str | None = None
@@ -146,9 +148,9 @@ class Decided:
 def tick(
     connection: PgConnection, worker: str, catalogue: Catalogue, bound: int, resting: Resting | None = None
 ) -> Ticked:
-    """Decide the due nominal times: of every definition `bound` at most, each definition in its own transaction.
+    """Decide the due nominal times, at most `bound` per definition, with one transaction for each definition.
 
-    A caller that ticks again keeps `resting` from one tick to the next.
+    A caller that ticks repeatedly passes the same `resting` each time.
     """
     resting = Resting() if resting is None else resting
     counts = dict.fromkeys(Outcome, 0)
@@ -178,19 +180,19 @@ def tick(
 
 
 def _resting(resting: Resting) -> dict[str, list[int]]:
-    """The parameters of RESTING."""
+    """Return the parameters of RESTING."""
     those = resting.now()
     return {"resting_ids": [which for which, _ in those], "resting_revisions": [revision for _, revision in those]}
 
 
 def settle(connection: Connection, row: Row, catalogue: Catalogue, now: datetime) -> None:
-    """Decide the due times of one definition, whose row is locked, before its content or state changes.
+    """Decide the due times of one locked definition before its content or state changes.
 
-    All of them: what is left to another worker here would be lost to the change.
+    No time is left to another worker, because the change would lose it.
     """
     due = row["next_run_at"] is not None and row["next_run_at"] <= now
     if due and row["job_type"] in catalogue:
-        # A broken definition must not refuse the change that mends it.
+        # A broken definition must not prevent the change that fixes it.
         with suppress(*UNDECIDABLE), all_or_nothing(connection):
             decide_definition(connection, row, now, catalogue, SETTLED_MOST, patience=timedelta(0))
 
@@ -198,7 +200,7 @@ def settle(connection: Connection, row: Row, catalogue: Catalogue, now: datetime
 def decide_definition(
     connection: Connection, row: Row, now: datetime, catalogue: Catalogue, bound: int, patience: timedelta = PATIENCE
 ) -> Decided:
-    """Decide nominal times of one locked definition, and record the decisions."""
+    """Decide due nominal times of one locked definition, and record the decisions."""
     with breaking(row["name"]):
         content = Content.of(row)
         rule = content.rule(row["name"], paused=row["paused_at"] is not None)
@@ -232,18 +234,18 @@ def _write(
 
 
 def last_tick(connection: Connection) -> Row:
-    """When a tick last succeeded, by which worker, and whether that is too long ago while definitions are scheduled."""
+    """Return when and by which worker the last tick was, and whether that is too long ago."""
     row = fetch_one(connection, LAST_TICK)
     assert row is not None, "the migration inserts the row, and nothing deletes it"
     return row
 
 
 def undecided(connection: Connection) -> list[Row]:
-    """Definitions whose nominal time is overdue and undecided."""
+    """Return definitions that have an overdue, undecided nominal time."""
     return fetch_all(connection, UNDECIDED)
 
 
 def clock(connection: Connection) -> datetime:
-    """The database's current time, also in a transaction that has waited for a lock."""
+    """Return the database's current time, even in a transaction that has waited for a lock."""
     moment: datetime = fetch_value(connection, CLOCK)
     return moment

@@ -1,4 +1,4 @@
-"""Versions of a definition, and changes that depend on the one that the caller has seen."""
+"""Versions of a definition, and changes that are conditional on the version that the caller read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rowcall.base.errors import DefinitionChanged
 
 @dataclass(frozen=True)
 class Precondition:
-    """The versions that a definition must have to be changed, and those that it must not have; None: it may have any.
+    """The versions that a definition must have (`match`) or must not have (`none_match`); None allows any.
 
-    Each is checked while the definition's row is locked.  One that does not exist has no version.
+    It is checked while the definition's row is locked.  A definition that does not exist has no version.
     """
 
     match: Container[str] | None = None
     none_match: Container[str] | None = None
 
     def check(self, row: Row) -> None:
-        """Raise DefinitionChanged if the definition does not meet this."""
+        """Raise DefinitionChanged if the definition does not meet the condition."""
         version = None if row["removed_at"] else version_of(row)
         if self.match is not None and (version is None or version not in self.match):
             raise DefinitionChanged(row["name"], version)
@@ -32,5 +32,5 @@ UNCONDITIONAL = Precondition()
 
 
 def version_of(row: Row) -> str:
-    """A short text that changes with the content, and with every pause and resume; a tick leaves it as it is."""
+    """Return a short text that changes with the content and with each pause and resume, but not with a tick."""
     return f"{row['revision']}-paused" if row["paused_at"] else f"{row['revision']}"

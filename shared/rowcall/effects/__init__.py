@@ -1,4 +1,4 @@
-"""Effects: external side effects of runs, recorded so that each happens once even if its run is retried.
+"""External side effects of runs, recorded so that each happens once even if its run is retried.
 
 All functions take the caller's connection first, run in its transaction, and never commit.
 """

@@ -1,4 +1,4 @@
-"""An effect's key: the business fact that may happen once, column by column."""
+"""Checks the key of an effect: the columns that identify what may happen only once."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from rowcall.base.errors import EffectInvalid
 from rowcall.base.redaction import storable
 from rowcall.effects.kinds import Kind
 
-# An entry of the unique index takes 2.7 KB at the most.
+# An entry of the unique index is limited to 2.7 KB.
 KEY_BYTES = 2000
 
 
 def key_of(kind: Kind, key: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The key by its columns, checked; one text is enough where there is one column."""
+    """Return the checked key by column; if there is only one column, a string is enough."""
     columns = kind.table.key
     made_of = ", ".join(columns)
     if isinstance(key, str) and len(columns) == 1:
         key = dict.fromkeys(columns, key)
     if not isinstance(key, Mapping):
-        wanted = "it must be a text" if len(columns) == 1 else f"it must be a mapping of {made_of}"
+        wanted = "it must be a string" if len(columns) == 1 else f"it must be a mapping of {made_of}"
         raise EffectInvalid(f"the key of {kind.name} is {key!r}: {wanted}")
     if set(key) != set(columns):
-        raise EffectInvalid(f"the key of {kind.name} is made of {made_of}, not of {', '.join(map(str, key))}")
+        raise EffectInvalid(f"the key of {kind.name} consists of {made_of}, not of {', '.join(map(str, key))}")
     return {name: _part(kind.name, name, key[name], holds) for name, holds in columns.items()}
 
 
 def _part(kind: str, column: str, value: Any, holds: type) -> Any:
-    """One column's value, or an error that says what it must be."""
+    """Check one column's value; the error says what it must be."""
     wrong = f"{column} of {kind} is {value!r:.100}"
     if holds is str:
         return _text(value, wrong)
@@ -46,7 +46,7 @@ def _part(kind: str, column: str, value: Any, holds: type) -> Any:
 
 def _text(value: Any, wrong: str) -> str:
     if not isinstance(value, str) or not value:
-        raise EffectInvalid(f"{wrong}: it must be a text that is not empty")
+        raise EffectInvalid(f"{wrong}: it must be a non-empty string")
     if value != storable(value):
         raise EffectInvalid(f"{wrong}: PostgreSQL cannot store NUL or half a surrogate pair")
     if (size := len(value.encode())) > KEY_BYTES:

@@ -1,4 +1,4 @@
-"""The kinds of effect: for each the table that holds them, the key that makes one unique, and what a gap means."""
+"""The kinds of effects: for each, its table, its key, and what to do when an outcome is unknown."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rowcall.base.errors import DeclarationError, EffectInvalid
 from rowcall.base.redaction import storable
 from rowcall.job_types.declaration import NAME
 
-# Longer than any provider's reference; the rest is cut off.
+# Longer than any provider's reference; a longer one is truncated.
 REFERENCE_CHARACTERS = 255
 
 
 class Policy(StrEnum):
     """What to do when an earlier attempt began an effect and nobody knows whether it happened."""
 
-    AT_MOST_ONCE = "at_most_once"  # not again: the run is given up, and an operator looks
-    AT_LEAST_ONCE = "at_least_once"  # again under the same id: the receiver tells repetitions apart
-    PROVIDER_KEY = "provider_key"  # again under the same key, for as long as the provider remembers keys
-    WITH_THE_RUN = "with_the_run"  # there is no gap: the row is written in the transaction that finishes the run
+    AT_MOST_ONCE = "at_most_once"  # do not repeat it: the run is given up, and an operator resolves the effect
+    AT_LEAST_ONCE = "at_least_once"  # repeat it with the same id, by which the receiver recognizes repetitions
+    PROVIDER_KEY = "provider_key"  # repeat it with the same key, as long as the provider remembers keys
+    WITH_THE_RUN = "with_the_run"  # cannot happen: the transaction that finishes the run writes the effect
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table of the ledger, and the columns of its key with what they hold.
+    """One table of the ledger, and the types of its key's columns.
 
-    `known` are columns filled from the content when the effect begins, `learned` from what performing it answered.
-    A `shared` table holds several kinds: its column `kind` belongs to the key, and no author writes it.
+    `known` columns are filled from the content when the effect begins, `learned` columns from the gateway's result.
+    A `shared` table contains several kinds; its column `kind` is part of the unique key.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of effect.  `horizon` is how many seconds its provider remembers keys, where only the code knows."""
+    """One kind of effect.  `horizon` is for how many seconds the provider remembers keys, if no setting says so."""
 
     name: str
     policy: Policy
@@ -66,27 +66,27 @@ _BUILT_IN = (
     (Policy.WITH_THE_RUN, Table("sent_reports", {"user_id": int, "week_start_date": date})),
     (Policy.PROVIDER_KEY, Table("payments", {"idempotency_key": str}, ("invoice_id", "amount_minor", "currency"))),
     (Policy.AT_LEAST_ONCE, Table("delivered_webhooks", {"event_id": str}, ("url",), ("response_status",))),
-    # Writing a file again replaces it by the same file.
+    # Writing the same file again is harmless.
     (
         Policy.AT_LEAST_ONCE,
         Table("generated_files", {"type": str, "date": date, "key": str}, (), ("path", "sha256", "size_bytes")),
     ),
 )
 
-# The built-in kinds; each has a table of its name.
+# The built-in kinds; each has the name of its table.
 KINDS = {table.name: Kind(table.name, policy, table) for policy, table in _BUILT_IN}
 
 TABLES = (*(kind.table for kind in KINDS.values()), OTHER_EFFECTS)
 
-# Those that the app declares, as far as its modules are imported.
+# The kinds that the app's imported modules declare.
 _declared: dict[str, Kind] = {}
 
 
 class EffectKind(Kind):
-    """A kind of effect that an app declares; `key` is one text, and the effects are in `rowcall.other_effects`.
+    """A kind of effect that an app declares; its key is a string, and its table is `rowcall.other_effects`.
 
-    `policy` is what happens when an earlier attempt began the effect and nobody knows whether it happened.  The policy
-    `provider_key` needs `horizon`: for how many seconds the provider answers a repeated key as it did the first time.
+    `policy` says what to do when an earlier attempt began the effect and nobody knows whether it happened.  The policy
+    `provider_key` needs `horizon`: for how many seconds the provider answers a repeated key with the first answer.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class EffectKind(Kind):
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise DeclarationError(f"effect kind {name!r}: name must be lower-case words such as sms")
         if name in {table.name for table in TABLES}:
-            raise DeclarationError(f"effect kind {name!r}: Rowcall has this name for itself; choose another")
+            raise DeclarationError(f"effect kind {name!r}: Rowcall uses this name itself; choose another")
         if policy not in tuple(Policy):
             raise DeclarationError(f"effect kind {name!r}: policy is {policy!r} and must be one of {', '.join(Policy)}")
         if (policy == "provider_key") != (horizon is not None):
             raise DeclarationError(
-                f"effect kind {name!r}: horizon, the seconds for which the provider remembers a key, goes with the"
-                " policy provider_key, which needs it"
+                f"effect kind {name!r}: horizon, the seconds for which the provider remembers a key, must be set for"
+                " the policy provider_key, and for no other"
             )
         if horizon is not None and not (isinstance(horizon, int | float) and 0 < horizon < math.inf):
             raise DeclarationError(f"effect kind {name!r}: horizon is {horizon!r} and must be seconds above 0")
@@ -119,10 +119,10 @@ class EffectKind(Kind):
 
 @dataclass(frozen=True)
 class Effect:
-    """One effect as the ledger has it.
+    """One effect in the ledger.
 
-    `again` says that an earlier attempt may have performed it already; `generation` counts what the provider refused
-    for good and was then begun anew.
+    `again` says that an earlier attempt may have performed it already.  `generation` grows when the effect is begun
+    again after a permanent refusal.
     """
 
     kind: Kind
@@ -140,45 +140,45 @@ class Effect:
 
     @property
     def idempotency_key(self) -> str:
-        """The key to send along: the same for every try of one generation."""
+        """The key to send to the provider: the same for every try of one generation."""
         return self.event_id if self.generation == 1 else f"{self.event_id}:{self.generation}"
 
     @property
     def event_id(self) -> str:
-        """The id by which the receiver tells repetitions from news."""
+        """The id by which the receiver recognizes repetitions."""
         return "/".join(str(value) for value in self.key.values())
 
     @property
     def message_id(self) -> str:
-        """The mail's Message-ID: the same however often it is tried, and no other mail's."""
+        """The mail's Message-ID: unique, and the same for every try."""
         return f"<{self.kind.name}.{self.id}.{self.intent_at:%Y%m%d%H%M%S%f}@rowcall.invalid>"
 
 
 def kind_of(kind: str | Kind) -> Kind:
-    """The kind of this name, or an error that lists those there are."""
+    """Return the kind with this name; the error lists the known kinds."""
     if isinstance(kind, Kind):
         return kind
     known = KINDS | _declared
     if kind not in known:
         raise EffectInvalid(
-            f"there is no kind of effect {kind!r}; there are: {', '.join(known)}.  Declare another one as"
+            f"there is no effect kind {kind!r}; known kinds: {', '.join(known)}; declare another one as"
             ' EffectKind("sms", policy="at_most_once") in a module that your handlers import'
         )
     return known[kind]
 
 
 def table_of(kind: str) -> Table:
-    """The table that holds the effects of this kind, whether or not this process has its declaration."""
+    """Return the table of this kind's effects; this process need not have the kind's declaration."""
     return KINDS[kind].table if kind in KINDS else OTHER_EFFECTS
 
 
 def kept_reference(reference: str | None) -> str | None:
-    """What the provider calls an effect, as a table keeps it; not redacted, because a charge is looked up by it."""
+    """Make the provider's reference fit its column; do not redact it, because operators look up charges by it."""
     return None if reference is None else storable(reference)[:REFERENCE_CHARACTERS]
 
 
 def effect_of(kind: Kind, row: Mapping[str, Any], again: bool = False) -> Effect:
-    """A row of the kind's table."""
+    """Convert a row of the kind's table."""
     return Effect(
         kind,
         row["id"],

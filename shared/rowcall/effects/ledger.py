@@ -1,7 +1,7 @@
-"""The ledger: an intent before the world is touched, and its result after; the database is the arbiter.
+"""The effects ledger: records the intent before an effect is performed, and the outcome afterwards.
 
-Each function first holds the run's row under the fence (run, lease_no, owner, running) until its transaction ends.
-A worker that lost its lease can neither begin nor settle an effect.
+Each function first locks the run's row, if it still matches the lease (run, lease_no, owner, running), until its
+transaction ends.  A worker that lost its lease can neither begin nor settle an effect.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rowcall.status import Event, sources_of
 
 REFUSAL_CHARACTERS = 1000
 
-# What is kept beside the key is for people to see.
+# Limits the columns that only people read.
 DETAIL_CHARACTERS = 2000
 
-# Primary key.  FOR SHARE: neither a sweep nor an operator can end the lease before this transaction has ended.
+# By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
 HOLD = f"""
 SELECT id FROM rowcall.job_runs
 WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
@@ -36,7 +36,7 @@ WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
 FOR SHARE
 """
 
-# Whether the attempt that began an effect may still perform it: another run's, under a lease that was not ended.
+# Whether the attempt that began an effect may still perform it, because its lease has not ended.
 HOLDER_LIVES = f"""
 SELECT EXISTS (
     SELECT FROM rowcall.job_runs
@@ -46,13 +46,13 @@ SELECT EXISTS (
 
 
 class Decision(StrEnum):
-    """What the ledger answers an attempt that asks for an effect."""
+    """What an attempt should do about an effect."""
 
-    PERFORM = "perform"  # nobody else will: call the gateway
-    DONE = "done"  # it has happened: nothing to do
-    BUSY = "busy"  # another run has just begun it
-    AMBIGUOUS = "ambiguous"  # it may have happened, and must not be tried again
-    CONFLICT = "conflict"  # the key belongs to other content
+    PERFORM = "perform"  # call the gateway: nobody else does
+    DONE = "done"  # nothing: it has happened
+    BUSY = "busy"  # wait: another run has begun it
+    AMBIGUOUS = "ambiguous"  # nothing: it may have happened, and must not be repeated
+    CONFLICT = "conflict"  # fail: the key belongs to other content
 
 
 def begin(
@@ -65,11 +65,11 @@ def begin(
     horizon: float | None = None,
     unperformed: bool = False,
 ) -> tuple[Decision, Effect]:
-    """Write the intent down, or find what an earlier attempt left; the answer must be committed before it is acted on.
+    """Record the intent, or find what an earlier attempt recorded; commit before acting on the decision.
 
-    `content` is what makes the effect this one and no other: the same key with other content is a conflict.  `details`
-    fill the kind's own columns beside it.  `horizon` is how many seconds a provider remembers keys.
-    `unperformed`: this lease may have left an intent a moment ago, and has not acted on it.
+    `content` identifies the effect together with its key: the same key with other content is a conflict.  `details`
+    fill further columns of the kind's table.  `horizon` is for how many seconds the provider remembers keys.
+    `unperformed` says that this lease may have recorded an intent just before, but has not performed it.
     """
     values = _values(kind, key, content, details or {})
     row = _insert(connection, lease, kind, values)
@@ -77,19 +77,19 @@ def begin(
         return Decision.PERFORM, effect_of(kind, row)
     row = fetch_one(connection, STATEMENTS[kind.table.name].find, {**values, "horizon": horizon})
     if row is None:
-        # Its transaction rolled back between our two statements; trying again is harmless.
+        # The other transaction rolled back between our two statements, so try again.
         return begin(connection, lease, kind, key, content, details, horizon, unperformed)
     if row["content_hash"] != values["content_hash"]:
         return Decision.CONFLICT, effect_of(kind, row)
     own = (row["run_id"], row["lease_no"]) == (lease.run_id, lease.lease_no)
     if unperformed and own and row["state"] == "intent":
-        # Written again, so that this transaction's commit confirms it.
+        # Write it again, so that the commit of this transaction confirms it.
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False))
     return _continue(connection, lease, kind, row)
 
 
 def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row) -> tuple[Decision, Effect]:
-    """What an effect's state means for an attempt that finds it."""
+    """Decide what an attempt does about an existing effect."""
     if row["state"] == "applied":
         return Decision.DONE, effect_of(kind, row)
     if row["state"] == "unknown":
@@ -108,7 +108,7 @@ def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row) -> tup
 def applied(
     connection: Connection, lease: Lease, effect: Effect, reference: str | None, learned: Mapping[str, Any]
 ) -> Effect:
-    """Record that the effect has happened, with the provider's reference."""
+    """Record that the effect happened, with the provider's reference."""
     hold(connection, lease)
     unknown = set(learned) - set(effect.kind.table.learned)
     if unknown:
@@ -129,8 +129,8 @@ def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayE
 
     Return True if the effect is now unknown and needs an operator.
 
-    What is certain not to have happened is refused, and may begin anew.  A "no" to this try says nothing about an
-    earlier one that got no answer; only a provider that goes by the key answers for all of them.
+    An effect that certainly did not happen becomes refused, and can begin again.  A refusal of this try says nothing
+    about an earlier try that got no answer, unless the provider recognizes the key and so answers for all tries.
     """
     hold(connection, lease)
     policy = effect.kind.policy
@@ -142,7 +142,7 @@ def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayE
     if final or (error.acted == "maybe" and policy is Policy.AT_MOST_ONCE):
         _settle(connection, effect.kind, effect.id, "unknown", refusal)
         return True
-    return False  # the intent stays, and the next attempt goes by the policy
+    return False  # the intent stays, and the next attempt follows the policy
 
 
 def record(
@@ -153,7 +153,7 @@ def record(
     content: Mapping[str, Any],
     reference: str | None = None,
 ) -> bool:
-    """Write an effect down that happens with this very transaction; False when it was there already."""
+    """Record an effect that happens when this transaction commits; return False if it is already recorded."""
     row = _insert(connection, lease, kind, _values(kind, key, content, {}))
     if row is not None:
         parameters = {
@@ -167,22 +167,22 @@ def record(
 
 
 def hold(connection: Connection, lease: Lease) -> None:
-    """Keep the lease from ending before this transaction does, or raise LeaseLost."""
+    """Prevent the lease from ending before this transaction, or raise LeaseLost."""
     if fetch_one(connection, HOLD, lease._asdict()) is None:
         raise LeaseLost(lease.run_id, lease.lease_no)
 
 
 def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
-    """Insert the intent; None if the key is taken."""
+    """Insert the intent; return None if the key is taken."""
     hold(connection, lease)
     try:
         return fetch_one(connection, STATEMENTS[kind.table.name].insert, {**values, **lease._asdict()})
     except DataError as error:
-        raise EffectInvalid(f"{kind.name} cannot hold what it was given: {str(error).partition(chr(10))[0]}") from None
+        raise EffectInvalid(f"{kind.name} cannot store these values: {str(error).partition(chr(10))[0]}") from None
 
 
 def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool) -> Row:
-    """Take over an effect that was refused or left open."""
+    """Take over an effect that was refused or whose intent was left by an earlier attempt."""
     taken = fetch_one(connection, STATEMENTS[kind.table.name].take, {**lease._asdict(), "id": row["id"], "anew": anew})
     assert taken is not None  # `find` has locked it
     return taken
@@ -191,7 +191,7 @@ def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool
 def _settle(
     connection: Connection, kind: Kind, effect_id: int, state: str, refusal: str | None = None, permanent: bool = False
 ) -> Row | None:
-    """The settled effect; None where this attempt has settled it before, and did not hear of its commit."""
+    """Settle the effect; return None if it is already settled, because an earlier commit succeeded unnoticed."""
     return fetch_one(
         connection,
         STATEMENTS[kind.table.name].settle,
@@ -202,7 +202,7 @@ def _settle(
 def _values(
     kind: Kind, key: Mapping[str, Any], content: Mapping[str, Any], details: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The values of the row's columns, with a hash of the content."""
+    """Return the values of the row's columns, with a hash of the content."""
     if not isinstance(content, Mapping):
         raise EffectInvalid(f"the content of {kind.name} is {content!r:.100} and must be a mapping")
     if unknown := set(details) - set(kind.table.known):
@@ -210,7 +210,7 @@ def _values(
     try:
         text = json.dumps(content, sort_keys=True, default=_plain, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise EffectInvalid(f"the content of {kind.name} cannot be told apart from other content: {error}") from None
+        raise EffectInvalid(f"the content of {kind.name} cannot be written as JSON: {error}") from None
     known = {name: _shortened(details.get(name, content.get(name))) for name in kind.table.known}
     return {"kind": kind.name, **key, **known, "content_hash": hashlib.sha256(text.encode()).hexdigest()}
 

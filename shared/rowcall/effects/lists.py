@@ -1,7 +1,7 @@
-"""Lists of effects: the newest of all kinds, a page at a time.
+"""Lists of effects, newest first, a page at a time.
 
-Each table is a list by id, which never changes, and a page merges the heads of these lists by time.  The cursor holds
-the last id of each table, so rows that are added or changed meanwhile move nothing to another page.
+Each table is read in the order of its ids, and a page merges these lists by time.  The cursor contains the last id of
+each table, so rows that are added or changed between two pages do not move others to another page.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from rowcall.effects.kinds import KINDS, TABLES, Table, table_of
 from rowcall.effects.operate import STATES, listing, of_kind
 from rowcall.queue.views.pages import PAGE_BYTES, fitting
 
-# Of each table a page at the most, and one more, which tells that there is another.
+# At most a page of each table, and one more row, which shows that there is another page.
 NEWEST = "ORDER BY id DESC LIMIT %(limit)s + 1"
 
-# The primary key, from the last place on; nearly all effects are applied.  One kind of several goes by {table}_kind.
+# Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+# scans {table}_kind.
 ALL = {
     table.name: f"({listing(table)} WHERE id < %(behind_{table.name})s{of_kind(table)} {NEWEST})" for table in TABLES
 }
@@ -28,7 +29,7 @@ APPLIED = {
     for table in TABLES
 }
 
-# What is not settled is a stretch of the partial index {table}_open, state by state.
+# For each state but applied, it scans a range of the partial index {table}_open.
 OPEN = {
     (table.name, state): (
         f"({listing(table)} WHERE state = '{state}' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
@@ -38,7 +39,7 @@ OPEN = {
     if state != "applied"
 }
 
-# The index {table}_run; materialized, because a planner that saw the ORDER BY would walk through all effects.
+# Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 OF_A_RUN = {
     table.name: f"""(
 WITH its AS MATERIALIZED ({listing(table)} WHERE run_id = %(run_id)s{of_kind(table)})
@@ -48,7 +49,7 @@ WHERE id < %(behind_{table.name})s AND (%(states)s::text[] IS NULL OR state = AN
     for table in TABLES
 }
 
-# The unique index, by leaps from one kind to the next.
+# Skips from one kind to the next in the unique index.
 DECLARED_KINDS = """
 WITH RECURSIVE leap AS (
     (SELECT kind FROM rowcall.other_effects ORDER BY kind LIMIT 1)
@@ -59,10 +60,10 @@ WITH RECURSIVE leap AS (
 SELECT kind FROM leap WHERE kind IS NOT NULL
 """
 
-# Counting stops here: a thousand or two makes no difference to a reader.
+# Counting stops here, because the exact number beyond it does not matter.
 COUNTED_MOST = 1000
 
-# The index {table}_open.
+# Uses the index {table}_open.
 COUNT_UNKNOWN = " UNION ALL ".join(
     f"""
 SELECT kind, count(*) AS unknown FROM (
@@ -75,7 +76,7 @@ SELECT kind, count(*) AS unknown FROM (
 
 @dataclass(frozen=True)
 class Page:
-    """Some of the effects that were asked for; table -> id behind which there may be more, None where there is none."""
+    """A page of effects; `behind` has the last id of each table, or is None after the last page."""
 
     effects: list[Row]
     behind: Mapping[str, int] | None
@@ -84,7 +85,7 @@ class Page:
 def list_effects(
     connection: Connection, kind: str | None = None, states: Sequence[str] = (), limit: int = 50
 ) -> list[Row]:
-    """The newest effects, of one kind or of all, in these states or in any."""
+    """Return the newest effects, of one kind or all, in these states or any."""
     return page_of_effects(connection, kind, states, limit).effects
 
 
@@ -97,7 +98,7 @@ def page_of_effects(
     behind: Mapping[str, int] | None = None,
     page_bytes: int = PAGE_BYTES,
 ) -> Page:
-    """The same, of one run or of any, from where the page before had come to."""
+    """Return a page of the newest effects, of one run or all, after the previous page."""
     tables = [table_of(kind)] if kind else list(TABLES)
     places = {table.name: LARGEST_ID for table in TABLES} | dict(behind or {})
     parameters = {"kind": kind, "limit": limit, "run_id": run_id, "states": list(states) or None}
@@ -113,23 +114,23 @@ def page_of_effects(
     ]
     merged = list(heapq.merge(*newest, key=lambda row: (row["intent_at"], row["id"]), reverse=True))
     page = fitting(merged[:limit], page_bytes)
-    # Each table's come in the order of their ids, so the last one of a table is the furthest.
+    # The rows of each table are in the order of their ids, so the last one is where its next page begins.
     reached = places | {table_of(row["kind"]).name: row["id"] for row in page}
     return Page(page, reached if len(merged) > len(page) else None)
 
 
 def declared_kinds(connection: Connection) -> list[str]:
-    """The kinds of the app that have effects, whether or not this process has their declarations."""
+    """Return the app's kinds that have effects; this process need not have their declarations."""
     return [row["kind"] for row in fetch_all(connection, DECLARED_KINDS)]
 
 
 def count_unknown(connection: Connection) -> dict[str, int]:
-    """Kind -> how many wait for an operator's word, COUNTED_MOST of a table at the most."""
+    """Return how many effects of each kind are unknown, up to COUNTED_MOST per table."""
     return dict.fromkeys(KINDS, 0) | {row["kind"]: row["unknown"] for row in fetch_all(connection, COUNT_UNKNOWN)}
 
 
 def page_sql(tables: Sequence[Table], states: Sequence[str], run_id: int | None) -> str:
-    """The statement that looks at the fewest rows for what is asked."""
+    """Return the statement that reads the fewest rows for this request."""
     return " UNION ALL ".join(part for table in tables for part in _parts(table.name, states, run_id))
 
 

@@ -13,7 +13,7 @@ STATES = ("intent", "applied", "unknown", "refused")
 
 
 def listing(table: Table) -> str:
-    """What is shown of an effect in this table, whichever ones are asked for."""
+    """Return the SELECT that shows effects of this table, without a condition."""
     kind = "kind" if table.shared else f"'{table.name}' AS kind"
     return f"""
 SELECT {kind}, id, concat_ws('/', {", ".join(table.key)}) AS key, state, run_id, lease_no, generation,
@@ -22,11 +22,11 @@ FROM rowcall.{table.name}"""
 
 
 def of_kind(table: Table) -> str:
-    """The condition that leaves one kind, where a table has several; NULL leaves them all."""
+    """Return the condition that selects one kind in a shared table; NULL selects all."""
     return " AND (%(kind)s::text IS NULL OR kind = %(kind)s)" if table.shared else ""
 
 
-# The index {table}_run of each table.
+# Uses the index {table}_run of each table.
 OF_RUN = " UNION ALL ".join(f"{listing(table)} WHERE run_id = %(run_id)s" for table in TABLES)
 
 LOCK = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)} FOR UPDATE" for table in TABLES}
@@ -45,13 +45,13 @@ NEVER_HAPPENED = "an operator found that it did not happen"
 
 
 def effects_of(connection: Connection, run_id: int) -> list[Row]:
-    """What a run did, or tried, the first one first."""
+    """Return the effects of a run, the oldest first."""
     rows = fetch_all(connection, OF_RUN, {"run_id": run_id})
     return sorted(rows, key=lambda row: (row["intent_at"], row["id"]))
 
 
 def lock_effect(connection: Connection, kind: str, effect_id: int) -> Row:
-    """The effect as it is until the end of this transaction."""
+    """Lock an effect until the end of this transaction, and return it."""
     asked = {"id": effect_id, "kind": kind}
     effect = fetch_one(connection, LOCK[table_of(kind).name], asked) if 0 < effect_id <= LARGEST_ID else None
     if effect is None:
@@ -62,7 +62,7 @@ def lock_effect(connection: Connection, kind: str, effect_id: int) -> Row:
 def resolve(
     connection: Connection, kind: str, effect_id: int, happened: bool, operator: Operator, reference: str | None = None
 ) -> Row:
-    """Resolve an effect: it happened, or it did not and the run's next attempt may perform it."""
+    """Record that an effect happened, or that it did not, so that the run's next attempt may perform it."""
     table, before = table_of(kind).name, lock_effect(connection, kind, effect_id)
     if before["state"] not in ("unknown", "intent"):
         sentence = f"effect {effect_id} of {kind} is {before['state']}: there is nothing to resolve"
@@ -70,7 +70,7 @@ def resolve(
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
         raise EffectNotOpen(
             before["state"],
-            f"run {before['run_id']} is at effect {effect_id} of {kind} now: wait until it ends, or cancel it first",
+            f"run {before['run_id']} is performing effect {effect_id} of {kind} now: wait until it ends, or cancel it",
         )
     if happened:
         fetch_one(connection, HAPPENED[table], {"id": effect_id, "reference": kept_reference(reference)})

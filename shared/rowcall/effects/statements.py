@@ -1,4 +1,4 @@
-"""The ledger's SQL: the same five statements for each table, over its own key and columns."""
+"""The ledger's SQL: the same five statements for each table, with its key and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.effects.kinds import TABLES, Table
 
 @dataclass(frozen=True)
 class Statements:
-    """The statements of one table; each reaches its row by the unique key or the primary key."""
+    """The statements of one table; each finds its row by the unique key or the primary key."""
 
     insert: str
     find: str
@@ -19,11 +19,11 @@ class Statements:
 
 
 def statements(table: Table) -> Statements:
-    """The statements for this table."""
+    """Return the statements for this table."""
     columns = (*table.unique, *table.known, "content_hash", "run_id", "lease_no")
     learned = "".join(f", {name} = %({name})s" for name in table.learned)
     return Statements(
-        # The unique key is the arbiter: of two at once, the second waits for the first one's commit and gets no row.
+        # Of two concurrent inserts of one key, the second waits until the first commits, and returns no row.
         insert=f"""
 INSERT INTO rowcall.{table.name} ({", ".join(columns)}) VALUES ({", ".join(f"%({name})s" for name in columns)})
 ON CONFLICT ({", ".join(table.unique)}) DO NOTHING
@@ -35,7 +35,7 @@ FROM rowcall.{table.name}
 WHERE {" AND ".join(f"{name} = %({name})s" for name in table.unique)}
 FOR UPDATE
 """,
-        # intent_at stays while the effect is open: the provider's horizon counts from the first try.
+        # Keep intent_at while the effect is open, because the provider's horizon begins at the first try.
         take=f"""
 UPDATE rowcall.{table.name}
 SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s, refusal = NULL, updated_at = now(),
@@ -43,8 +43,8 @@ SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s, refusal = NU
 WHERE id = %(id)s
 RETURNING *
 """,
-        # Fenced by the attempt that began it, besides the fence of the run, which HOLD has locked before.  An attempt
-        # that did not hear of its commit applies again.
+        # Only the attempt that began the effect can apply it; HOLD has locked the run before.  An attempt whose commit
+        # was not confirmed applies it again.
         apply=f"""
 UPDATE rowcall.{table.name}
 SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catalog.now(),
@@ -52,7 +52,7 @@ SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catal
 WHERE id = %(id)s AND run_id = %(run_id)s AND lease_no = %(lease_no)s AND state IN ('intent', 'applied')
 RETURNING *
 """,
-        # What was refused for good is begun anew as another generation, under another key of the provider's.
+        # After a permanent refusal, the effect begins again as a new generation, with another key for the provider.
         settle=f"""
 UPDATE rowcall.{table.name}
 SET state = %(state)s, refusal = coalesce(%(refusal)s, refusal), updated_at = now(),

@@ -1,4 +1,4 @@
-"""Job types: declared once, used by the API, the command line and the worker."""
+"""Declarations of job types, used by the API, the command line and the worker."""
 
 from rowcall.job_types.backoff import exponential, fixed, quadratic
 from rowcall.job_types.catalogue import Catalogue, catalogue, load_catalogue

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Backoff:
-    """A rule from the number of attempts made to the seconds to wait, with full jitter unless told otherwise.
+    """Computes the delay from the number of attempts so far.
 
-    Full jitter (anything from nothing to the whole delay) keeps runs that failed together from coming back together.
+    With jitter, the delay is random between 0 and the computed one, so that runs that failed together are not retried
+    together.
     """
 
     delay_after: Callable[[int], float]
@@ -19,27 +20,27 @@ class Backoff:
     jitter: bool
 
     def delay(self, attempts: int, chance: Callable[[], float] = random.random) -> float:
-        """Seconds to wait after this many attempts."""
+        """Return the seconds to wait after this many attempts."""
         whole = min(self.delay_after(attempts), self.cap)
         return whole * chance() if self.jitter else whole
 
 
 def fixed(seconds: float, jitter: bool = True) -> Backoff:
-    """The same delay after every attempt."""
+    """Wait equally long after every attempt."""
     _check(base=seconds, cap=seconds)
     return Backoff(lambda attempts: seconds, seconds, jitter)
 
 
 def quadratic(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backoff:
-    """attempts squared times base: gentle at first, patient later."""
+    """Wait attempts squared times base: short at first, long later."""
     _check(base, cap)
     return Backoff(lambda attempts: attempts**2 * base, cap, jitter)
 
 
 def exponential(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backoff:
-    """base, doubled after every attempt."""
+    """Wait base after the first attempt, and twice as long after each further one."""
     _check(base, cap)
-    # 2.0 ** 1024 overflows, and long before that any cap is reached.
+    # 2.0 ** 1024 overflows; every cap is reached long before that.
     return Backoff(lambda attempts: base * 2.0 ** min(max(attempts - 1, 0), 64), cap, jitter)
 
 

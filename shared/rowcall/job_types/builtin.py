@@ -1,4 +1,4 @@
-"""The job type that is there from the start, besides housekeeping's: something to try with."""
+"""The built-in job type `noop`, to try Rowcall."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from rowcall.job_types.declaration import JobType
 
 
 class AnyPayload(Schema):
-    """Takes whatever is sent."""
+    """Accepts any payload."""
 
     class Meta:
         unknown = INCLUDE
 
     def dump(self, obj: object, *, many: bool | None = None) -> object:
-        """What was sent, as it was: undeclared fields have no other form."""
+        """Return the payload unchanged; marshmallow would drop undeclared fields."""
         return obj
 
 
 NOOP = JobType("noop", schema=AnyPayload)
-"""Does nothing and returns its payload: for a first try and for the benchmark."""
+"""Does nothing and returns its payload; for first tries and the benchmark."""

@@ -1,4 +1,4 @@
-"""All job types that this process knows: Rowcall's own, and those of the team's package."""
+"""All job types that this process knows: Rowcall's own and the app's."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rowcall.job_types import builtin, housekeeping
 from rowcall.job_types.declaration import JobType
 from rowcall.job_types.definition import Definition
 
-WITHOUT_APP = "ROWCALL_APP is not set, so only Rowcall's own job types are known; it names the package with yours"
+WITHOUT_APP = "ROWCALL_APP is not set, so only Rowcall's own job types are known; set it to the package that has yours"
 
 
 class Catalogue(Mapping[str, JobType]):
-    """Name -> job type; an unknown name is an error that lists the known ones, with a hint where there is one."""
+    """The job types by name; the error for an unknown name lists the known ones, and may add a hint."""
 
     def __init__(self, *modules: ModuleType, hint: str = "") -> None:
         self._hint = hint
@@ -41,18 +41,18 @@ class Catalogue(Mapping[str, JobType]):
         return self._definitions
 
     def _check_limits(self) -> None:
-        """A type's max_running holds for its queue, so that no claim walks past its waiting runs to reach others."""
+        """Refuse a max_running on a shared queue: claims would have to skip the type's waiting runs to reach others."""
         for name, kind in self._types.items():
             sharing = [other for other in self._types if other != name and self._types[other].queue == kind.queue]
             if kind.max_running is not None and sharing:
                 raise DeclarationError(
-                    f"job type {name!r}: max_running is {kind.max_running} and needs a queue of its own;"
-                    f" queue is {kind.queue!r}, which is also that of {sharing[0]!r}: choose another, such as {name!r}"
+                    f"job type {name!r}: max_running is {kind.max_running} and needs a separate queue;"
+                    f" queue is {kind.queue!r}, which {sharing[0]!r} uses too: choose another, such as {name!r}"
                 )
 
     @property
     def limits(self) -> dict[str, int]:
-        """The queues of types with a max_running -> how many of their runs may run at a time."""
+        """The queues whose type has a max_running, with that limit."""
         return {kind.queue: kind.max_running for kind in self._types.values() if kind.max_running is not None}
 
     def __getitem__(self, name: str) -> JobType:
@@ -76,17 +76,17 @@ def _taken(what: str, name: str, module: ModuleType) -> str:
 
 
 def load_catalogue(app: str | None) -> Catalogue:
-    """The catalogue of this app package; without one, only Rowcall's own types."""
+    """Load the catalogue of this app; without an app, only Rowcall's own types."""
     if app is None:
         return Catalogue(builtin, housekeeping, hint=WITHOUT_APP)
     return Catalogue(builtin, housekeeping, app_module(app, "job_types"))
 
 
 def app_module(app: str, name: str) -> ModuleType:
-    """A module of the team's own package, or an error that says how Python was looking for it.
+    """Import a module of the app, or raise an error that says where Python looked.
 
-    The working folder is looked in too, behind everything installed: a package of the team's that happens to be called
-    as one of ours must not take its place.
+    The working folder comes last on the path, so that a local package with the name of an installed one does not
+    replace it.
     """
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
@@ -98,7 +98,7 @@ def app_module(app: str, name: str) -> ModuleType:
         if isinstance(error, ModuleNotFoundError) and f"{app}.{name}.".startswith(f"{error.name}."):
             raise DeclarationError(
                 f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"
-                " start Rowcall in the folder that holds the package, or install it"
+                " start Rowcall in the folder that contains the package, or install it"
             ) from None
         raise DeclarationError(
             f"ROWCALL_APP is {app!r}, and importing {app}.{name} failed{_line_of(error, app)}:"
@@ -107,18 +107,18 @@ def app_module(app: str, name: str) -> ModuleType:
 
 
 def _line_of(error: BaseException, app: str) -> str:
-    """Where in the app an import failed, as far as the traceback tells."""
+    """Return the line of the app where an import failed, if the traceback shows it."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if app in Path(frame.filename).parts]
     return f" at {own[-1].filename}, line {own[-1].lineno}" if own else ""
 
 
 def optional_app_module(app: str, name: str) -> ModuleType | None:
-    """A module that a package may leave out; one that is there and cannot be imported fails with its own reason."""
-    app_module(app, "job_types")  # an app has this one in any case; where it lacks it, that is the error to see
+    """Import a module that an app may leave out; a module that exists but cannot be imported is an error."""
+    app_module(app, "job_types")  # every app must have this one; if it is missing, report that first
     return app_module(app, name) if importlib.util.find_spec(f"{app}.{name}") else None
 
 
 @functools.cache
 def catalogue() -> Catalogue:
-    """The catalogue of ROWCALL_APP, loaded at first use."""
+    """Return the catalogue of ROWCALL_APP, loaded at the first call."""
     return load_catalogue(settings.read().app)

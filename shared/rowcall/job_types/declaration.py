@@ -1,4 +1,4 @@
-"""One job type: its name, what its payload looks like, its natural key, and how it is run and retried."""
+"""The declaration of a job type: name, payload schema, natural key, and how to run and retry it."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from rowcall.job_types.backoff import Backoff, quadratic
 from rowcall.job_types.handlers import Declared, declare_handler
 from rowcall.status import UNIQUE_MODES
 
-# MiB.  A child holds some 50 before its handler has done anything.
+# MiB.  A child process uses about 50 before its handler does anything.
 LEAST_MEMORY_CAP = 64
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
-# What an API key must be allowed to do to enqueue a run of a type.
+# The scopes that a job type may require to enqueue its runs.
 ENQUEUE_SCOPES = ("enqueue", "operate", "admin")
 
-# How long a key may be, the natural one as well as one that came with the request.
+# The limit for natural keys and idempotency keys.
 KEY_CHARACTERS = 255
 
 
 @dataclass(frozen=True)
 class JobType:
-    """A declaration.  A wrong one fails where it stands, with the type and the field named.
+    """A job type.  An invalid declaration raises an error that names the type and the field.
 
-    `key` gives the natural key of a payload: two runs with the same one are the same fact, and `unique` says for how
-    long there can be only one of them.  `scope` is what an API key needs to enqueue a run of the type.
+    `key` derives the natural key from a payload: two runs with the same key are about the same fact, and `unique` says
+    for how long only one of them may exist.  An API key needs the scope `scope` to enqueue a run of the type.
 
-    `isolated` has each run in a child process of its own: then the time limit kills, a crash costs one attempt, and
-    `memory_cap`, in MiB, bounds what the process may hold, the interpreter and the loaded modules included.
+    With `isolated`, each run has a separate child process: the time limit kills the process, a crash costs one attempt,
+    and `memory_cap` limits its memory, in MiB, including the interpreter and loaded modules.
     """
 
     name: str
@@ -63,7 +63,7 @@ class JobType:
             "schema",
             "a marshmallow Schema class",
         )
-        self._must(self.key is None or callable(self.key), "key", "a function from the payload to a text")
+        self._must(self.key is None or callable(self.key), "key", "a function that returns a string for a payload")
         self._must(self.scope in ENQUEUE_SCOPES, "scope", f"one of {', '.join(ENQUEUE_SCOPES)}")
         self._must(self.unique in UNIQUE_MODES, "unique", f"one of {', '.join(UNIQUE_MODES)}")
         self._must(
@@ -94,7 +94,7 @@ class JobType:
         self._must(
             self.memory_cap is None or self.isolated,
             "memory_cap",
-            "left out where isolated is False: only a process of its own can have a cap",
+            "left out unless isolated is True: only a child process can have a cap",
         )
         self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
 
@@ -104,7 +104,7 @@ class JobType:
 
     @functools.cached_property
     def _schema(self) -> Schema:
-        """Cached, because marshmallow copies all fields for each instance."""
+        """The schema's instance; cached, because marshmallow copies all fields for each instance."""
         return self.schema()
 
     def handler(self, function: Declared) -> Declared:
@@ -113,7 +113,7 @@ class JobType:
         return function
 
     def checked(self, payload: object) -> dict[str, Any]:
-        """The payload as it is stored: checked against the schema, defaults filled in, values in their JSON form."""
+        """Check the payload against the schema, and return it with defaults and as JSON-compatible data."""
         try:
             schema = self._schema
             loaded = schema.load(payload)  # type: ignore[arg-type]  # load refuses anything but a mapping
@@ -125,7 +125,7 @@ class JobType:
         return stored
 
     def natural_key(self, payload: Mapping[str, Any]) -> str | None:
-        """The natural key of this payload, if the type has one."""
+        """Return the natural key of this payload, or None if the type has no key."""
         try:
             key = self.key(payload) if self.key else None
         except BaseException as error:
@@ -135,7 +135,7 @@ class JobType:
         return key
 
     def _broken(self, part: str, error: BaseException) -> DeclarationError:
-        """The app's code failed; a tick can continue with the next definition."""
+        """Turn an error of the app's code into one that lets a tick continue with the next definition."""
         raise_if_interrupted(error)
         return DeclarationError(
             f"job type {self.name!r}: its {part} raised {type(error).__name__}: {message_of(error)}"

@@ -1,4 +1,4 @@
-"""One definition as the team's code declares it; definitions in files and requests have the same fields."""
+"""A definition that an app's code declares; definitions in files and requests have the same fields."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rowcall.job_types.declaration import JobType
 
 @dataclass(frozen=True)
 class Definition:
-    """What should exist: runs of a job type at the times of a schedule, under a name of its own.
+    """A name, a job type, a schedule and the options of the runs.
 
-    Its fields are checked when it is applied, which `rowcall migrate` and `rowcall definitions apply` do.
+    `rowcall migrate` and `rowcall definitions apply` check its fields when they apply it.
     """
 
     name: str
@@ -41,6 +41,6 @@ class Definition:
 
     @property
     def content(self) -> dict[str, Any]:
-        """Its fields as a file would hold them."""
+        """The fields, in the form that a file has."""
         told = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "name"}
         return {**told, "job_type": self.job_type.name}

@@ -1,4 +1,4 @@
-"""Which function handles which job type, as far as the modules that declare them are imported."""
+"""The handlers of job types, registered when the modules that declare them are imported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from rowcall.base.errors import DeclarationError
 
-# Called with a `Run`, which belongs to the worker.
+# Called with a `Run`, which is a class of the worker.
 Handler = Callable[[Any], object]
 Declared = TypeVar("Declared", bound=Handler)
 
@@ -16,7 +16,7 @@ _declared: dict[str, Handler] = {}
 
 
 def declare_handler(job_type: str, handler: Handler) -> None:
-    """Remember the handler of a job type, and refuse a second one."""
+    """Register the handler of a job type; refuse a second one."""
     if not callable(handler):
         raise DeclarationError(f"job type {job_type!r}: its handler is {handler!r} and must be a function of the run")
     if _declared.setdefault(job_type, handler) is not handler:
@@ -26,10 +26,10 @@ def declare_handler(job_type: str, handler: Handler) -> None:
 
 
 def declared_handlers() -> Mapping[str, Handler]:
-    """Name of a job type -> its handler."""
+    """Return the handlers by the names of their job types."""
     return MappingProxyType(_declared)
 
 
 def place_of(handler: Handler) -> str:
-    """Where a handler is written."""
+    """Return the module and name of a handler."""
     return f"{handler.__module__}.{getattr(handler, '__qualname__', handler)}"

@@ -1,4 +1,4 @@
-"""Housekeeping's kinds of run: what is kept how long.  Their payload is the policy, and an empty one a sensible one."""
+"""The job types of housekeeping.  Their payload is the policy; an empty payload means sensible defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _days(default: float | None = None) -> fields.Float:
 
 
 def _job_type() -> fields.String:
-    # Not only those of the catalogue: runs of a type that is gone are pruned too.
+    # Not only types in the catalogue, because runs of removed types are pruned too.
     return fields.String(validate=validate.Regexp(f"{NAME.pattern}\\Z", error="Must be a job type's name."))
 
 
@@ -28,7 +28,7 @@ def _batch() -> fields.Integer:
 
 
 class KeptDays(Schema):
-    """For how many days a run is kept after its end."""
+    """How many days to keep runs after they finish, by status."""
 
     succeeded = _days(14)
     cancelled = _days(30)
@@ -36,7 +36,7 @@ class KeptDays(Schema):
 
 
 class PruneRuns(Schema):
-    """What goes when, and whether it goes into the archive first."""
+    """How long to keep runs and occurrences, and whether to archive runs first."""
 
     keep_days = fields.Nested(KeptDays, load_default=lambda: KeptDays().load({}))
     types = fields.Dict(
@@ -50,21 +50,21 @@ class PruneRuns(Schema):
 
 
 class ExpireKeys(Schema):
-    """How long a key outlives the end of its run."""
+    """How many days to keep keys after their runs finish."""
 
     keep_days = _days(365)
     types = fields.Dict(keys=_job_type(), values=_days(), load_default=dict)
     batch = _batch()
 
 
-# They delete history, and what recognises a repeated request: only an admin's key may enqueue or schedule them.
-# Without a key: two requests mean two runs, and two at once do no harm.
+# These delete history, and the keys that recognize repeated requests, so only a key with the scope admin may enqueue or
+# schedule them.  They have no natural key, because two runs at once do no harm.
 PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, scope="admin", queue="maintenance", backoff=fixed(60))
 
 EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, scope="admin", queue="maintenance", backoff=fixed(60))
 
-# On from the start.  At an hour of little traffic, spread by their names, so that many databases on one server do not
-# all begin at once.  A file of definitions that names them overrides these.
+# Active by default, at an hour of little traffic, and with jitter to spread them.  A file of definitions can override
+# them by name.
 PRUNE_RUNS_NIGHTLY = Definition("prune_runs", PRUNE_RUNS, "17 3 * * *", jitter="30m")
 
 EXPIRE_KEYS_NIGHTLY = Definition("expire_keys", EXPIRE_KEYS, "17 4 * * *", jitter="30m")

@@ -1,1 +1,1 @@
-"""A PostgreSQL of Rowcall's own, below ROWCALL_HOME, for as long as any process uses it."""
+"""The local PostgreSQL server: its data is in ROWCALL_HOME, and it runs as long as a process uses it."""

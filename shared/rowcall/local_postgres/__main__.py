@@ -1,4 +1,4 @@
-"""`python -m rowcall.local_postgres remove`: what `make clean` runs."""
+"""`python -m rowcall.local_postgres remove`, which `make clean` runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall.local_postgres.server import remove
 
 
 def main(arguments: list[str]) -> int:
-    """Delete the local server of this environment's home; say nothing when that went well."""
+    """Delete the local server in ROWCALL_HOME; print only errors."""
     if arguments != ["remove"]:
         sys.stderr.write("usage: python -m rowcall.local_postgres remove\n")
         return 2

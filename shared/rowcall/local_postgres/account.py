@@ -1,4 +1,4 @@
-"""The OS user the server runs as: PostgreSQL refuses root, so root lends it to a user who is there already."""
+"""The OS user that the server runs as.  PostgreSQL refuses to run as root, so root uses an existing other user."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from rowcall.base.errors import LocalPostgresError
 
-STAND_INS = ("postgres", "nobody")  # whom root lets run the server; no user is ever created
+STAND_INS = ("postgres", "nobody")  # the users that root may run the server as; Rowcall never creates a user
 
-# Nothing of the caller's environment may turn the server: no PG* variable, locale or library path.
+# No variable of the caller's environment may affect the server: no PG* variable, locale or library path.
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C", "LC_ALL": "C", "TZ": "UTC"}
 
 
 @dataclass(frozen=True)
 class Account:
-    """Whom a child process becomes, in the words of `subprocess`; all None: it stays who we are."""
+    """The user, group and groups of a child process, as parameters of `subprocess`; None keeps ours."""
 
     user: int | None = None
     group: int | None = None
@@ -29,12 +29,12 @@ class Account:
 
     @property
     def uid(self) -> int:
-        """Number of the user."""
+        """The number of the user."""
         return os.geteuid() if self.user is None else self.user
 
     @property
     def gid(self) -> int:
-        """Number of the user's main group."""
+        """The number of the user's main group."""
         return os.getegid() if self.group is None else self.group
 
 
@@ -42,7 +42,7 @@ OURSELVES = Account()
 
 
 def user_name(uid: int) -> str:
-    """The OS user's name, or its number if it has no name."""
+    """Return the OS user's name, or its number if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -50,7 +50,7 @@ def user_name(uid: int) -> str:
 
 
 def claim(folder: Path) -> Account:
-    """Make the server's folder if it is missing, and return its owner, who runs the server."""
+    """Create the server's folder if it is missing, and return its owner, who runs the server."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     try:
@@ -59,7 +59,7 @@ def claim(folder: Path) -> Account:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
         raise LocalPostgresError(
-            f"{folder} is not a folder but a link or a file: move it away, or set ROWCALL_HOME to another folder"
+            f"{folder} is a link or a file, not a folder: move it away, or set ROWCALL_HOME to another folder"
         ) from error
     try:
         return _owner(descriptor, folder)
@@ -75,7 +75,7 @@ def run(
     descriptors: Sequence[int] = (),
     limit: float,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end as this user, in a bare environment and at the root folder."""
+    """Run a program as this user, with a minimal environment and in the root folder, and wait for it to end."""
     return subprocess.run(
         command,
         input=stdin,
@@ -101,7 +101,7 @@ def _owner(descriptor: int, folder: Path) -> Account:
         if owner != os.geteuid():
             raise LocalPostgresError(
                 f"{folder} belongs to the OS user {user_name(owner)} and you are {user_name(os.geteuid())}:"
-                " run Rowcall as that user, or set ROWCALL_HOME to a folder of your own"
+                " run Rowcall as that user, or set ROWCALL_HOME to one of your folders"
             )
         account = OURSELVES
     elif owner != 0:

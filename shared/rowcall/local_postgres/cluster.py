@@ -1,4 +1,4 @@
-"""Making the database cluster: whole or not at all."""
+"""Creates the database cluster, completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rowcall.local_postgres.programs import Programs
 USER = DATABASE = "rowcall"
 SUPERUSER = "postgres"
 
-# For postgres --single, which takes a line for a statement.  API and worker own their database, and nothing else: who
-# makes them run SQL of his own reads no files and starts no programs with it.  PostgreSQL looks first in the schema
-# that has the user's name: a team's unqualified tables would land in Rowcall's.
+# For postgres --single, which reads one statement per line.  The role of API and worker owns only its database, so
+# injected SQL can neither read files nor start programs.  PostgreSQL first looks in the schema with the user's name, so
+# without the search_path it would create a team's unqualified tables in Rowcall's schema.
 DATABASE_IS_MADE = f"""\
 CREATE ROLE {USER} LOGIN PASSWORD '{{password}}'
 CREATE DATABASE {DATABASE} OWNER {USER}
 ALTER DATABASE {DATABASE} SET search_path = public
 """
 
-LIMIT = 300.0  # seconds for each step; a slow disk needs a few, a stuck one must not hang the caller for ever
+LIMIT = 300.0  # seconds for each step; a slow disk needs a few, and a stuck one must not block the caller forever
 
 
 def make(home: Home, programs: Programs, account: Account, durable: bool, lock: Lock) -> None:
-    """Make the cluster beside its place, with its roles, passwords and database, then rename it into its place.
+    """Create the cluster under a temporary name, with its roles, passwords and database, then rename it.
 
-    Unless `durable`, it is not waited for until all of it is on the disk.
-    The programs inherit the cluster's lock: if this process is killed, the next starter waits until they ended.
+    Unless `durable`, do not wait until all of it is on disk.
+    The programs inherit the cluster's lock: if this process is killed, the next starter waits until they have ended.
     """
     clear(home.draft)
     for file in (home.password, home.superuser_password):
@@ -49,7 +49,7 @@ def make(home: Home, programs: Programs, account: Account, durable: bool, lock: 
 
 
 def clear(path: Path) -> None:
-    """Delete this file, link or folder, if it is there."""
+    """Delete this file, link or folder if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -57,7 +57,7 @@ def clear(path: Path) -> None:
 
 
 def url(home: Home, port: int) -> str:
-    """How clients reach the server on this port."""
+    """Return the URL of the server on this port."""
     return f"postgresql://{USER}:{home.read_password()}@127.0.0.1:{port}/{DATABASE}"
 
 
@@ -84,8 +84,8 @@ def _initdb(home: Home, programs: Programs, doorway: Doorway, durable: bool) -> 
 
 
 def _single(home: Home, programs: Programs, doorway: Doorway, durable: bool) -> list[str]:
-    """PostgreSQL in single-user mode: it reads SQL from standard input and exits at its end."""
-    # What it says of an error is shown, and must not repeat a statement with a password.
+    """Return the command for single-user mode: it reads SQL from standard input and exits at the end."""
+    # Its error messages are shown to users, so they must not contain the statement with the password.
     quiet = "log_min_error_statement=panic"
     settings = ["exit_on_error=on", quiet, f"fsync={'on' if durable else 'off'}"]
     return [
@@ -102,14 +102,14 @@ def _step(account: Account, command: list[str], stdin: str, inherited: tuple[int
     try:
         done = run(account, command, stdin=stdin, descriptors=inherited, limit=LIMIT)
     except subprocess.TimeoutExpired as error:
-        raise LocalPostgresError(f"{command[0]} was not done after {LIMIT:g} seconds: is the disk stuck?") from error
+        raise LocalPostgresError(f"{command[0]} did not finish within {LIMIT:g} seconds: is the disk stuck?") from error
     if done.returncode != 0:
         said = "; ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise LocalPostgresError(f"{command[0]} could not make the local database: {said}")
+        raise LocalPostgresError(f"{command[0]} could not create the local database: {said}")
 
 
 def _sync(folder: Path) -> None:
-    """Put the rename itself on the disk."""
+    """Flush the rename to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

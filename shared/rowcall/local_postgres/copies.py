@@ -1,7 +1,7 @@
-"""Copies of the wheel's programs, for a server that may not run them where they lie.
+"""Copies of the wheel's programs, for a server that cannot run them in place.
 
-A virtual environment below a folder that only its owner may enter (/root, a private checkout) cannot lend its
-programs to another OS user, and initdb hands its own path to a shell, which reads `$` and quotes in it.
+If the virtual environment is in a folder that only its owner may enter (/root, a private checkout), another OS user
+cannot run its programs.  Also, initdb passes its own path to a shell, which interprets `$` and quotes in it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rowcall.local_postgres.locks import Lock, LockBusy, exclusive, shared
 from rowcall.local_postgres.programs import Programs, ask_version, wheel_package
 
 PREFIX = "rowcall-postgres"
-NEEDED = ("postgres", "initdb")  # of the programs; the folders lib and share come along
+NEEDED = ("postgres", "initdb")  # the programs to copy; the folders lib and share are copied too
 USELESS = shutil.ignore_patterns("*.a", "pkgconfig", "pgxs", "__pycache__")  # for building extensions only
-PATIENCE = 5.0  # seconds to wait for another process that is just removing the copy
+PATIENCE = 5.0  # seconds to wait for another process that is removing the copy
 
 
 def reachable(programs: Programs, account: Account) -> tuple[Programs, Lock | None]:
-    """These programs, or a copy of them that this account can run, with the lock that keeps the copy there."""
+    """Return these programs, or a copy that this account can run and the lock that protects the copy from removal."""
     if programs.source != "wheel" or _runs(programs, account):
         return programs, None
     reasons = []
@@ -40,13 +40,14 @@ def reachable(programs: Programs, account: Account) -> tuple[Programs, Lock | No
         except (LocalPostgresError, OSError) as error:
             reasons.append(f"{base}: {error}")
     raise LocalPostgresError(
-        f"the OS user that runs the server cannot run {programs.folder}, and no copy could be made that it can"
-        f" ({'; '.join(reasons)}): install PostgreSQL on this machine, or move Rowcall to a folder all may enter"
+        f"the OS user that runs the server cannot run the programs in {programs.folder}, and they could not be copied"
+        f" ({'; '.join(reasons)}): install PostgreSQL on this machine, or move Rowcall to a folder that all users may"
+        " enter"
     )
 
 
 def remove_copies() -> None:
-    """Delete the copies of this installation's wheel that no server uses."""
+    """Delete the copies of this installation's programs that no server uses."""
     package = wheel_package()
     if package is None:
         return
@@ -69,7 +70,7 @@ def _runs(programs: Programs, account: Account) -> bool:
 
 
 def _copy(programs: Programs, account: Account, base: Path) -> tuple[Programs, Lock]:
-    """A copy under this base: the one that is there, or a new one."""
+    """Return the existing copy in this folder, or create one."""
     install = programs.folder.parent
     package = install.parent
     made = (programs.folder / "postgres").stat().st_mtime_ns
@@ -87,7 +88,7 @@ def _copy(programs: Programs, account: Account, base: Path) -> tuple[Programs, L
 
 
 def _join(copy: Path) -> Lock | None:
-    """A shared hold on a copy that is there; None where there is none."""
+    """Take a shared lock on the copy; return None if there is no copy."""
     if not os.path.lexists(copy):
         return None
     if not _trusted(copy):
@@ -101,9 +102,9 @@ def _join(copy: Path) -> Lock | None:
 
 
 def _build(copy: Path, package: Path, install: Path) -> Lock | None:
-    """Make the copy under a name of its own and rename it into place, so that none is ever seen half-made.
+    """Create the copy under a temporary name and rename it, so that no process sees an incomplete one.
 
-    None if another process was faster.
+    Return None if another process was faster.
     """
     draft = Path(tempfile.mkdtemp(prefix=f"{copy.name}.draft-", dir=copy.parent))
     lock = shared(draft / "lock", 0)
@@ -126,7 +127,8 @@ def _fill(draft: Path, package: Path, install: Path) -> None:
         shutil.copyfile(install / "bin" / name, target / "bin" / name)
     for source, goal in _folders(package, install, draft):
         shutil.copytree(source, goal, ignore=USELESS, copy_function=shutil.copyfile)
-    for parent, _, files in os.walk(draft):  # all may read and run, whatever the umask is and the wheel's modes are
+    # Readable and executable for all, whatever the umask and the wheel's modes are.
+    for parent, _, files in os.walk(draft):
         Path(parent).chmod(0o755)
         for name in files:
             (Path(parent) / name).chmod(0o755)
@@ -134,7 +136,7 @@ def _fill(draft: Path, package: Path, install: Path) -> None:
 
 
 def _folders(package: Path, install: Path, draft: Path) -> Iterator[tuple[Path, Path]]:
-    """What the programs read, and where it belongs: they find their libraries by relative paths."""
+    """Yield the folders that the programs need, and their places in the copy; libraries are found by relative paths."""
     for name in ("lib", "share"):
         yield install / name, draft / package.name / install.name / name
     for libraries in (package.with_name(f"{package.name}.libs"), package / ".dylibs"):
@@ -143,7 +145,7 @@ def _folders(package: Path, install: Path, draft: Path) -> Iterator[tuple[Path, 
 
 
 def _remove(copy: Path) -> None:
-    """Delete a copy unless a server uses it; renamed first, so that no process uses a half-deleted one."""
+    """Delete a copy unless a server uses it; rename it first, so that no process uses an incomplete one."""
     with contextlib.suppress(LockBusy, FileNotFoundError), exclusive(copy / "lock", 0):
         doomed = Path(tempfile.mkdtemp(prefix=f"{copy.name}.doomed-", dir=copy.parent))
         copy.rename(doomed)
@@ -151,17 +153,17 @@ def _remove(copy: Path) -> None:
 
 
 def _trusted(copy: Path) -> bool:
-    """Whether only we can have put anything there."""
+    """Return whether nobody else can have written there."""
     found = copy.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def _family(package: Path) -> str:
-    """How the names of all copies of one installation begin, whatever their version."""
+    """Return the common prefix of the names of all copies of this installation, in any version."""
     place = hashlib.sha256(os.fsencode(package)).hexdigest()[:12]
     return f"{PREFIX}-{os.geteuid()}-{place}"
 
 
 def _bases() -> list[Path]:
-    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - what is found there is trusted only if it is ours
+    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - a copy there is trusted only if it is ours
     return [Path(folder) for folder in dict.fromkeys(folders)]

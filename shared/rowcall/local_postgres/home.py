@@ -1,4 +1,4 @@
-"""The layout of ROWCALL_HOME, and the note that says how to reach the running server."""
+"""The layout of ROWCALL_HOME, and the state file that says how to reach the running server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from rowcall.base.errors import LocalPostgresError
 
-LOG_LIMIT = 5_000_000  # bytes; a longer log is set aside at the next start, and the one before it dropped
+LOG_LIMIT = 5_000_000  # bytes; a longer log is renamed at the next start, which deletes the one renamed before
 
 
 @dataclass(frozen=True)
 class State:
-    """How the server was last reached; true at this moment only if it says `running` and a keeper lives."""
+    """How the server was last reached; this is current only if it says `running` and the keeper is alive."""
 
     running: bool
     port: int
@@ -27,7 +27,7 @@ class State:
 
     @classmethod
     def read(cls, path: Path) -> State | None:
-        """The note's content; None if there is no readable note."""
+        """Read the state file; return None if there is no valid one."""
         try:
             noted = json.loads(path.read_bytes())
             return cls(**{field.name: noted[field.name] for field in fields(cls)})
@@ -35,7 +35,7 @@ class State:
             return None
 
     def write(self, path: Path) -> None:
-        """Replace the note in one step, readable for its owner alone: it holds the password."""
+        """Replace the state file atomically; only its owner can read it, because it contains the password."""
         fresh = path.with_name(path.name + ".new")
         with contextlib.suppress(FileNotFoundError):
             fresh.unlink()
@@ -46,7 +46,7 @@ class State:
 
     @classmethod
     def withdraw(cls, path: Path) -> None:
-        """Say that the server does not run now; its port stays noted for the next time."""
+        """Record that the server is not running; keep its port for the next start."""
         noted = cls.read(path)
         if noted is not None and noted.running:
             replace(noted, running=False).write(path)
@@ -60,17 +60,17 @@ class Home:
 
     @property
     def cluster(self) -> Path:
-        """What the server itself may read and write."""
+        """The folder that the server may read and write."""
         return self.folder / "postgres"
 
     @property
     def data(self) -> Path:
-        """The data directory; it is there only when it is whole."""
+        """The data directory; if it exists, it is complete."""
         return self.cluster / "data"
 
     @property
     def draft(self) -> Path:
-        """A data directory in the making; whatever is found here was left half-made."""
+        """The data directory while it is created; an existing one is incomplete."""
         return self.cluster / "data.new"
 
     @property
@@ -80,12 +80,12 @@ class Home:
 
     @property
     def superuser_password(self) -> Path:
-        """The superuser's password, for an operator who needs it; nothing of Rowcall does."""
+        """The superuser's password, for operators and for the test kit."""
         return self.cluster / "superuser_password"
 
     @property
     def state(self) -> Path:
-        """The note of how the server is reached."""
+        """The state file, which says how to reach the server."""
         return self.folder / "postgres.json"
 
     @property
@@ -95,12 +95,12 @@ class Home:
 
     @property
     def older_log(self) -> Path:
-        """The log set aside when it grew too long."""
+        """The previous log, renamed when it grew too long."""
         return self.folder / "postgres.log.1"
 
     @property
     def locks(self) -> Path:
-        """Folder of the lock files."""
+        """The folder of the lock files."""
         return self.folder / "postgres.locks"
 
     @property
@@ -110,12 +110,12 @@ class Home:
 
     @property
     def users_lock(self) -> Path:
-        """Shared by every process that uses the server; held alone by a keeper that is stopping it."""
+        """Held shared by every process that uses the server, and exclusively by a keeper that is stopping it."""
         return self.locks / "users"
 
     @property
     def keeper_lock(self) -> Path:
-        """Held alone by the keeper for life."""
+        """Held exclusively by the keeper as long as it lives."""
         return self.locks / "keeper"
 
     @property
@@ -125,40 +125,41 @@ class Home:
 
     @property
     def everything(self) -> tuple[Path, ...]:
-        """All that is ever made here, in the order of deleting it."""
+        """All files and folders that Rowcall creates here, in the order of their deletion."""
         return (self.cluster, self.state, self.log, self.older_log, self.locks)
 
     def prepare(self) -> None:
-        """Make the home and its lock folder where they are missing."""
+        """Create the home and its lock folder if they are missing."""
         self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         self.locks.mkdir(mode=0o700, exist_ok=True)
 
     def read_password(self) -> str:
-        """The cluster's password."""
+        """Read the password of the role that API and worker use."""
         try:
             descriptor = os.open(self.password, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             raise LocalPostgresError(
-                f"{self.password} is missing, so nobody can use the data beside it:"
-                " restore the file, or `make clean` to start empty"
+                f"{self.password} is missing, and the database cannot be used without it:"
+                " restore the file, or run `make clean` to start empty"
             ) from None
         with os.fdopen(descriptor, encoding="ascii") as file:
             return file.read().strip()
 
     def major(self) -> int | None:
-        """PostgreSQL's major version the data was made by; None where there is none yet."""
+        """Return the major version of PostgreSQL that created the data, or None if there is no data."""
         if not self.data.exists():
             return None
         note = self.data / "PG_VERSION"
         text = note.read_text("ascii", errors="replace").strip()
         if not text.isdecimal():
             raise LocalPostgresError(
-                f"{note} names no PostgreSQL version but {text!r}: restore the data, or `make clean` to start empty"
+                f"{note} names no PostgreSQL version, but contains {text!r}: restore the data, or run `make clean` to"
+                " start empty"
             )
         return int(text)
 
     def open_log(self) -> int:
-        """A descriptor that appends to the log, after setting a long one aside."""
+        """Open the log for appending, and return its descriptor; first rename a log that is too long."""
         with contextlib.suppress(FileNotFoundError):
             if self.log.stat().st_size > LOG_LIMIT:
                 self.log.replace(self.older_log)
@@ -166,7 +167,7 @@ class Home:
 
     @contextlib.contextmanager
     def doorway(self) -> Iterator[Doorway]:
-        """The cluster folder's path for a child process, whichever user the child runs as."""
+        """Yield a path to the cluster folder for a child process, whichever user it runs as."""
         if not Path("/proc/self/fd").is_dir():
             yield Doorway(str(self.cluster), ())
             return
@@ -179,10 +180,10 @@ class Home:
 
 @dataclass(frozen=True)
 class Doorway:
-    """A name for the cluster folder, and the descriptors a child must inherit for the name to hold.
+    """A path to the cluster folder, and the descriptors that a child must inherit to use it.
 
-    Linux follows /proc/self/fd/N without asking for search permission on the folders above, so root's child
-    reaches a cluster below folders that only root may enter; and no odd character of the path reaches a shell.
+    Linux follows /proc/self/fd/N without checking permissions on the folders above.  So a child of root can reach a
+    cluster in a folder that only root may enter.  Also, no special characters of the real path reach a shell.
     """
 
     path: str

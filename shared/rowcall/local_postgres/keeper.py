@@ -1,6 +1,6 @@
-"""The keeper: a small process that owns the server for as long as any process uses it.
+"""The keeper: a small process that runs the server as long as any process uses it.
 
-It outlives the process that started it.  Its lock shows that it is alive; the users' lock shows whether it is needed.
+It outlives the process that started it.  Its lock shows that it is alive, and the users' lock whether it is needed.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from rowcall.local_postgres.home import Home, State
 from rowcall.local_postgres.locks import Lock
 from rowcall.local_postgres.postmaster import Postmaster
 
-POLL = 0.2  # seconds between two looks whether anybody still uses the server
-FREE_PORTS = 5  # how many free ports are tried, should others be faster in taking them
-STEADY = 10.0  # seconds a server must have lived for its death not to count as one of a row
-DEATHS = 5  # in a row, after which the server is given up
-BACKOFF = 0.05  # seconds before a restart, doubled with each death in the row
+POLL = 0.2  # seconds between checks whether a process still uses the server
+FREE_PORTS = 5  # how many free ports to try, because other programs may take them first
+STEADY = 10.0  # seconds after which a server counts as stable, and its next crash as the first of a row
+DEATHS = 5  # how many crashes in a row are tolerated
+BACKOFF = 0.05  # seconds before a restart, doubled with each crash in a row
 
 
 @dataclass(frozen=True)
 class Order:
-    """The starter's order: which server to keep."""
+    """The request of the starting process: which server to run."""
 
     programs: str
     version: str
     source: str
-    port: int  # 0: the one of last time, or any free one
+    port: int  # 0: the last one, or any free one
     options: dict[str, str]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to the starter: no error means that the server accepts connections."""
+    """The answer to the starting process; without an error, the server accepts connections."""
 
     error: str = ""
     port_in_use: bool = False
 
 
 class Keeper:
-    """Starts the server, restarts it when it dies, and stops it when no process uses it."""
+    """Starts the server, restarts it after a crash, and stops it when no process uses it."""
 
     def __init__(self, home: Home, order: Order) -> None:
         self._home = home
@@ -66,7 +66,7 @@ class Keeper:
             signal.signal(number, self._tell)
 
     def start(self) -> None:
-        """Start the server on the first port that is free of those it may use."""
+        """Start the server on the first free one of its possible ports."""
         for port in self._ports():
             try:
                 self._postmaster = self._start(port)
@@ -75,15 +75,17 @@ class Keeper:
                     raise
             else:
                 return
-        raise LocalPostgresError(f"none of {FREE_PORTS} free ports on 127.0.0.1 stayed free: try again")
+        raise LocalPostgresError(
+            f"other programs took {FREE_PORTS} free ports on 127.0.0.1 before the server could: try again"
+        )
 
     def keep(self) -> None:
-        """Watch over the server until it is no longer needed, then stop it."""
+        """Keep the server running until no process uses it, then stop it."""
         try:
             while not self._told and not self._users.try_exclusive():
                 if self._postmaster.ended():
                     self._revive()
-                time.sleep(POLL)  # nothing tells when the last user releases its lock
+                time.sleep(POLL)  # there is no event when the last user releases its lock
         finally:
             self._withdraw()
             self._postmaster.stop()
@@ -119,28 +121,28 @@ class Keeper:
         return postmaster
 
     def _revive(self) -> None:
-        """Restart a server that died while in use, on its port, after growing pauses, a limited number of times."""
+        """Restart a crashed server on the same port, after growing pauses, a limited number of times."""
         self._deaths = 1 if time.monotonic() > self._steady_at else self._deaths + 1
         self._steady_at = math.inf
         if self._deaths > DEATHS:
-            raise LocalPostgresError(f"the server died {self._deaths} times in a row and is given up")
+            raise LocalPostgresError(f"the server crashed {self._deaths} times in a row and will not be restarted")
         self._withdraw()
-        _log(f"the server died and is started again ({self._deaths} of {DEATHS} times in a row)")
-        time.sleep(BACKOFF * 2**self._deaths)  # the cause may pass, and nothing tells when
+        _log(f"the server crashed and will be restarted ({self._deaths} of {DEATHS} times in a row)")
+        time.sleep(BACKOFF * 2**self._deaths)  # the cause may pass, and there is no event for that
         try:
             self._postmaster = self._start(self._postmaster.port)
         except (RowcallError, OSError) as error:
             _log(str(error))
 
     def _withdraw(self) -> None:
-        with suppress(OSError):  # somebody deleted the home beneath the server
+        with suppress(OSError):  # somebody has deleted the home of the running server
             State.withdraw(self._home.state)
 
 
 def main() -> None:
-    """Detach from the starter, start the server, report to the starter, and keep the server running."""
+    """Detach from the starting process, start the server, report the result, and keep the server running."""
     home, order = Home(Path(sys.argv[2])), Order(**json.loads(sys.argv[3]))
-    if os.fork():  # the starter waits for this process and has no dead child to bury later
+    if os.fork():  # the starting process waits for this one, so no zombie remains
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     try:
@@ -161,8 +163,8 @@ def main() -> None:
 
 
 def _answer(answer: Answer) -> None:
-    """Tell the starter through standard output, and close that: the end is what it waits for."""
-    with suppress(BrokenPipeError):  # the starter is gone: nothing uses the server, and it is stopped
+    """Write the answer to standard output, and close it: the starting process waits for its end."""
+    with suppress(BrokenPipeError):  # the starting process is gone; if no other uses the server, keep() stops it
         os.write(1, json.dumps(asdict(answer)).encode())
     os.dup2(2, 1)
 

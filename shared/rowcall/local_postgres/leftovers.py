@@ -1,4 +1,4 @@
-"""Processes of an earlier server that outlived their keeper or starter: waited for, then ended."""
+"""Waits for processes of an earlier server that outlived their keeper or starter, then kills them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rowcall.base.errors import LocalPostgresError
 from rowcall.local_postgres.home import Home
 from rowcall.local_postgres.locks import Lock, LockBusy, exclusive
 
-# The kernel tells a server to end as soon as its keeper dies, so the first wait nearly always is a short one.
+# The kernel signals a server when its keeper dies, so the first wait is nearly always short.
 PATIENCE = ((signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0))
-PROC = Path("/proc")  # absent on macOS, where `ps` answers for it
+PROC = Path("/proc")  # absent on macOS, where `ps` is used instead
 NAMES = {"postgres", "postmaster"}
-LAST_PATIENCE = 5.0  # seconds for the kernel to bury what was killed
+LAST_PATIENCE = 5.0  # seconds until the kernel has removed the killed processes
 
 
 def wait_out(home: Home) -> Lock:
     """Wait until no process can write to the cluster, and return its lock.
 
-    Every process of a server of ours holds that lock by inheritance, so no number of a process is ever trusted:
-    with the lock in hand, a postmaster.pid that was left behind means nothing.
+    Every process of our servers inherits this lock, so process numbers need not be trusted: with the lock, a leftover
+    postmaster.pid means nothing.
     """
     lock = _lock(home)
     try:
@@ -46,13 +46,13 @@ def _lock(home: Home) -> Lock:
         return exclusive(home.cluster_lock, LAST_PATIENCE)
     except LockBusy:
         raise LocalPostgresError(
-            f"processes of an earlier server still write to {home.cluster} and could not be ended:"
-            f" `fuser {home.cluster_lock}` shows which"
+            f"processes of an earlier server still use {home.cluster} and could not be killed:"
+            f" `fuser {home.cluster_lock}` lists them"
         ) from None
 
 
 def _holders(home: Home) -> list[int]:
-    """Other processes that have the cluster's lock file open, as far as this system tells."""
+    """Return other processes that have the cluster's lock file open, as far as the system shows them."""
     if not PROC.is_dir():
         return [pid for pid in _noted(home) if _is_postgres(pid)]
     path = home.cluster_lock.resolve()
@@ -64,21 +64,21 @@ def _others() -> Iterator[int]:
 
 
 def _has_open(pid: int, path: Path) -> bool:
-    with contextlib.suppress(OSError):  # it ended, or belongs to somebody else
+    with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
         return any(_leads_to(link, path) for link in (PROC / str(pid) / "fd").iterdir())
     return False
 
 
 def _leads_to(link: Path, path: Path) -> bool:
-    with contextlib.suppress(OSError):  # closed meanwhile
+    with contextlib.suppress(OSError):  # the file was closed in the meantime
         return link.readlink() == path
     return False
 
 
 def _refuse_stranger(home: Home) -> None:
-    """Do not start beside a PostgreSQL that somebody started by hand on this data.
+    """Refuse to start if somebody started PostgreSQL on this data by hand.
 
-    That a process has the noted number proves nothing: the kernel may have given it to another since.
+    The number in postmaster.pid alone proves nothing, because the kernel may have given it to another process.
     """
     for pid in _noted(home):
         if _is_postgres(pid) and _works_in(pid, home.data):
@@ -88,7 +88,7 @@ def _refuse_stranger(home: Home) -> None:
 
 
 def _noted(home: Home) -> list[int]:
-    """The process that postmaster.pid names, if there is such a file and it names one."""
+    """Return the process number in postmaster.pid, if there is one."""
     with contextlib.suppress(FileNotFoundError):
         first = (home.data / "postmaster.pid").read_text("utf-8", errors="replace").partition("\n")[0]
         return [int(first)] if first.strip().isdecimal() else []
@@ -105,7 +105,7 @@ def _is_postgres(pid: int) -> bool:
 
 
 def _works_in(pid: int, data: Path) -> bool:
-    """Whether this is the process's working folder; where the system does not tell, it is assumed."""
+    """Return whether this is the process's working folder; assume so if the system does not show it."""
     if not PROC.is_dir():
         return True
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""File locks that the kernel gives back when their last holder dies, however it dies."""
+"""File locks, which the kernel releases when their last holder dies, even from SIGKILL."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-POLL = 0.01  # seconds; a lock is waited for with a limit, which flock itself does not know
+POLL = 0.01  # seconds; polling, because flock() cannot wait with a time limit
 
 
 class LockBusy(Exception):
-    """Somebody else held the lock for as long as the caller was ready to wait."""
+    """The lock did not become free within the time limit."""
 
 
 class Lock:
-    """One open lock file.  What it holds is held until it is closed here and in every process that inherited it."""
+    """An open lock file.  Its lock is held until this process and all that inherited it have closed the file."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
     def fileno(self) -> int:
-        """The descriptor, for handing the lock to a child process."""
+        """Return the descriptor, to pass the lock to a child process."""
         return self._fd
 
     def try_shared(self) -> bool:
-        """Hold it beside other sharers, unless somebody holds it alone."""
+        """Take a shared lock, unless another process has an exclusive one; return whether that succeeded."""
         return self._try(fcntl.LOCK_SH)
 
     def try_exclusive(self) -> bool:
-        """Hold it alone, unless anybody holds it."""
+        """Take an exclusive lock, unless another process has any; return whether that succeeded."""
         return self._try(fcntl.LOCK_EX)
 
     def removed(self) -> bool:
-        """Whether the file was deleted, so that others may hold a newer file of this name."""
+        """Return whether the file was deleted, so that others may lock a newer file with this name."""
         return os.fstat(self._fd).st_nlink == 0
 
     def close(self) -> None:
-        """Give up this process's hold; closing again does nothing."""
+        """Close the file in this process; closing it again does nothing."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -61,12 +61,12 @@ class Lock:
 
 
 def shared(path: Path, patience: float) -> Lock:
-    """A shared hold on this file, waited for so many seconds; LockBusy after that."""
+    """Take a shared lock on this file; raise LockBusy if that is not possible within this many seconds."""
     return _take(path, Lock.try_shared, patience)
 
 
 def exclusive(path: Path, patience: float) -> Lock:
-    """An exclusive lock on this file; LockBusy if it is not free within so many seconds."""
+    """Take an exclusive lock on this file; raise LockBusy if that is not possible within this many seconds."""
     return _take(path, Lock.try_exclusive, patience)
 
 
@@ -85,7 +85,7 @@ def _take(path: Path, attempt: Callable[[Lock], bool], patience: float) -> Lock:
 
 
 def _wait(lock: Lock, attempt: Callable[[Lock], bool], deadline: float) -> bool:
-    """True once held; False when the file was deleted meanwhile and another must be opened."""
+    """Wait for the lock; return False if the file was deleted in the meantime, so that it must be opened again."""
     while not attempt(lock):
         if time.monotonic() > deadline:
             raise LockBusy

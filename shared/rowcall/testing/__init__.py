@@ -1,4 +1,4 @@
-"""What the kit for an app's own tests does in the database: databases of its own, and time that is moved.
+"""The database part of the test kit: it creates test databases and moves time.
 
 Apps use the plugin `rowcall_worker.testing`.
 """

@@ -1,7 +1,7 @@
-"""The databases of a session of tests: one template, and a copy of it for each test.
+"""The databases of a test session: a template, and a copy of it for each test.
 
-A session is one start of pytest; with pytest-xdist it has several processes.  Each of them holds a connection that
-carries the session's name, which tells other sessions that its databases are in use.
+A session is one start of pytest; with pytest-xdist, it has several processes.  Each process keeps a connection open
+whose application_name is the session's name, which shows other sessions that its databases are in use.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ PREFIX = "rowcall_test_"
 SESSION_CHARACTERS = 8
 NAME_CHARACTERS = len(PREFIX) + SESSION_CHARACTERS
 
-# Held while the template is made, and while a process leaves; any number of the kit's own would do.
+# Held while the template is created and while a process closes; the number is arbitrary.
 ADVISORY_LOCK = 769225784
 LOCK = f"SELECT pg_advisory_lock({ADVISORY_LOCK})"
 UNLOCK = f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"
 
-# Databases of this role whose session has ended without dropping them: no connection carries its name any more.
+# Databases of this role that an ended session left behind: no connection has its application_name.
 LEFT = f"""
 SELECT datname FROM pg_database
 WHERE datname ~ '^{PREFIX}[0-9a-f]{{{SESSION_CHARACTERS}}}_' AND pg_get_userbyid(datdba) = current_user
@@ -36,17 +36,17 @@ WHERE datname ~ '^{PREFIX}[0-9a-f]{{{SESSION_CHARACTERS}}}_' AND pg_get_userbyid
     )
 """
 
-# A handler that needs a row which its test has changed and not committed would wait for ever.
+# Without this limit, a handler would wait forever for a row that its test has changed but not committed.
 LOCK_SECONDS = 10
 
 EXISTS = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = %(name)s)"
 
-# A database with connections can be neither renamed nor copied, and an app's engine may have left some.
+# A database with connections cannot be renamed or copied, and an app's engine may have left some open.
 DISCONNECT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %(name)s"
 
 
 class Databases:
-    """The databases of this process, on the server of this URL."""
+    """The test databases of this process, on the server at this URL."""
 
     def __init__(self, url: str, session: str) -> None:
         """`session` is the same text in all processes of one session."""
@@ -61,7 +61,7 @@ class Databases:
             self._drop_left()
 
     def _refuse_shared_sessions(self) -> None:
-        """A pooler that lends sessions for a transaction keeps neither our lock nor the name of our session."""
+        """Refuse a pooler in transaction mode: it keeps neither our lock nor our application_name."""
         if is_our_session(self._connection):
             return
         with closing(database.connect(self._url)) as other:
@@ -69,12 +69,12 @@ class Databases:
         if pids[0] == pids[1]:
             self._connection.close()
             raise RowcallError(
-                "tests cannot use DATABASE_URL: it leads to a pooler in transaction mode; name the server itself, or a"
-                " pooler in session mode"
+                "tests cannot use DATABASE_URL: it leads to a pooler in transaction mode; use the URL of the server"
+                " itself, or of a pooler in session mode"
             )
 
     def make_template(self, fill: Callable[[str], None]) -> None:
-        """Make the template, unless another process of the session has; `fill` gets the URL of an empty database."""
+        """Create the template unless another process of the session has; `fill` gets the URL of an empty database."""
         with self._locked():
             if database.fetch_value(self._connection, EXISTS, {"name": self._template}):
                 return
@@ -86,7 +86,7 @@ class Databases:
             self._run(f"ALTER DATABASE {draft} RENAME TO {self._template}")
 
     def copy(self) -> str:
-        """The URL of a new copy of the template."""
+        """Create a copy of the template, and return its URL."""
         name = f"{self._session}_{secrets.token_hex(6)}"
         self._copies.add(name)
         self._create(name, self._template)
@@ -98,7 +98,7 @@ class Databases:
             self._drop(self._copies.pop())
 
     def close(self) -> None:
-        """Drop the copies, and the template with the session's last process."""
+        """Drop the copies; the session's last process also drops the template."""
         self.drop_copies()
         self._run("SET application_name = 'rowcall'")
         with self._locked():
@@ -112,7 +112,7 @@ class Databases:
     def _create(self, name: str, template: str = "template1") -> None:
         self._run(f"CREATE DATABASE {name} TEMPLATE {template}")
         self._run(f"ALTER DATABASE {name} SET lock_timeout = '{LOCK_SECONDS}s'")
-        # PostgreSQL looks first in the schema that has the user's name: an app's tables would land in Rowcall's.
+        # PostgreSQL first looks in the schema with the user's name, so it would create an app's tables in Rowcall's.
         if self._connection.info.user == "rowcall":
             self._run(f"ALTER DATABASE {name} SET search_path = public")
 
@@ -125,8 +125,8 @@ class Databases:
         except InsufficientPrivilege as error:
             raise RowcallError(
                 f"tests need a role that may create databases: {' '.join(str(error).split())};"
-                " say ALTER ROLE ... CREATEDB to the role of DATABASE_URL, or unset DATABASE_URL, and a server is"
-                " started for the tests"
+                " give the role of DATABASE_URL this right with ALTER ROLE ... CREATEDB, or unset DATABASE_URL to use a"
+                " local server"
             ) from None
 
     @contextmanager
@@ -143,7 +143,7 @@ class Databases:
 
 
 def sibling(url: str, name: str) -> str:
-    """How to reach another database of the same server, in the form of this address."""
+    """Return the URL or connection string of another database on the same server."""
     if "://" not in url:
         return make_dsn(url, dbname=name)
     before, mark, query = url.partition("?")

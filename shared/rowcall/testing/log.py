@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Lines(StringIO):
-    """A stream that reads each line as soon as it is written."""
+    """A stream that parses each JSON line and appends it to a list."""
 
     def __init__(self, lines: list[dict[str, Any]]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The server for tests where none is named: a local one for as long as they last, which need not survive a crash."""
+"""The server for tests: DATABASE_URL's, or a temporary local one that need not survive a crash."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rowcall.local_postgres.home import Home
 from rowcall.local_postgres.server import open_server, remove
 from rowcall.testing.databases import ADVISORY_LOCK
 
-# A test's database may be lost with the machine; it need not wait for a disk.
+# A test database may be lost in a crash, so it need not wait for the disk.
 UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}
 
-# The local server's role owns one database; that of tests makes more.
+# Tests create databases, which the local server's role otherwise may not.
 MAY_CREATE = f"ALTER ROLE {cluster.USER} CREATEDB"
 LOCK = f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
 
 
 @contextmanager
 def server_url(settings: Settings, home: Path) -> Iterator[str]:
-    """The URL of DATABASE_URL's server, or of a local one in this folder, which its last user removes."""
+    """Yield DATABASE_URL, or the URL of a local server in this folder, which its last user removes."""
     if settings.database_url:
         yield settings.database_url
         return
@@ -32,21 +32,21 @@ def server_url(settings: Settings, home: Path) -> Iterator[str]:
         server = open_server(home, settings.postgres or "auto", options=UNSAFE_AND_FAST)
     except LocalPostgresError as error:
         raise LocalPostgresError(
-            f"tests need a PostgreSQL, and DATABASE_URL is not set: name a server with it, or install one with"
+            f"tests need PostgreSQL, and DATABASE_URL is not set: set it to a server's URL, or install PostgreSQL with"
             f" `pip install 'rowcall[local]'` ({error})"
         ) from None
     with server:
         with database.transaction(superuser_url(home, server.url)) as connection:
-            # Several processes of one session do so at the same time.
+            # Several processes of one session do this at the same time.
             database.fetch_all(connection, LOCK)
             database.fetch_all(connection, MAY_CREATE)
         yield server.url
-    with suppress(LocalPostgresError):  # another process of the session uses it, and removes it
+    with suppress(LocalPostgresError):  # another process of the session still uses it, and will remove it
         remove(home)
 
 
 def superuser_url(home: Path, url: str) -> str:
-    """The superuser's URL of the database of this URL, on the local server of this home."""
+    """Return the same URL for the superuser of the local server in this home."""
     place = Home(home)
     ours, theirs = place.read_password(), place.superuser_password.read_text().strip()
     return url.replace(f"{cluster.USER}:{ours}@", f"{cluster.SUPERUSER}:{theirs}@")

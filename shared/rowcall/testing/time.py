@@ -1,7 +1,7 @@
-"""Move time.  The database's clock is the only one and cannot be set, so what is written in the tables is made older.
+"""Moves time.  The database's clock cannot be set, so the timestamps in the tables are made older instead.
 
-Schedules go by dates, which do not move.  Time is moved to the next one of a definition: its nominal time is decided as
-a worker that was awake would have decided it then, and its run is due.
+The dates of schedules do not move.  Instead, time can be moved to the next nominal time of a definition: it is decided
+as a running worker would have decided it then, and its run becomes due.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from rowcall.definitions.store import get_definition
 from rowcall.definitions.tick import decide_definition
 from rowcall.job_types import Catalogue
 
-# All columns that hold a time which has passed or will come.  Those of schedules are dates; a worker's own row says
-# that it lives; the audit log only grows.
+# All timestamp columns, except dates of schedules, the rows in which workers report that they are alive, and the audit
+# log, which is append-only.
 COLUMNS = """
 SELECT relname AS name, array_agg(attname::text) AS columns FROM pg_attribute
 JOIN pg_class ON pg_class.oid = attrelid
@@ -31,14 +31,14 @@ SELECT outcome, reason, run_id, run_at FROM rowcall.schedule_occurrences LEFT JO
 WHERE schedule_occurrences.definition_id = %(definition_id)s AND nominal_at = %(nominal_at)s
 """
 
-# The run stands at its date, which is as far in the future as time has been moved since the test began.
+# The run's run_at is too far in the future by the time that the test has moved.
 DATE_TO_NOW = "UPDATE rowcall.job_runs SET run_at = run_at - %(moved)s WHERE id = %(run_id)s"
 
 NOW = "SELECT now()"
 
 
 def time_now(connection: PgConnection) -> datetime:
-    """The time by the database's clock."""
+    """Return the time of the database's clock."""
     now: datetime = fetch_value(connection, NOW)
     return now
 
@@ -56,19 +56,21 @@ def _older(table: str, columns: Sequence[str]) -> str:
 def move_to(
     connection: PgConnection, catalogue: Catalogue, name: str, began: datetime, moved: timedelta
 ) -> tuple[int, timedelta]:
-    """Let time pass until the next run of this definition is due; its id, and how much time that was.
+    """Let time pass until the next run of this definition is due; return its id and how much time passed.
 
-    `moved` has passed since the test `began`.
+    `moved` is how much time has been moved since the test `began`.
     """
     row = get_definition(connection, name)
     nominal = row["next_run_at"]
     if nominal is None:
-        raise RowcallError(f"the definition {name!r} has no next time: it has no schedule, or was removed")
+        raise RowcallError(f"the definition {name!r} has no next nominal time, because it has no schedule")
     decided = decide_definition(connection, row, nominal, catalogue, bound=1, patience=timedelta(0))
     occurred = fetch_one(connection, DECIDED, {"definition_id": row["id"], "nominal_at": nominal})
     if occurred is None or occurred["run_id"] is None:
         reason = decided.refused if occurred is None else f"{occurred['outcome']}: {occurred['reason']}"
-        raise RowcallError(f"the time {nominal:%Y-%m-%d %H:%M %Z} of the definition {name!r} made no run: {reason}")
+        raise RowcallError(
+            f"the nominal time {nominal:%Y-%m-%d %H:%M %Z} of the definition {name!r} enqueued no run: {reason}"
+        )
     fetch_all(connection, DATE_TO_NOW, {"run_id": occurred["run_id"], "moved": moved})
     by = max(occurred["run_at"] - (began + moved), timedelta(0))
     move(connection, by)

@@ -136,7 +136,7 @@ def test_the_command_retries_all_that_match_beyond_what_one_call_changes(
     [
         (["retry"], 2, "give ids, filters such as --status dead, or --all"),
         (["retry", "1", "--status", "dead"], 2, "not both"),
-        (["cancel", "--all", "--force"], 2, "needs ids and takes no filter"),
+        (["cancel", "--all", "--force"], 2, "needs ids, not a filter"),
         (["retry", "--status", "succeeded"], 1, "a succeeded run does not allow retry; these do: dead, cancelled"),
     ],
 )
@@ -167,5 +167,5 @@ def test_the_command_says_why_a_run_was_left(module_url: str, environment: dict[
         "1 were not changed, because other transactions have locked or changed them, or other runs hold"
         in refused.stderr
     )
-    assert "`rowcall runs retry ID` says why" in refused.stderr
+    assert "`rowcall runs retry ID` gives the reason" in refused.stderr
     assert f"run {holder} holds the natural key" in rowcall(environment, "runs", "retry", str(left)).stderr

@@ -184,7 +184,7 @@ def test_the_command_looks_on_until_it_has_what_was_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["--key", b"\xff"], 1, "key: cannot be searched: it holds half of a surrogate pair"),
+        (["--key", b"\xff"], 1, "key: cannot be searched: it contains half of a surrogate pair"),
     ],
 )
 def test_what_the_command_cannot_ask_is_refused_by_name(

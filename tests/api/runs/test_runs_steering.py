@@ -195,4 +195,4 @@ def test_the_command_clones_with_what_is_to_be_other(module_url: str, environmen
     asked = ("runs", "clone", run_id, "--payload", '{"a": 2}', "--queue", "slow", "--key", "from the command")
     cloned = json.loads(rowcall(environment, *asked, "--json").stdout)
     assert (cloned["payload"], cloned["queue"], cloned["status"]) == ({"a": 2}, "slow", "queued")
-    assert rowcall(environment, *asked).stdout == f"run {cloned['id']} exists already: nothing added\n"
+    assert rowcall(environment, *asked).stdout == f"run {cloned['id']} already exists: nothing added\n"

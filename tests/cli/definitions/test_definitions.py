@@ -40,7 +40,7 @@ def test_refusals_are_sentences_on_stderr_with_an_exit_code(environment: dict[st
     assert (missing.returncode, missing.stdout, missing.stderr) == (
         1,
         "",
-        "rowcall: there is no definition 'none'; `rowcall definitions list` shows those that are\n",
+        "rowcall: there is no definition 'none'; `rowcall definitions list` shows all definitions\n",
     )
     unread = rowcall(environment, "definitions", "apply", str(tmp_path / "none.toml"))
     assert (unread.returncode, unread.stderr) == (
@@ -90,7 +90,7 @@ def test_people_read_durations_in_words_and_what_became_of_the_latest_times(appl
     fields = dict(line.split(maxsplit=1) for line in well(applied("show", "nightly")).splitlines()[:-2])
     assert (fields["max_lateness"], fields["jitter"], fields["payload"]) == ("6 h", "1 min 30 s", '{"day": "{date-1}"}')
     assert well(applied("show", "nightly")).endswith("\n\nno nominal time has passed yet\n")
-    assert well(applied("show", "hand")).endswith("\n\nit has no schedule: `rowcall definitions run-now` runs it\n")
+    assert well(applied("show", "hand")).endswith("\n\nit has no schedule: run it with `rowcall definitions run-now`\n")
     with database.transaction(fresh_url) as connection:
         database.fetch_all(
             connection,
@@ -107,7 +107,7 @@ def test_people_read_durations_in_words_and_what_became_of_the_latest_times(appl
 
 
 def test_empty_states_say_what_to_do(say: Say, tmp_path: Path) -> None:
-    assert well(say("list")) == "there are no definitions; `rowcall definitions apply FILE` makes some\n"
+    assert well(say("list")) == "there are no definitions; `rowcall definitions apply FILE` creates them\n"
     assert well(say("list", "--json")) == "[]\n"
     (tmp_path / "empty.toml").write_text("[definitions]")
     assert well(say("apply", "empty.toml")) == "empty.toml has no definitions\n"
@@ -188,11 +188,13 @@ def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
     assert well(applied("pause", "nightly")).startswith("definition nightly has been paused since 20")
     assert cells(applied("list"))[3][5].startswith("20")
     resumed = well(applied("resume", "nightly"))
-    assert resumed.startswith("definition nightly is open, due next 20")
+    assert resumed.startswith("definition nightly is active, due next 20")
     assert " 02:30:00+0" in resumed
-    assert well(applied("resume", "hand")) == "definition hand is open, without a schedule\n"
+    assert well(applied("resume", "hand")) == "definition hand is active, without a schedule\n"
     assert well(applied("run-now", "nightly")) == "run 1 queued\n"
-    assert well(applied("run-now", "nightly")) == ("run 1 has its key already: nothing added (`rowcall runs show 1`)\n")
+    assert well(applied("run-now", "nightly")) == (
+        "run 1 already has this key: nothing added (`rowcall runs show 1`)\n"
+    )
     assert json.loads(well(applied("run-now", "nightly", "--json"))) == {"run_id": 1, "replayed": True}
     assert json.loads(well(applied("run-now", "hand", "--json")))["replayed"] is False
     assert json.loads(well(applied("pause", "hand", "--json")))["paused_at"] is not None

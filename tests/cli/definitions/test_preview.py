@@ -92,7 +92,7 @@ def test_what_an_outage_would_leave_is_shown(applied: Say) -> None:
 def test_what_has_no_schedule_has_no_times(applied: Say) -> None:
     for arguments in ([], ["--until", "tomorrow"], ["--asleep", "tomorrow"]):
         assert well(applied("preview", "hand", *arguments)) == (
-            "it has no schedule: only `rowcall definitions run-now` runs it\n"
+            "it has no schedule: it runs only by `rowcall definitions run-now`\n"
         )
 
 

@@ -40,7 +40,7 @@ def module(*types: job_types.JobType | Definition) -> ModuleType:
         ({"isolated": 1}, "job type 'greet': isolated is 1 and must be True or False"),
         ({"isolated": True, "memory_cap": 5}, "job type 'greet': memory_cap is 5 and must be MiB from 64"),
         ({"isolated": True, "memory_cap": 99.5}, "job type 'greet': memory_cap is 99.5 and must be MiB"),
-        ({"memory_cap": 256}, "job type 'greet': memory_cap is 256 and must be left out where isolated is False"),
+        ({"memory_cap": 256}, "job type 'greet': memory_cap is 256 and must be left out unless isolated is True"),
         ({"backoff": 5}, "job type 'greet': backoff is 5 and must be fixed"),
     ],
 )
@@ -72,7 +72,7 @@ def test_definitions_are_found_beside_the_types_and_two_of_one_name_refused() ->
 
 def test_a_type_with_a_limit_must_have_a_queue_of_its_own() -> None:
     limited, other = JobType("greet", Greeting, max_running=2), JobType("part", Greeting)
-    with pytest.raises(DeclarationError, match="'greet': max_running is 2 .* 'default', which is also that of 'part'"):
+    with pytest.raises(DeclarationError, match="'greet': max_running is 2 .* 'default', which 'part' uses too"):
         Catalogue(module(other, limited))
     assert Catalogue(module(other, JobType("greet", Greeting, queue="greet", max_running=2))).limits == {"greet": 2}
 

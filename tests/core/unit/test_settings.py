@@ -91,7 +91,7 @@ def test_half_of_what_a_gateway_needs_is_told_at_the_start(alone: str, value: st
     ],
 )
 def test_no_wrong_secret_of_a_gateway_is_repeated(variable: str, text: str) -> None:
-    with pytest.raises(SettingsError, match=f"{variable} is set to something else and must be") as error:
+    with pytest.raises(SettingsError, match=f"{variable} is invalid and must be") as error:
         settings.read({variable: text})
     assert "hush" not in str(error.value)
 
@@ -157,7 +157,7 @@ def test_a_secret_is_read_from_a_regular_file_of_a_bounded_size_alone(tmp_path: 
     for file, complaint in (
         (pipe, "is not a regular file"),
         ("/dev/zero", "is not a"),
-        (long, "holds more than 65536"),
+        (long, "contains more than 65536"),
     ):
         with pytest.raises(SettingsError, match=f"ROWCALL_PAYMENT_KEY_FILE names {file}, which {complaint}"):
             settings.read({"ROWCALL_PAYMENT_KEY_FILE": str(file)})
@@ -170,7 +170,7 @@ def test_only_a_secret_is_read_from_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["mysql://me:hush@db/app", "hush", "hush=", "host='hush", "mode=hush"])
 def test_a_wrong_secret_is_not_repeated(url: str) -> None:
-    with pytest.raises(SettingsError, match="DATABASE_URL is set to something else and must be a URL") as error:
+    with pytest.raises(SettingsError, match="DATABASE_URL is invalid and must be a URL") as error:
         settings.read({"DATABASE_URL": url})
     assert "hush" not in str(error.value)
 

@@ -65,7 +65,7 @@ def test_what_is_to_be_other_is_other_and_the_rest_the_same(connection: PgConnec
     [
         ({"payload": {"a": "\0"}}, "payload: cannot be stored as JSON"),
         ({"payload": {"a": "x" * 70_000}}, "payload: is 7.* bytes"),
-        ({"run_at": datetime(2030, 1, 1)}, "run_at: must carry an offset"),
+        ({"run_at": datetime(2030, 1, 1)}, "run_at: must have an offset"),
         (
             {"run_at": datetime(9999, 12, 31, 23, tzinfo=timezone(-timedelta(hours=12)))},
             "run_at: must be a time in the years",

@@ -155,8 +155,8 @@ def test_none_of_none_is_none(connection: Connection) -> None:
 @pytest.mark.parametrize(
     ("payload", "options", "complaint"),
     [
-        ({"a": "\0"}, {}, "payload: cannot be stored as JSON: it holds a null character"),
-        ({"a": "\ud800"}, {}, "payload: cannot be stored as JSON: it holds half of a surrogate pair"),
+        ({"a": "\0"}, {}, "payload: cannot be stored as JSON: it contains a null character"),
+        ({"a": "\ud800"}, {}, "payload: cannot be stored as JSON: it contains half of a surrogate pair"),
         ({"a": float("nan")}, {}, "payload: cannot be stored as JSON"),
         ({"a": object()}, {}, "payload: cannot be stored as JSON"),
         (
@@ -168,7 +168,7 @@ def test_none_of_none_is_none(connection: Connection) -> None:
         ({}, {"key": ""}, "idempotency_key: must be 1 to 255 printable characters"),
         ({}, {"key": "k" * (KEY_CHARACTERS + 1)}, "idempotency_key: must be"),
         ({}, {"key": "a\0b"}, "idempotency_key: must be"),
-        ({}, {"run_at": datetime(2030, 1, 1)}, "run_at: must carry an offset"),
+        ({}, {"run_at": datetime(2030, 1, 1)}, "run_at: must have an offset"),
         ({}, {"queue": "No Such"}, "queue: must be lower-case words"),
         ({}, {"priority": 40_000}, "priority: must be a whole number from -32768"),
         ({}, {"max_attempts": 0}, "max_attempts: must be a whole number from 1 to 1000"),

@@ -134,11 +134,11 @@ def next_of_two(connection: PgConnection, wanted: Filter) -> str:
 @pytest.mark.parametrize(
     ("wanted", "complaint"),
     [
-        ({"key": "a\0b"}, "key: cannot be searched: it holds a null character"),
-        ({"queue": "\ud800"}, "queue: cannot be searched: it holds half of a surrogate pair"),
+        ({"key": "a\0b"}, "key: cannot be searched: it contains a null character"),
+        ({"queue": "\ud800"}, "queue: cannot be searched: it contains half of a surrogate pair"),
         ({"payload": {"a": float("nan")}}, "payload: cannot be searched"),
-        ({"payload": {"a\0": 1}}, "payload: cannot be searched: it holds a null character"),
-        ({"run_after": datetime(2030, 1, 1)}, "run_after: must carry an offset"),
+        ({"payload": {"a\0": 1}}, "payload: cannot be searched: it contains a null character"),
+        ({"run_after": datetime(2030, 1, 1)}, "run_after: must have an offset"),
         ({"created_before": datetime(1999, 12, 31, tzinfo=UTC)}, "created_before: must be a time in the years 2000 to"),
         ({"finished_after": datetime.max.replace(tzinfo=timezone(-HOUR))}, "finished_after: must be a time in"),
     ],

@@ -87,7 +87,7 @@ def test_a_key_may_search_twice_at_a_time_and_again_once_one_has_ended(module_ur
     first, second, third = (database.connect_internal(module_url) for _ in range(3))
     for connection in (first, second):
         limit_searches(connection, sought, KEY)
-    with pytest.raises(TooManySearches, match="2 searches in payloads under way"):
+    with pytest.raises(TooManySearches, match="already running 2 payload searches"):
         limit_searches(third, sought, KEY)
     limit_searches(third, Filter(queue="mail"), KEY)
     limit_searches(third, sought, ANOTHER)

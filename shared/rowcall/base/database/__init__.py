@@ -1,9 +1,10 @@
-"""Connections, and one way to run SQL on any of the kinds a caller may hold.
+"""Opens connections, and runs SQL on any kind of connection that a caller may have.
 
 Queue functions take the caller's connection (see callers.py), run their SQL in the caller's transaction, and never
 commit.
 
-SQLAlchemy is loaded by those who use it: a worker that cron wakes every minute would spend half of its start on it.
+SQLAlchemy is imported only where it is used: it would double the time that a worker takes to start, and cron starts one
+every minute.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ from rowcall.base.watched import (
 if TYPE_CHECKING:
     import sqlalchemy
 
-# A bigint; what is beyond it can be no row's id, and must not reach the database as one.
+# The largest bigint.  A larger number cannot be a row's id, and must not be sent to the database as one.
 LARGEST_ID = 2**63 - 1
 
 CONNECT_TIMEOUT_SECONDS = 5
 
-# A server that vanished without a word is found out within half a minute, instead of hours: by asking it where one
-# waits for its answer (seconds), and by what it leaves unacknowledged (milliseconds).
+# These detect a vanished server within half a minute instead of hours: keepalives (in seconds) while we wait for an
+# answer, and tcp_user_timeout (in milliseconds) while data is unacknowledged.
 SILENCE: dict[str, Any] = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -54,18 +55,18 @@ SILENCE: dict[str, Any] = {
     "tcp_user_timeout": 25_000,
 }
 
-# Not statement_timeout: that would also cut short the wait for a standby, and call committed what is not there yet.
+# Not statement_timeout: it would also cut short the wait for a standby, and the commit would count as done too early.
 PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
 
-# A cancelled wait for a synchronous standby makes COMMIT succeed with a warning.  It must reach us, whatever the role's
-# setting, and no lesser notice may be taken for it.
+# A cancelled wait for a synchronous standby makes COMMIT succeed with a warning.  We must receive the warning whatever
+# the role's setting is, and must not mistake a lesser notice for it.
 SHOW_WARNINGS = "SET LOCAL client_min_messages = warning;"
 
 
 def connect(
     url: str, application_name: str = "rowcall", factory: type[PgConnection] = psycopg2.extensions.connection
 ) -> PgConnection:
-    """A psycopg2 connection, in a transaction from its first statement on."""
+    """Open a psycopg2 connection; its first statement begins a transaction."""
     try:
         return _connect(url, application_name, factory)
     except psycopg2.OperationalError as error:
@@ -73,7 +74,7 @@ def connect(
 
 
 def _connect(url: str, application_name: str, factory: type[PgConnection]) -> PgConnection:
-    """The same, with the driver's error unchanged."""
+    """Like connect(), but raise the driver's OperationalError unchanged."""
     try:
         connection: PgConnection = psycopg2.connect(
             url,
@@ -95,14 +96,14 @@ def _unreachable(url: str, error: Exception) -> DatabaseUnreachable:
 
 
 def connect_internal(url: str, application_name: str = "rowcall") -> InternalConnection:
-    """The same for Rowcall's own statements alone."""
+    """Open a connection for Rowcall's own statements."""
     connection = connect(url, application_name, InternalConnection)
     assert isinstance(connection, InternalConnection)
     return connection
 
 
 def connect_watched(url: str, application_name: str = "rowcall") -> WatchedConnection:
-    """The same for a handler's own statements among Rowcall's."""
+    """Open a connection for both a handler's statements and Rowcall's."""
     connection = connect(url, application_name, WatchedConnection)
     assert isinstance(connection, WatchedConnection)
     return connection
@@ -110,7 +111,7 @@ def connect_watched(url: str, application_name: str = "rowcall") -> WatchedConne
 
 @contextmanager
 def transaction(url: str, factory: type[PgConnection] = psycopg2.extensions.connection) -> Iterator[PgConnection]:
-    """A connection of its own for one transaction: committed at the end, rolled back on an error, then closed."""
+    """Open a connection for one transaction, commit at the end or roll back on an error, and close it."""
     connection = connect(url, factory=factory)
     try:
         with committed(connection):
@@ -120,7 +121,7 @@ def transaction(url: str, factory: type[PgConnection] = psycopg2.extensions.conn
 
 
 def internal_transaction(url: str) -> AbstractContextManager[PgConnection]:
-    """The same for Rowcall's own statements alone."""
+    """Like transaction(), for Rowcall's own statements."""
     return transaction(url, InternalConnection)
 
 
@@ -128,7 +129,7 @@ def internal_transaction(url: str) -> AbstractContextManager[PgConnection]:
 def committed(connection: PgConnection) -> Iterator[None]:
     """Commit at the end of the block, roll back on an error.
 
-    The connection's own `with` would also roll back one that is broken, fail at that, and hide what had broken it.
+    The connection's own `with` would also try to roll back a broken connection; that fails and hides the first error.
     """
     try:
         yield
@@ -140,14 +141,14 @@ def committed(connection: PgConnection) -> Iterator[None]:
 
 
 def commit(connection: PgConnection) -> None:
-    """Commit, or CommitUnconfirmed where the server says that it did not wait for the standby."""
+    """Commit; raise CommitUnconfirmed if the server says that it did not wait for the standby."""
     with confirmed(connection):
         connection.commit()
 
 
 @contextmanager
 def confirmed(connection: PgConnection) -> Iterator[None]:
-    """Around a commit: any notice of the server means that it is not confirmed, because the texts are localised."""
+    """Raise CommitUnconfirmed if the commit in the block causes any notice (texts are localised, so any counts)."""
     del connection.notices[:]
     yield
     if connection.notices and isinstance(connection, WatchedConnection):
@@ -155,9 +156,9 @@ def confirmed(connection: PgConnection) -> Iterator[None]:
 
 
 def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sqlalchemy.Engine:
-    """SQLAlchemy's pool for API and migrations; a connection that died in the pool is replaced before it is used.
+    """Create SQLAlchemy's pool for API and migrations; it replaces a dead connection before it is used.
 
-    With `answer_seconds`, one on which an answer takes longer is shut down: its statement fails.
+    With `answer_seconds`, a connection on which an answer takes longer is shut down, and the statement fails.
     """
     import sqlalchemy
 
@@ -173,14 +174,14 @@ def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sql
         return connection
 
     pool = sqlalchemy.create_engine(
-        # libpq reads the URL: SQLAlchemy would not understand all that it does, such as several hosts.
+        # libpq parses the URL, because SQLAlchemy does not support all of its syntax, such as several hosts.
         "postgresql+psycopg2://",
         creator=connected,
         pool_size=pool_size,
         max_overflow=0,
         hide_parameters=True,
         pool_pre_ping=True,
-        # It would look for a type that we do not use, with operators that the search_path decides about.
+        # SQLAlchemy would look for the hstore type, which we do not use, with operators that depend on the search_path.
         use_native_hstore=False,
     )
     _leave_to_parent(pool)
@@ -189,13 +190,13 @@ def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sql
 
 
 def _replace_what_fails_its_ping(context: sqlalchemy.engine.ExceptionContext) -> None:
-    """Also where the ping was cancelled, which leaves a failed transaction, and the connection is not lost."""
+    """Replace a connection whose ping failed, even if it is alive: a cancelled ping leaves a failed transaction."""
     if context.is_pre_ping:
         context.is_disconnect = True
 
 
 def _leave_to_parent(pool: sqlalchemy.Engine) -> None:
-    """In a process that is forked from this one, as gunicorn does with --preload, begin with an empty pool."""
+    """Empty the pool in forked processes (gunicorn --preload), and leave its connections to the parent."""
     known = weakref.ref(pool)
 
     def begin_anew() -> None:
@@ -207,14 +208,14 @@ def _leave_to_parent(pool: sqlalchemy.Engine) -> None:
 
 
 def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
-    """Run one statement and return its rows; a statement that returns none gives an empty list."""
+    """Run one statement and return its rows, or an empty list if it returns none."""
     if isinstance(connection, PgConnection):
         with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
             _execute(cursor, connection, sql, parameters)
             return [dict(row) for row in cursor.fetchall()] if cursor.description else []
     if is_psycopg3(connection):
         return psycopg3_rows(connection, sql, parameters)
-    # exec_driver_sql, not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
+    # Not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
     result = sqlalchemy_connection(connection).exec_driver_sql(sql, dict(parameters or {}))
     return [dict(row) for row in result.mappings()] if result.returns_rows else []
 
@@ -235,7 +236,7 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
 
 
 def limit_waiting(connection: Connection, seconds: float, internal: bool) -> None:
-    """Let statements of this transaction fail that wait longer for what another one holds.
+    """Limit how long the statements of this transaction wait for a lock.
 
     An internal transaction gets its prologue in the same round trip.
     """
@@ -246,7 +247,7 @@ def limit_waiting(connection: Connection, seconds: float, internal: bool) -> Non
 
 
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """The same for the hot path: plain tuples, on psycopg2's own connection."""
+    """Like fetch_all(), for the hot path: return plain tuples, on psycopg2 connections only."""
     with connection.cursor() as cursor:
         _execute(cursor, connection, sql, parameters)
         return cursor.fetchall()
@@ -255,31 +256,31 @@ def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, An
 def _execute(
     cursor: psycopg2.extensions.cursor, connection: PgConnection, sql: str, parameters: Mapping[str, Any] | None
 ) -> None:
-    """Run a statement; on an internal connection watched, and behind what its transaction begins with."""
+    """Run a statement; on an internal connection, watch it, and send the prologue with a transaction's first one."""
     if not isinstance(connection, WatchedConnection):
         cursor.execute(sql, parameters)
     elif connection.prologue is None:
         cursor.execute(SHOW_WARNINGS + sql, parameters)
     else:
         if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
-            # A worker's statements are separate transactions, and no client waits for their commits.
+            # In autocommit, a worker's statements are separate transactions, and no client waits for their commits.
             sql = connection.prologue + ("" if connection.autocommit else SHOW_WARNINGS) + sql
         with answered(connection):
             cursor.execute(sql, parameters)
 
 
 def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Row | None:
-    """The first row of a statement, if there is one."""
+    """Run a statement and return its first row, or None."""
     rows = fetch_all(connection, sql, parameters)
     return rows[0] if rows else None
 
 
 def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
-    """The first column of the first row, if there is one."""
+    """Run a statement and return the first column of its first row, or None."""
     row = fetch_one(connection, sql, parameters)
     return next(iter(row.values())) if row else None
 
 
 def _reason(error: Exception) -> str:
-    """The driver's reason on one line, without what repeats the address."""
+    """Return the driver's message on one line."""
     return " ".join(str(error).split()).rstrip(".")

@@ -1,6 +1,6 @@
-"""What a caller may hold: a connection of psycopg2 or psycopg 3, or SQLAlchemy's connection or session on either.
+"""A caller's connection: of psycopg2 or psycopg 3, or SQLAlchemy's connection or session on either.
 
-Neither SQLAlchemy nor psycopg 3 is loaded here: who passes an object of theirs has loaded them.
+This module does not import SQLAlchemy or psycopg 3 itself: a caller that passes their objects has imported them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ PgConnection: TypeAlias = psycopg2.extensions.connection
 Psycopg3Connection: TypeAlias = "psycopg.Connection[Any]"
 Connection: TypeAlias = (
     "PgConnection | Psycopg3Connection | sqlalchemy.Connection | sqlalchemy.orm.Session"
-    # Of Any: to a type checker, a registry of a Session subclass (Flask-SQLAlchemy's) is not one of Session.
+    # [Any], because scoped_session is invariant, and Flask-SQLAlchemy's uses a subclass of Session.
     " | sqlalchemy.orm.scoped_session[Any]"
 )
 Row: TypeAlias = dict[str, Any]
 
-# Those of SQLAlchemy's drivers that write parameters as our statements do.
+# SQLAlchemy's drivers that use the same parameter style as our statements.
 DRIVERS = ("psycopg2", "psycopg")
 
 
 def is_psycopg3(connection: object) -> TypeGuard[Psycopg3Connection]:
-    """Whether this is a connection of psycopg 3's own."""
+    """Return whether this is a psycopg 3 connection."""
     if not sys.modules.get("psycopg"):
         return False
     from psycopg import Connection
@@ -43,7 +43,7 @@ def is_psycopg3(connection: object) -> TypeGuard[Psycopg3Connection]:
 
 
 def sqlalchemy_connection(connection: object) -> sqlalchemy.Connection:
-    """SQLAlchemy's connection behind what the caller holds, or NotAConnection."""
+    """Return the SQLAlchemy connection behind the caller's object, or raise NotAConnection."""
     found = connection
     if sys.modules.get("sqlalchemy.orm"):
         from sqlalchemy.orm import Session, scoped_session
@@ -63,14 +63,14 @@ def _on_a_known_driver(connection: sqlalchemy.Connection) -> sqlalchemy.Connecti
     dialect = connection.dialect
     if dialect.name != "postgresql" or dialect.driver not in DRIVERS:
         raise NotAConnection(
-            f"SQLAlchemy's connection to {dialect.name}+{dialect.driver}",
+            f"an SQLAlchemy connection to {dialect.name}+{dialect.driver}",
             "pass one to postgresql+psycopg2 or postgresql+psycopg",
         )
     return connection
 
 
 def driver_of(connection: Connection) -> PgConnection | Psycopg3Connection:
-    """The driver's own connection, in the state of its transaction that the server has answered."""
+    """Return the driver's connection; in a pipeline, wait for all answers, so that its transaction status is right."""
     if isinstance(connection, PgConnection):
         return connection
     if is_psycopg3(connection):
@@ -81,9 +81,9 @@ def driver_of(connection: Connection) -> PgConnection | Psycopg3Connection:
 
 
 def psycopg3_rows(connection: Psycopg3Connection, sql: str, parameters: Mapping[str, Any] | None) -> list[Row]:
-    """Run a statement with psycopg 3, whatever cursors and rows its connection is set to.
+    """Run a statement with psycopg 3, whatever the connection's cursor and row factories are.
 
-    Its parameters are put in by the client, as psycopg2 does it, so that the server gets the same text from both.
+    The client inserts the parameters, as psycopg2 does, so that both drivers send the same text.
     """
     from psycopg import ClientCursor
     from psycopg.rows import dict_row
@@ -95,18 +95,18 @@ def psycopg3_rows(connection: Psycopg3Connection, sql: str, parameters: Mapping[
 
 
 def _answered(connection: Psycopg3Connection) -> AbstractContextManager[object]:
-    """In a pipeline, wait at the end for all answers, as the end of an inner pipeline does; the outer one goes on."""
+    """In a pipeline, wait for all answers at the end of the block, by nesting a pipeline; the outer one continues."""
     return connection.pipeline() if connection.pgconn.pipeline_status else nullcontext()
 
 
 def drivers_error(error: Exception) -> Exception:
-    """What the driver raised, also where SQLAlchemy has put it into an error of its own."""
+    """Return the driver's error, unwrapped if SQLAlchemy wrapped it."""
     cause: Exception | None = getattr(error, "orig", None)
     return cause or error
 
 
 def sqlstate_of(error: Exception) -> str | None:
-    """PostgreSQL's code of an error, from either driver."""
+    """Return the SQLSTATE of an error from either driver."""
     cause = drivers_error(error)
     code: str | None = getattr(cause, "pgcode", None) or getattr(cause, "sqlstate", None)
     return code
@@ -118,10 +118,10 @@ def _described(wrong: object) -> str:
 
 
 def _advice(wrong: object) -> str:
-    """How to get a connection from what was passed; classes are compared by name, so that nothing is imported."""
+    """Say how to get a connection from what was passed; compare classes by name, so that nothing is imported."""
     names = {kind.__name__ for kind in type(wrong).__mro__}
     if any(name.lower().startswith("async") for name in names):
-        return "asynchronous connections cannot be used: pass an ordinary one, in a thread of its own"
+        return "asynchronous connections cannot be used: pass a synchronous one, in a separate thread"
     if "Engine" in names:
         return "open a transaction on it, `with engine.begin() as connection:`, and pass that connection"
     if "sessionmaker" in names:
@@ -131,4 +131,4 @@ def _advice(wrong: object) -> str:
     for attribute in ("session", "connection"):
         if hasattr(wrong, attribute):
             return f"pass its `{attribute}`"
-    return "pass an open one, such as that of psycopg2.connect(...)"
+    return "pass an open one, such as psycopg2.connect(...) returns"

@@ -1,4 +1,4 @@
-"""Every error Rowcall raises on purpose.  Its text says what was wrong, where, and what to do."""
+"""All errors that Rowcall raises.  Each message says what was wrong, where, and what to do."""
 
 from rowcall.base.errors.attempts import (
     LONGEST_WAIT,

@@ -6,24 +6,24 @@ from datetime import UTC, datetime, timedelta
 
 from rowcall.base.errors.process import RowcallError
 
-# How long a handler may ask to wait.
+# The longest wait that a handler can request.
 LONGEST_WAIT = timedelta(days=366)
 
 
 class LeaseLost(RowcallError):
-    """This worker's lease is lost; its writes are refused."""
+    """This worker has lost its lease, so its writes are refused."""
 
     def __init__(self, run_id: int, lease_no: int) -> None:
         self.run_id = run_id
         self.lease_no = lease_no
-        super().__init__(f"lease {lease_no} of run {run_id} is over: another worker or an operator has the run now")
+        super().__init__(f"lease {lease_no} of run {run_id} is lost: another worker or an operator has taken the run")
 
 
 class CancelRequested(RowcallError):
-    """An operator asked for this run to be cancelled; raised by `run.check()`; do not catch it."""
+    """An operator asked to cancel this run; `run.check()` raises this; do not catch it."""
 
     def __init__(self, run_id: int) -> None:
-        super().__init__(f"run {run_id} was asked to be cancelled")
+        super().__init__(f"an operator asked to cancel run {run_id}")
 
 
 class TimeLimitExceeded(RowcallError):
@@ -32,18 +32,17 @@ class TimeLimitExceeded(RowcallError):
     def __init__(self, job_type: str, seconds: float) -> None:
         super().__init__(
             f"the handler of {job_type} took longer than its limit of {seconds:g} seconds; raise the type's"
-            " time_limit, or let the handler do less at a time"
+            " time_limit, or make each run do less"
         )
 
 
 class TooManyStuck(RowcallError):
-    """As many handler threads as the worker has places are stuck beyond their time limits, and cannot be ended."""
+    """As many handlers as the worker has threads are stuck beyond their time limits."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(
-            f"{threads} handlers are stuck beyond their time limits, and a thread cannot be ended: this worker ends, so"
-            " that its service manager starts it again; give such types isolated=True, whose child processes can be"
-            " ended"
+            f"{threads} handlers are stuck beyond their time limits, and threads cannot be killed: this worker exits,"
+            " so that its service manager restarts it; set isolated=True on such types: child processes can be killed"
         )
 
 
@@ -53,22 +52,22 @@ class MemoryCapExceeded(RowcallError):
     def __init__(self, job_type: str, mebibytes: int) -> None:
         super().__init__(
             f"the handler of {job_type} needed more memory than its cap of {mebibytes} MiB; raise the type's"
-            " memory_cap, or let the handler hold less at a time"
+            " memory_cap, or make the handler keep less in memory"
         )
 
 
 class ChildDied(RowcallError):
-    """The child process of an isolated run ended without an answer; `kind` is the name of the signal, or Exit."""
+    """The child process of an isolated run ended without a result; `kind` is the name of the signal, or Exit."""
 
     def __init__(self, run_id: int, code: int, signal_name: str = "") -> None:
         self.kind = signal_name or "Exit"
         child = f"the child process of run {run_id}"
         if not signal_name:
-            super().__init__(f"{child} ended with exit code {code} and no answer: a handler must return or raise")
+            super().__init__(f"{child} ended with exit code {code} and no result: a handler must return or raise")
         elif signal_name == "SIGKILL":
-            super().__init__(f"{child} was ended by SIGKILL; no worker sent it, so the machine may be short of memory")
+            super().__init__(f"{child} was killed by SIGKILL, not by a worker: the machine may be short of memory")
         else:
-            super().__init__(f"{child} was ended by {signal_name}; the attempt has the details")
+            super().__init__(f"{child} was killed by {signal_name}; the attempt has the details")
 
 
 class NoChild(RowcallError):
@@ -79,30 +78,30 @@ class NoChild(RowcallError):
 
 
 class Retry(RowcallError):
-    """Raised by a handler: the attempt failed; retry after so many seconds (default: the type's backoff)."""
+    """Raised by a handler: the attempt failed; retry after this many seconds (default: the type's backoff)."""
 
-    def __init__(self, reason: str = "the handler asked to be tried again", after: float | None = None) -> None:
+    def __init__(self, reason: str = "the handler asked for a retry", after: float | None = None) -> None:
         self.after = None if after is None else float(after)
         if self.after is not None and not 0 <= self.after <= LONGEST_WAIT.total_seconds():
             raise ValueError(
-                f"Retry(after={after!r}) must be from 0 to {LONGEST_WAIT.total_seconds():.0f} seconds, a year"
+                f"Retry(after={after!r}) must be from 0 to {LONGEST_WAIT.total_seconds():.0f} seconds (a year)"
             )
         super().__init__(reason)
 
 
 class EffectBusy(RowcallError):
-    """Another run is performing the same effect: the run waits by the database's clock, and uses up no attempt."""
+    """Another run is performing the same effect: this run waits, and its attempt does not count."""
 
-    # By then the other run has ended, or lost its lease.
+    # By then, the other run has usually ended or lost its lease.
     PAUSE_SECONDS = 15.0
 
 
 class Permanent(RowcallError):
-    """Raised by a handler: the error is permanent, so the run is given up at once."""
+    """Raised by a handler: another attempt cannot help, so the run is given up at once."""
 
 
 class Snooze(RowcallError):
-    """Raised by a handler: not now; the run waits until then, and its attempt is not held against it."""
+    """Raised by a handler: the run waits until then, and its attempt does not count."""
 
     def __init__(self, until: datetime, reason: str = "the handler asked to wait") -> None:
         if until.tzinfo is None:

@@ -1,4 +1,4 @@
-"""Errors of the ledger of effects."""
+"""Errors of the effects ledger."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from rowcall.base.errors.process import RowcallError
 
 
 class EffectInvalid(Permanent):
-    """A handler asked for an effect that there cannot be; trying again asks for the same."""
+    """A handler requested an invalid effect; another attempt would request the same."""
 
 
 class EffectKindUnknown(RowcallError):
-    """Effects were asked for of a kind that is neither built in nor has any."""
+    """A requested kind of effect is not built in, and no effect has it."""
 
     def __init__(self, kind: str, known: Iterable[str]) -> None:
-        super().__init__(f"there is no effect of the kind {kind!r}; there are effects of: {', '.join(known)}")
+        super().__init__(f"there are no effects of kind {kind!r}; known kinds: {', '.join(known)}")
 
 
 class EffectNotFound(RowcallError):
     """No effect of this kind has this id."""
 
     def __init__(self, kind: str, effect_id: int) -> None:
-        super().__init__(f"there is no effect {effect_id} of {kind}; `rowcall effects list` shows those that are")
+        super().__init__(f"there is no effect {effect_id} of {kind}; `rowcall effects list` shows all effects")
 
 
 class EffectNotOpen(RowcallError):
@@ -35,7 +35,7 @@ class EffectNotOpen(RowcallError):
 
 
 class EffectConflict(Permanent):
-    """An effect's key was used again for other content."""
+    """An effect's key was used again with other content."""
 
 
 class AmbiguousEffect(Permanent):

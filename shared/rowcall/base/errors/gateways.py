@@ -11,10 +11,10 @@ from rowcall.base.errors.process import RowcallError
 class GatewayError(RowcallError):
     """A call to an external service failed, or its outcome is unknown.
 
-    `acted` tells which, of this one request: after "no" it is certain that nothing happened, so that the request may
-    simply be made again; after "maybe" it may have been carried out.  It cannot speak of earlier requests under the
-    same key: what one "maybe" has left open, a later "no" does not close.  Every class below is also a Retry or a
-    Permanent, so a handler lets them through as they are.
+    `acted` says whether the other side may have acted on this request: "no" means that nothing happened and the request
+    can be repeated; "maybe" means that it may have been carried out.  It says nothing about earlier requests with the
+    same key: a "no" after a "maybe" leaves the outcome unknown.  Every class below is also a Retry or a Permanent, so a
+    handler need not catch them.
     """
 
     acted: Literal["no", "maybe"] = "no"
@@ -27,17 +27,17 @@ class GatewayError(RowcallError):
 
 
 class Unavailable(GatewayError, Retry):
-    """Not now: the other side was not reached, or said so itself.  Nothing happened."""
+    """The other side could not be reached, or said that it is unavailable.  Nothing happened."""
 
 
 class OutcomeUnknown(GatewayError, Retry):
-    """The request was sent and no answer tells what became of it.  It may have been carried out."""
+    """The request was sent, but no answer shows its outcome.  It may have been carried out."""
 
     acted = "maybe"
 
 
 class Refused(GatewayError, Permanent):
-    """The other side will not do it, now or later.  Nothing happened."""
+    """The other side refused permanently.  Nothing happened."""
 
 
 class Unusable(Refused):
@@ -45,7 +45,7 @@ class Unusable(Refused):
 
 
 class NotConfigured(Refused):
-    """A gateway was used whose settings are not set."""
+    """A gateway was used, but its settings are not set."""
 
 
 class Blocked(Refused):
@@ -57,12 +57,12 @@ class Declined(Refused):
 
 
 class WrongCharge(GatewayError, Permanent):
-    """The provider charged another amount than requested; an operator must check it."""
+    """The provider charged a different amount than requested; an operator must check it."""
 
     acted = "maybe"
 
 
 class KeyReused(GatewayError, Permanent):
-    """The provider knows the idempotency key from a request with other content, which may have been carried out."""
+    """The provider has seen the idempotency key in a request with other content, and may have carried that out."""
 
     acted = "maybe"

@@ -6,13 +6,13 @@ import threading
 
 
 class RowcallError(Exception):
-    """An error that users see as one sentence, without a traceback."""
+    """An error that is shown to users as one sentence, without a traceback."""
 
     exit_code = 1
 
 
 def message_of(error: BaseException) -> str:
-    """An error's message; an app's own error class may raise another error in __str__."""
+    """Return the error's message; an app's error class may raise another error in __str__."""
     try:
         return str.__str__(str(error))
     except BaseException:
@@ -20,13 +20,13 @@ def message_of(error: BaseException) -> str:
 
 
 def raise_if_interrupted(error: BaseException) -> None:
-    """Re-raise Ctrl-C in the main thread, where it is meant for the process."""
+    """Re-raise Ctrl-C in the main thread, because there it is meant for the process."""
     if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise error
 
 
 class SettingsError(RowcallError):
-    """One or more environment variables hold a value that Rowcall cannot use."""
+    """One or more environment variables have invalid values."""
 
     exit_code = 2
 
@@ -44,16 +44,16 @@ class DatabaseNotSet(RowcallError):
 
 
 class DatabaseUnreachable(RowcallError):
-    """No connection could be made, or the connection that was there is gone.
+    """A connection could not be opened, or was lost.
 
-    The message may name host, port and user, so the API logs it and does not send it.
+    The message may contain host, port and user, so the API logs it and does not send it.
     """
 
     exit_code = 3
 
 
 class DatabaseUnavailable(DatabaseUnreachable):
-    """The server answers and cannot do this now; the message is fit for callers of the API."""
+    """The server answers, but cannot do this now; the API may send the message to callers."""
 
 
 class CommitUnconfirmed(DatabaseUnreachable):
@@ -61,25 +61,25 @@ class CommitUnconfirmed(DatabaseUnreachable):
 
     def __init__(self, notices: str) -> None:
         super().__init__(
-            "the commit is not confirmed: it may be lost if the database fails over now; repeat it, with the same"
-            f" idempotency key where it has one, which makes that harmless (the database says: {notices})"
+            "the commit is not confirmed: it may be lost if the database fails over now; repeat the request, with the"
+            f" same idempotency key if it has one, so that it is not done twice (the database says: {notices})"
         )
 
 
 class LocalPostgresError(DatabaseUnreachable):
-    """The local PostgreSQL could not be found, made, started or stopped."""
+    """The local PostgreSQL could not be found, created, started or stopped."""
 
 
 class PortInUse(RowcallError):
-    """A port that was asked for by number is taken."""
+    """The requested port is in use."""
 
 
 class SchemaMismatch(RowcallError):
-    """The database's schema is not the one this code was written for."""
+    """The database's schema does not fit this version of the code."""
 
 
 class MigrationRefused(RowcallError):
-    """The database is not one that can be migrated, or not by this role."""
+    """The database cannot be migrated, or not by this role."""
 
 
 class NotAConnection(RowcallError, TypeError):
@@ -93,4 +93,4 @@ class NotAConnection(RowcallError, TypeError):
 
 
 class DeclarationError(RowcallError):
-    """A job type or a handler is declared wrongly; found when the program starts."""
+    """A job type or a handler is declared wrongly; raised when the program starts."""

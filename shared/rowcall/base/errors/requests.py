@@ -1,4 +1,4 @@
-"""Errors of requests: for a run, a definition, a list or a change of a run."""
+"""Errors of requests that concern runs, definitions and lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.base.errors.process import RowcallError
 
 
 class JobTypeUnknown(RowcallError):
-    """A requested job type is unknown."""
+    """No job type has this name."""
 
     def __init__(self, name: str, known: Sequence[str], hint: str = "") -> None:
         self.name = name
@@ -18,7 +18,7 @@ class JobTypeUnknown(RowcallError):
 
 
 class RunInvalid(RowcallError):
-    """A request for a run has fields that cannot be used; `fields` tells for each what is wrong."""
+    """A request for a run has invalid fields; `fields` says for each what is wrong."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.fields = dict(fields)
@@ -26,7 +26,7 @@ class RunInvalid(RowcallError):
 
 
 class FilterInvalid(RowcallError):
-    """A filter, or what goes with it, cannot be used; `fields` tells for each what is wrong."""
+    """A filter, or another parameter of a list, is invalid; `fields` says for each what is wrong."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.fields = dict(fields)
@@ -34,27 +34,27 @@ class FilterInvalid(RowcallError):
 
 
 class SearchTooSlow(RowcallError):
-    """Runs were looked for, and the search was stopped before it was done."""
+    """A search for runs took too long and was stopped."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
             f"the search took longer than {seconds:g} seconds and was stopped: narrow it, for example with"
-            " created_after, or with status=failed,dead, a definition or a key, which have indexes of their own"
+            " created_after, or with status=failed,dead, a definition or a key, which have indexes"
         )
 
 
 class TooManySearches(RowcallError):
-    """An API key has reached its limit of concurrent searches in payloads."""
+    """An API key has reached its limit of concurrent payload searches."""
 
     def __init__(self, at_once: int) -> None:
         super().__init__(
-            f"this key has {at_once} searches in payloads under way, which is the limit: wait for one to end,"
-            " or filter by something else than the payload"
+            f"this key is already running {at_once} payload searches, which is the limit: wait for one to end,"
+            " or do not filter by payload"
         )
 
 
 class ScheduleInvalid(RowcallError):
-    """A schedule or one of its settings is invalid; `field` names it, if it is a single field."""
+    """A schedule or one of its settings is invalid; `field` names the field, if it is only one."""
 
     def __init__(self, field: str | None, sentence: str) -> None:
         self.field = field
@@ -62,7 +62,7 @@ class ScheduleInvalid(RowcallError):
 
 
 class DefinitionInvalid(RowcallError):
-    """A definition has fields that cannot be used; `fields` tells for each what is wrong."""
+    """A definition has invalid fields; `fields` says for each what is wrong."""
 
     def __init__(self, name: str, fields: Mapping[str, object]) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class DefinitionInvalid(RowcallError):
 
 
 class DefinitionFileInvalid(RowcallError):
-    """A file of definitions cannot be read, or some of what it holds cannot be used."""
+    """A file of definitions cannot be read, or some of its content is invalid."""
 
 
 class DefinitionNotFound(RowcallError):
@@ -80,12 +80,12 @@ class DefinitionNotFound(RowcallError):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # No name is longer than that.
-        super().__init__(f"there is no definition {name[:100]!r}; `rowcall definitions list` shows those that are")
+        # A valid name has at most 100 characters.
+        super().__init__(f"there is no definition {name[:100]!r}; `rowcall definitions list` shows all definitions")
 
 
 class DefinitionChanged(RowcallError):
-    """A definition does not meet the caller's condition; `version` is its current one, None if it does not exist."""
+    """A definition does not meet the caller's condition; `version` is its version now, or None if it does not exist."""
 
     def __init__(self, name: str, version: str | None) -> None:
         self.name = name
@@ -93,20 +93,20 @@ class DefinitionChanged(RowcallError):
         super().__init__(
             f"there is no definition {name!r} to change: leave out If-Match to create it"
             if version is None
-            else f"definition {name!r} is at version {version} now, which the condition of this request excludes:"
-            " look at it again, decide anew, and send If-Match with its ETag to change it"
+            else f"definition {name!r} is now at version {version}, which does not meet the condition of this request:"
+            " read it again, and send If-Match with its ETag to change it"
         )
 
 
 class DefinitionBroken(RowcallError):
-    """A definition cannot be decided, because its content or the code of its type fails."""
+    """A definition's nominal times cannot be decided, because its content is invalid or its job type's code fails."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"definition {name!r} cannot be decided: {reason}")
 
 
 class KeyConflict(RowcallError):
-    """An idempotency key was sent again with other content; perhaps another run has the natural key of that content."""
+    """An idempotency key was reused with other content; another run may hold that content's natural key."""
 
     def __init__(self, key: str, run_id: int, natural_key: str | None = None, other_run_id: int | None = None) -> None:
         self.key = key
@@ -114,24 +114,24 @@ class KeyConflict(RowcallError):
         other = "" if other_run_id is None else f" (and run {other_run_id} holds the natural key {natural_key!r})"
         super().__init__(
             f"the idempotency key {key!r} belongs to run {run_id}, which was requested with other content{other};"
-            " send the same content, or another key"
+            " send the same content or another key"
         )
 
 
 class NaturalKeyConflict(RowcallError):
-    """A run was requested whose natural key another run of the type holds, with other content."""
+    """Another run of the type, with other content, holds the natural key of a requested run."""
 
     def __init__(self, job_type: str, natural_key: str, run_id: int) -> None:
         self.key = natural_key
         self.run_id = run_id
         super().__init__(
             f"run {run_id} of {job_type} holds the natural key {natural_key!r} and was requested with other content;"
-            f" another idempotency key makes no second run of it; `rowcall runs show {run_id}` shows what it does"
+            f" another idempotency key does not change that; `rowcall runs show {run_id}` shows the run"
         )
 
 
 class KeyGone(RowcallError):
-    """The run that held a key ended or was pruned during each of several tries."""
+    """Several tries to enqueue found a key taken, but each time the run that held it ended or was pruned."""
 
     def __init__(self) -> None:
         super().__init__("the run that had the key has just ended or been deleted: send the request again")
@@ -142,11 +142,11 @@ class RunNotFound(RowcallError):
 
     def __init__(self, run_id: int) -> None:
         self.run_id = run_id
-        super().__init__(f"there is no run {run_id}; `rowcall runs list` shows those that are")
+        super().__init__(f"there is no run {run_id}; `rowcall runs list` shows all runs")
 
 
 class TransitionRefused(RowcallError):
-    """A run's status does not allow what was asked; `allowed` names the events it does allow."""
+    """A run's status does not allow this event; `allowed` names the events that it allows."""
 
     def __init__(
         self, run_id: int, event: str, status: str, allowed: Sequence[str], reason: str = "", instead: str = "nothing"
@@ -172,7 +172,7 @@ class RunPruned(TransitionRefused):
             status,
             allowed=(),
             reason=f"its payload was pruned on {pruned_at:%Y-%m-%d}",
-            instead="to enqueue its payload anew, without a key or under another one",
+            instead="to enqueue its payload again, without a key or with another one",
         )
 
 
@@ -185,7 +185,7 @@ class NaturalKeyHeld(TransitionRefused):
             event,
             status,
             allowed=(),
-            reason=f"run {holder} holds the natural key",  # which may tell a part of the payload
+            reason=f"run {holder} holds the natural key",  # not the key itself, which may contain payload data
             instead=f"nothing while run {holder} holds it",
         )
 
@@ -197,12 +197,12 @@ class RunChanged(RowcallError):
         self.run_id = run_id
         self.version = version
         super().__init__(
-            f"run {run_id} has changed since you saw it, and is {version} now: look at it again, and decide anew"
+            f"run {run_id} has changed since you read it, and is {version} now: read it again before you change it"
         )
 
 
 def _sentence(wrong: object) -> str:
-    """What is wrong with a field, as words: marshmallow nests lists and mappings."""
+    """Format what is wrong with a field; marshmallow nests lists and mappings."""
     if isinstance(wrong, Mapping):
         return ", ".join(f"{name}: {_sentence(inner)}" for name, inner in wrong.items())
     if isinstance(wrong, (list, tuple)):

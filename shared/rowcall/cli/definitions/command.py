@@ -1,4 +1,4 @@
-"""`rowcall definitions`: list, apply and steer definitions."""
+"""`rowcall definitions`: show, apply and change definitions."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
 UNDECIDED = "no nominal time has passed yet"
-BY_HAND = "it has no schedule: `rowcall definitions run-now` runs it"
+BY_HAND = "it has no schedule: run it with `rowcall definitions run-now`"
 
 
 @click.group("definitions", cls=Group)
 def definitions_command() -> None:
-    """See and steer definitions: which job types run, and when."""
+    """Show and change definitions: which job types run, and when."""
 
 
 @definitions_command.command("list")
 @table_options
 def list_command(table: Table) -> None:
-    """List all definitions, when each is due next, and what is wrong with any."""
+    """List all definitions, with their next times and problems."""
     with command_transaction() as connection:
         rows, now = definitions.list_definitions(connection), definitions.clock(connection)
     if table.as_json:
@@ -46,17 +46,21 @@ def list_command(table: Table) -> None:
     else:
         local = [{**row, **_local(row), "problem": definitions.problem_of(row, catalogue())} for row in rows]
         columns = (*LISTED, "problem") if any(row["problem"] for row in local) else LISTED
-        table.show(local, columns, now, "there are no definitions; `rowcall definitions apply FILE` makes some", MORE)
+        table.show(local, columns, now, "there are no definitions; `rowcall definitions apply FILE` creates them", MORE)
 
 
 @definitions_command.command("show")
 @click.argument("name")
 @click.option(
-    "--occurrences", type=click.IntRange(0, 1000), default=10, show_default=True, help="How many, latest first."
+    "--occurrences",
+    type=click.IntRange(0, 1000),
+    default=10,
+    show_default=True,
+    help="How many occurrences to show, latest first.",
 )
 @table_options
 def show_command(name: str, occurrences: int, table: Table) -> None:
-    """Show definition NAME, and the outcomes of its latest nominal times."""
+    """Show definition NAME and its latest occurrences."""
     with command_transaction() as connection:
         row = definitions.get_definition(connection, name)
         occurred = definitions.occurrences_of(connection, row["id"], occurrences)
@@ -74,13 +78,15 @@ def show_command(name: str, occurrences: int, table: Table) -> None:
 @definitions_command.command("apply")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
-@click.option("--prune", is_flag=True, help="Remove definitions that were applied before and are no longer in FILE.")
+@click.option(
+    "--prune", is_flag=True, help="Remove definitions that an earlier apply created and FILE no longer contains."
+)
 @json_option
 def apply_command(file: Path | None, dry_run: bool, prune: bool, as_json: bool) -> None:
     """Apply the definitions in FILE (TOML or YAML): all of them, or none.
 
-    Without FILE, those that the code declares (`rowcall migrate` applies them too).  Applying a file again changes
-    nothing.
+    Without FILE, apply the definitions that the code declares, as `rowcall migrate` does.  Applying the same file again
+    changes nothing.
     """
     with command_transaction() as connection:
         if file is None:
@@ -105,7 +111,7 @@ definitions_command.add_command(preview_command)
 @click.argument("name")
 @json_option
 def pause_command(name: str, as_json: bool) -> None:
-    """Stop enqueueing for NAME.  Its nominal times are recorded as skipped."""
+    """Stop enqueueing runs of NAME.  Its nominal times are recorded as skipped."""
     with command_transaction() as connection:
         row = definitions.pause(connection, name, catalogue(), operator())
     _answer(row, f"definition {name} has been paused since {shown(row['paused_at'])}", as_json)
@@ -115,11 +121,11 @@ def pause_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def resume_command(name: str, as_json: bool) -> None:
-    """Resume enqueueing for NAME, from now on."""
+    """Resume enqueueing runs of NAME, from now on."""
     with command_transaction() as connection:
         row = definitions.resume(connection, name, catalogue(), operator())
     due = f"due next {shown(_local(row)['next_run_at'])}" if row["next_run_at"] else "without a schedule"
-    _answer(row, f"definition {name} is open, {due}", as_json)
+    _answer(row, f"definition {name} is active, {due}", as_json)
 
 
 @definitions_command.command("run-now")
@@ -132,7 +138,7 @@ def run_now_command(name: str, as_json: bool) -> None:
     if as_json:
         show_json(vars(outcome))
     elif outcome.replayed:
-        click.echo(f"run {outcome.run_id} has its key already: nothing added (`rowcall runs show {outcome.run_id}`)")
+        click.echo(f"run {outcome.run_id} already has this key: nothing added (`rowcall runs show {outcome.run_id}`)")
     else:
         click.echo(f"run {outcome.run_id} queued")
 
@@ -141,7 +147,7 @@ def run_now_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def remove_command(name: str, as_json: bool) -> None:
-    """Remove NAME.  Its runs stay; waiting ones still run."""
+    """Remove definition NAME.  Its runs stay, and those that wait will still run."""
     with command_transaction() as connection:
         row = definitions.remove(connection, name, operator())
     _answer(row, f"definition {name} is removed", as_json)
@@ -160,24 +166,24 @@ def _answer(row: Row, sentence: str, as_json: bool) -> None:
 
 
 def _local(row: Row) -> dict[str, Any]:
-    """When it is due next, in its own time zone."""
+    """Return when the definition is due next, in its time zone."""
     due = row["next_run_at"]
     return {"next_run_at": due and _by_its_clock(row, due)}
 
 
 def _by_its_clock(row: Row, moment: datetime) -> datetime:
-    """A time in the definition's zone; a zone that cannot be used hides nothing else."""
+    """Convert a time to the definition's zone; keep the time if the zone is invalid."""
     with suppress(ScheduleInvalid):
         return moment.astimezone(zone_named(row["time_zone"]))
     return moment
 
 
 def _with_problem(row: Row) -> dict[str, Any]:
-    """A definition with its state, and with the reason why it cannot be decided here, for JSON."""
+    """Return a definition with its state and its problem, for JSON."""
     return {**_with_state(row), "problem": definitions.problem_of(row, catalogue())}
 
 
 def _with_state(row: Row) -> dict[str, Any]:
-    """A definition with its state, as JSON has it."""
+    """Return a definition with its state, for JSON."""
     state = {name: row[name] for name in STATE}
     return {"name": row["name"], **definitions.as_sent(definitions.Content.of(row)), **state}

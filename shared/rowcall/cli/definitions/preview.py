@@ -26,11 +26,11 @@ COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
 # The name of a schedule that is not saved.
 UNSAVED = "preview"
 
-BY_HAND = "it has no schedule: only `rowcall definitions run-now` runs it"
+BY_HAND = "it has no schedule: it runs only by `rowcall definitions run-now`"
 
 
 def _content_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of a definition that has the help of one."""
+    """Add an option for each field of a definition that OPTIONS lists."""
     for name, meaning in reversed(OPTIONS.items()):
         field = SENT[name]
         form = click.Choice([word.value for word in field.enum]) if isinstance(field, fields.Enum) else None
@@ -49,7 +49,7 @@ def _option(field: str) -> str:
     "--at", default="now", metavar="TIME", show_default=True, help='The time to start from, such as "tomorrow 09:00".'
 )
 @click.option(
-    "--until", metavar="TIME", help="Show everything that would run up to this time; without NAME, of all definitions."
+    "--until", metavar="TIME", help="Show everything that would run until this time; without NAME, for all definitions."
 )
 @click.option("--asleep", metavar="TIME", help="Show what an outage from --at to this time would do.")
 @click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many times to show.")
@@ -57,7 +57,7 @@ def _option(field: str) -> str:
 def preview_command(
     name: str | None, at: str, until: str | None, asleep: str | None, count: int, as_json: bool, **changes: Any
 ) -> None:
-    """Show the next times of definition NAME, or of an expression that is not saved yet.
+    """Show the next times of definition NAME, or of an expression that is not yet saved.
 
     \b
     rowcall definitions preview nightly --at "tomorrow 09:00" --count 10
@@ -65,7 +65,7 @@ def preview_command(
     rowcall definitions preview --at today --until tomorrow
     rowcall definitions preview nightly --at "today 02:00" --asleep "today 08:00"
 
-    A TIME without an offset is read in the definition's zone; for all definitions together, in UTC.
+    A TIME without an offset is in the definition's time zone, or in UTC for all definitions together.
     """
     given = {field: value for field, value in changes.items() if value is not None}
     with command_transaction() as connection:
@@ -103,7 +103,7 @@ def _up_to(
 
 
 def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> list[tuple[str, Content]]:
-    """The definitions to show: the named one, the one given by options, or all."""
+    """Return the definitions to show: the named one, the one given by options, or all."""
     contents = {row["name"]: Content.of(row) for row in rows}
     if name is None and "schedule" not in given:
         if given:
@@ -129,7 +129,7 @@ def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
-    """Print a table; for one definition, its rules first."""
+    """Print a table; for a single definition, print its rules first."""
     if content is not None and content.schedule is not None:
         rules = definitions.in_words(definitions.as_sent(content))
         click.echo(f"{content.schedule} in {content.time_zone}")

@@ -1,4 +1,4 @@
-"""`rowcall doctor`: the settings, what is wrong, and how to mend it."""
+"""`rowcall doctor`: show the settings, find problems, and say how to fix them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall.cli.terminal.table import Table
 @click.command("doctor")
 @json_option
 def doctor_command(as_json: bool) -> None:
-    """Show every setting and look for what is wrong.  Exits with 1 if something is wrong."""
+    """Show all settings and look for problems.  The exit code is 1 if there are any."""
     try:
         current = settings.read()
     except SettingsError as error:
@@ -44,5 +44,5 @@ def _show(values: list[dict[str, str]], findings: list[Finding]) -> None:
         Table().show(values, ("setting", "value", "source"))
         click.echo()
     for finding in findings:
-        mark = click.style("ok  ", fg="green") if finding.good else click.style("MEND", fg="red", bold=True)
+        mark = click.style("ok  ", fg="green") if finding.good else click.style("FIX ", fg="red", bold=True)
         click.echo(f"{mark}  {finding.subject}: {finding.message}")

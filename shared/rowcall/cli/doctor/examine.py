@@ -1,4 +1,4 @@
-"""What doctor examines: one function for each question, with one sentence that names the remedy."""
+"""The checks of doctor: each function answers one question in one sentence, which names the remedy."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from rowcall.local_postgres.url import database_url
 from rowcall.queue import workers
 from rowcall.schema.revision import REVISION, mismatch, schema_of
 
-# Only the database's clock counts, so nothing breaks when the clocks differ; but people compare log lines.
+# Nothing breaks if the clocks differ, because only the database's clock counts; but people compare log lines.
 CLOCK_DIFFERENCE_SECONDS = 2.0
 
-# What CREATE INDEX CONCURRENTLY leaves behind when it is interrupted, or has not ended yet.
+# Indexes whose CREATE INDEX CONCURRENTLY was interrupted or is still running.
 UNFINISHED_INDEXES = """
 SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
 WHERE relnamespace = to_regnamespace('rowcall') AND NOT indisvalid ORDER BY 1
@@ -37,7 +37,7 @@ WHERE relnamespace = to_regnamespace('rowcall') AND NOT indisvalid ORDER BY 1
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """Everything that doctor examines."""
+    """Run all checks."""
     try:
         catalogue = load_catalogue(settings.app)
     except RowcallError as error:
@@ -57,13 +57,13 @@ def examine(settings: Settings) -> list[Finding]:
 
 
 def misspelt() -> Iterator[Finding]:
-    """Variables that are meant for Rowcall and set nothing."""
+    """Find misspelt settings."""
     for sentence in misspelt_settings():
         yield Finding("settings", False, sentence)
 
 
 def api_port(settings: Settings) -> Finding:
-    """Whether the API's port is free, or used by our own API."""
+    """Check that the API's port is free, or used by a Rowcall API."""
     host, port = settings.api_host, settings.api_port
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -72,7 +72,7 @@ def api_port(settings: Settings) -> Finding:
         except OSError as error:
             if _is_rowcall(host, port):
                 return Finding("API port", True, f"a Rowcall API answers on {host}:{port}")
-            remedy = "stop the program that uses it, or set ROWCALL_API_PORT to another (0 picks a free port)"
+            remedy = "stop the program that uses it, or set ROWCALL_API_PORT to another port (0 picks a free one)"
             return Finding("API port", False, f"{host}:{port} cannot be used ({error.strerror}): {remedy}")
     return Finding("API port", True, f"{host}:{port} is free")
 
@@ -89,7 +89,7 @@ def _is_rowcall(host: str, port: int) -> bool:
 
 
 def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Iterator[Finding]:
-    """The findings about the database, or why it cannot be reached."""
+    """Run the checks of the database, or say why it cannot be reached."""
     try:
         with database_url(settings) as url:
             origin = "DATABASE_URL" if settings.database_url else f"local server, data in {settings.home}"
@@ -107,7 +107,7 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
 
 
 def postgres(connection: PgConnection, origin: str) -> Finding:
-    """The version of PostgreSQL, and where it comes from."""
+    """Check PostgreSQL's version, and that it is writable."""
     version = database.fetch_value(connection, "SELECT current_setting('server_version')")
     if connection.server_version // 10_000 < OLDEST_MAJOR:
         return Finding("PostgreSQL", False, f"{version} ({origin}) is too old: use {OLDEST_MAJOR} or newer")
@@ -117,22 +117,22 @@ def postgres(connection: PgConnection, origin: str) -> Finding:
 
 
 def schema(connection: PgConnection) -> Finding:
-    """Whether the schema is complete and fits this code."""
+    """Check that the schema is complete and fits this code."""
     found = schema_of(connection)
     problem = mismatch(found)
     if problem is not None or found is None:
         return Finding("schema", False, str(problem))
     unfinished = [row["name"] for row in database.fetch_all(connection, UNFINISHED_INDEXES)]
     if unfinished:
-        message = f"the build of {', '.join(unfinished)} was interrupted: run `rowcall migrate`, which builds it anew"
+        message = f"the build of {', '.join(unfinished)} was interrupted: run `rowcall migrate` to build it again"
         return Finding("schema", False, message)
     if found.revision != REVISION:
         return Finding("schema", True, f"at {found.revision}, newer than this code ({REVISION}), which still fits it")
-    return Finding("schema", True, f"at {REVISION}, as this code needs it")
+    return Finding("schema", True, f"at {REVISION}, as this code expects")
 
 
 def clock(connection: PgConnection) -> Finding:
-    """How far this machine's clock is from the database's, which is the one that counts."""
+    """Compare this machine's clock with the database's, which is the one that counts."""
     before = time.time()
     theirs = float(database.fetch_value(connection, "SELECT extract(epoch FROM clock_timestamp())"))
     difference = theirs - (before + time.time()) / 2
@@ -141,15 +141,15 @@ def clock(connection: PgConnection) -> Finding:
     )
     if abs(difference) > CLOCK_DIFFERENCE_SECONDS:
         return Finding(
-            "clock", False, f"{message}: jobs keep to the database's, but log times will not match; let NTP set both"
+            "clock", False, f"{message}: jobs follow the database's, but times in logs will differ; use NTP on both"
         )
     return Finding("clock", True, message)
 
 
 def unserved(connection: PgConnection, silence: float) -> Finding:
-    """Whether due runs have no live worker that serves them."""
+    """Check that live workers serve all due runs."""
     if mismatch(schema_of(connection)):
-        return Finding("due runs", True, "not examined: migrate the schema first")
+        return Finding("due runs", True, "not checked: migrate the schema first")
     rows = workers.unserved(connection, silence)
     if not rows:
         return Finding("due runs", True, f"none has waited for {silence:g} seconds without a worker that serves it")
@@ -158,33 +158,33 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
         "due runs",
         False,
         f"waiting for more than {silence:g} seconds with no worker that serves them: {message};"
-        " start `rowcall worker run` (or once, from cron) with the ROWCALL_APP that knows these types, and look at its"
+        " start `rowcall worker run` (or once, from cron) with the ROWCALL_APP that has these types, and check its"
         " --queues and --types",
     )
 
 
 def schedules(connection: PgConnection) -> Finding:
-    """Whether a worker ticks the schedules, and whether each of them is decided."""
+    """Check that a worker ticks, and that no nominal time stays undecided."""
     if mismatch(schema_of(connection)):
-        return Finding("schedules", True, "not examined: migrate the schema first")
+        return Finding("schedules", True, "not checked: migrate the schema first")
     last, left = definitions.last_tick(connection), definitions.undecided(connection)
     since = last["ticked_at"].isoformat(sep=" ", timespec="seconds")
     if last["silent"]:
-        wake = "start `rowcall worker run`, or let cron wake `rowcall worker once` (--print-crontab shows how)"
+        wake = "start `rowcall worker run`, or run `rowcall worker once` from cron (--print-crontab shows how)"
         return Finding("schedules", False, f"no worker has ticked since {since}: {wake}")
     if left:
         names = ", ".join(f"{row['name']} ({row['job_type']})" for row in left)
         return Finding(
             "schedules",
             False,
-            f"overdue and undecided: {names}; the workers' ROWCALL_APP must know these types, and their logs"
-            ' say "schedule broken" where a definition cannot be used',
+            f"overdue and undecided: {names}; the workers' ROWCALL_APP must have these types; if a definition is"
+            ' invalid, their logs say "schedule broken"',
         )
     return Finding("schedules", True, f"last ticked {since}")
 
 
 def pooler(url: str) -> Finding:
-    """Whether there is a pooler in between: it invents the process id that it reports to its clients."""
+    """Check for a pooler, which reports server process ids to its clients that are not the real ones."""
     message = "connections reach PostgreSQL directly"
     connections = [database.connect_internal(url, "rowcall doctor") for _ in range(2)]
     try:
@@ -194,8 +194,8 @@ def pooler(url: str) -> Finding:
         # Both clients are connected, neither is in a transaction, and one server process served both.
         if backends[0][0] == backends[1][0]:
             message = (
-                "connections go through a pooler in transaction mode: everything works, but LISTEN does not, so"
-                " workers poll instead; give workers a direct DATABASE_URL to wake them at once"
+                "connections go through a pooler in transaction mode: everything works except LISTEN, so workers poll"
+                " instead; give workers a direct DATABASE_URL if they should start new runs at once"
             )
     finally:
         for connection in connections:
@@ -204,7 +204,7 @@ def pooler(url: str) -> Finding:
 
 
 def _backend(connection: PgConnection) -> tuple[int, int]:
-    """The process that serves one transaction, and the one this connection was promised."""
+    """Return the id of the server process that serves a transaction, and the id that was reported at connect."""
     real = int(database.fetch_value(connection, "SELECT pg_backend_pid()"))
     connection.rollback()
     return real, connection.get_backend_pid()

@@ -32,7 +32,8 @@ WATCHED_SECONDS = 2.0
 @click.argument("payload", type=JsonObject(), default="{}")
 @click.option(
     "--key",
-    help="Idempotency key: the same key and content again is the same run.  The type's natural key holds beside it.",
+    help="Idempotency key: a repeated request with the same key and content gives the same run.  The natural key of"
+    " the type applies too.",
 )
 @click.option("--run-at", type=Moment(), help="Not before this time.  [default: now]")
 @click.option("--queue", "queue_name", help="Queue.  [default: the type's]")
@@ -48,18 +49,20 @@ def enqueue_command(
     if as_json:
         show_json(vars(outcome))
     else:
-        click.echo(f"run {outcome.run_id} {'exists already: nothing added' if outcome.replayed else 'queued'}")
+        click.echo(f"run {outcome.run_id} {'already exists: nothing added' if outcome.replayed else 'queued'}")
 
 
 @click.group("runs", cls=Group)
 def runs_command() -> None:
-    """See and steer runs."""
+    """Show and change runs."""
 
 
 @runs_command.command("list")
 @filtered
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
-@click.option("--include", multiple=True, type=click.Choice(LARGE), help="Also show this, in JSON.  May be repeated.")
+@click.option(
+    "--include", multiple=True, type=click.Choice(LARGE), help="Also include this, with --json.  May be repeated."
+)
 @click.option("--watch", is_flag=True, help="Show the list again every two seconds, until Ctrl-C.")
 @table_options
 def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], watch: bool, table: Table) -> None:
@@ -75,12 +78,12 @@ def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: T
     with command_transaction() as connection:
         page = queue.list_runs(connection, criteria, limit, include=include)
         rows, now = page.runs, clock(connection)
-        # A page is bounded in what it scans and holds, and may be short; a person wants as many as they asked for.
+        # A page may be short, because it limits how much it scans; the user wants as many runs as requested.
         while page.next and len(rows) < limit:
             page = queue.list_runs(connection, criteria, limit - len(rows), page.next, include=include)
             rows += page.runs
     if criteria.leaves_all_open:
-        empty = "there are no runs; `rowcall enqueue TYPE` makes one"
+        empty = "there are no runs; `rowcall enqueue TYPE` enqueues one"
     else:
         empty = f"no runs match {in_words(criteria)}"
     if not table.as_json:

@@ -18,7 +18,7 @@ from rowcall.queue import workers
 @click.argument("run_id", type=int)
 @json_option
 def explain_command(run_id: int, as_json: bool) -> None:
-    """Why run RUN_ID has not run, and the command that would change it."""
+    """Explain why run RUN_ID has not run, and suggest commands."""
     silence = workers.silence(settings.read().heartbeat)
     with command_transaction() as connection:
         explained = queue.explain(connection, run_id, catalogue().limits, silence)

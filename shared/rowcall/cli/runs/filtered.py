@@ -1,4 +1,4 @@
-"""Options that select runs, for lists and bulk commands: the API's filters, by the same names."""
+"""The options that select runs, for lists and bulk commands: the API's filters, with the same names."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rowcall.queue.views.filters import Form
 from rowcall.status import Status
 
 TYPES = {
-    # As words: click would offer an enum by its members' names.
+    # Strings, because click would offer the names of an enum's members, not their values.
     Form.STATUSES: click.Choice([status.value for status in Status]),
     Form.TEXT: click.STRING,
     Form.TIME: Moment(past=True),
     Form.OBJECT: JsonObject(),
 }
 
-# Shorter than the field's own name, as in `rowcall worker run --types`.
+# Shorter than the field's name, as in `rowcall worker run --types`.
 NAMES = {"job_type": "--type"}
 
 
 def filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each filter; the filter they make is its argument `criteria`."""
+    """Add an option for each filter, and pass them to the command as `criteria`."""
 
     @functools.wraps(command)
     def with_filter(**options: Any) -> None:
@@ -41,7 +41,7 @@ def filtered(command: Callable[..., None]) -> Callable[..., None]:
         option = _option(spec.name)
         several = form is Form.STATUSES
         help_text = f"{meaning}  May be repeated." if several else meaning
-        # What was created or finished is past; when a run is due may be to come.
+        # created_* and finished_* are in the past; run_at may be in the future.
         kind = Moment() if spec.name.startswith("run_") else TYPES[form]
         with_filter = click.option(option, spec.name, type=kind, multiple=several, help=help_text)(with_filter)
     return with_filter

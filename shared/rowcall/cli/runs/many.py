@@ -17,7 +17,7 @@ from rowcall.cli.terminal.output import show_json
 from rowcall.queue import Action, Filter
 from rowcall.queue.bulk import CHANGED_MOST
 
-# Why a run that matches is not changed.
+# Why runs that match may not be changed.
 REFUSED = {
     Action.RETRY: "other transactions have locked or changed them, or other runs hold their natural keys",
     Action.CANCEL: "other transactions have locked or changed them",
@@ -26,14 +26,14 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class Many:
-    """The options besides the filter."""
+    """The options of a bulk change other than the filter."""
 
     everything: bool
     dry_run: bool
     limit: int | None
 
     def selects(self, run_ids: Sequence[int], criteria: Filter) -> bool:
-        """Whether the runs are selected by the filter, and not by ids."""
+        """Return whether the filter selects the runs, and not ids."""
         by_filter = self != Many(False, False, None) or not criteria.leaves_all_open
         if run_ids and by_filter:
             raise click.UsageError("give ids, or filters such as --status dead; not both")
@@ -42,7 +42,7 @@ class Many:
         return by_filter
 
     def carry_out(self, action: Action, criteria: Filter, as_json: bool) -> None:
-        """Change all of them, or the newest up to the limit; each page is committed before the next."""
+        """Change all matching runs, or the newest up to the limit; commit after each page."""
         matched, refused, ids = 0, 0, list[int]()
         cursor: str | None = None
         with command_transaction() as connection:
@@ -76,12 +76,12 @@ class Many:
         if done["refused"]:
             raise RowcallError(
                 f"{done['refused']} were not changed, because {REFUSED[action]}:"
-                f" `rowcall runs {action.name.lower()} ID` says why for one of them"
+                f" `rowcall runs {action.name.lower()} ID` gives the reason for one run"
             )
 
 
 def many_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options; they become its argument `many`."""
+    """Add these options, and pass them to the command as `many`."""
 
     @functools.wraps(command)
     def with_many(everything: bool, dry_run: bool, limit: int | None, **options: Any) -> None:
@@ -89,7 +89,9 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
 
     for option in (
         click.option(
-            "--limit", type=click.IntRange(min=1), help="The most runs to change, the newest first.  [default: all]"
+            "--limit",
+            type=click.IntRange(min=1),
+            help="Change at most this many runs, the newest first.  [default: all]",
         ),
         click.option("--dry-run", is_flag=True, help="Only count the matching runs."),
         click.option("--all", "everything", is_flag=True, help="Change every run; needed if no filter is given."),

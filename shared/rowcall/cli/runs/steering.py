@@ -32,7 +32,7 @@ some_runs = click.argument("run_ids", metavar="RUN_ID...", type=int, nargs=-1, r
 @many_options
 @json_option
 def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json: bool) -> None:
-    """Queue dead or cancelled runs again: those with these ids, or all that match the options."""
+    """Queue dead or cancelled runs again: by id, or all that match the options."""
     if many.selects(run_ids, criteria):
         many.carry_out(Action.RETRY, criteria, as_json)
     else:
@@ -46,11 +46,11 @@ def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json:
 @click.option("--force", is_flag=True, help="Do not wait for the run's worker; refuse its later writes.")
 @json_option
 def cancel_command(run_ids: Sequence[int], criteria: Filter, many: Many, force: bool, as_json: bool) -> None:
-    """Cancel waiting runs, and ask the workers of running ones to stop: by ids, or all that match the options."""
+    """Cancel waiting runs and ask workers to stop running ones: by id, or all that match the options."""
     if not many.selects(run_ids, criteria):
         _steer(run_ids, functools.partial(queue.cancel_any, force=force), as_json)
     elif force:
-        raise click.UsageError("--force cuts off workers, so it needs ids and takes no filter")
+        raise click.UsageError("--force does not wait for workers, so it needs ids, not a filter")
     else:
         many.carry_out(Action.CANCEL, criteria, as_json)
 
@@ -75,7 +75,7 @@ def run_now_command(run_ids: Sequence[int], as_json: bool) -> None:
 def clone_command(
     run_id: int, payload: dict[str, Any] | None, run_at: datetime | None, queue_name: str | None, **options: Any
 ) -> None:
-    """Enqueue the same content again as a new run, with these changes."""
+    """Enqueue a new run with the content of run RUN_ID and these changes."""
     as_json = options.pop("as_json")
     with command_transaction() as connection:
         outcome = queue.clone(
@@ -83,13 +83,13 @@ def clone_command(
         )
         row = queue.get_run(connection, outcome.run_id)
     if outcome.replayed and not as_json:
-        click.echo(f"run {outcome.run_id} exists already: nothing added")
+        click.echo(f"run {outcome.run_id} already exists: nothing added")
     else:
         _report(row, as_json)
 
 
 def _steer(run_ids: Sequence[int], event: Event, as_json: bool) -> None:
-    """Carry out an operator's event on each run and report it; a refusal does not stop the others."""
+    """Apply an operator's event to each run and report it; a refusal does not stop the others."""
     rows, refusals = [], []
     with command_transaction() as connection:
         for run_id in run_ids:

@@ -1,4 +1,4 @@
-"""How commands answer: lines for people, JSON for programs."""
+"""Output of commands: lines for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import click
 
 json_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--json", "as_json", is_flag=True, help="Answer in JSON."
+    "--json", "as_json", is_flag=True, help="Print JSON."
 )
 
 
 def show_json(value: object) -> None:
-    """One value, on one line, with times in ISO 8601."""
+    """Print a value as JSON on one line, with times in ISO 8601."""
     click.echo(json.dumps(value, default=_plain, ensure_ascii=False))
 
 
 def show_fields(row: Mapping[str, Any]) -> None:
-    """One row, a line for each field that holds something."""
+    """Print one row, with a line for each field that is not None."""
     width = max(map(len, row))
     for name, value in row.items():
         if value is not None:
@@ -28,7 +28,7 @@ def show_fields(row: Mapping[str, Any]) -> None:
 
 
 def shown(value: object) -> str:
-    """A value as a person reads it, on one line."""
+    """Format a value for people, on one line."""
     if value is None:
         return "-"
     if isinstance(value, datetime):

@@ -19,14 +19,14 @@ from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 
 @click.command("up")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: 8000, or a free one]")
-@click.option("--with-parent", is_flag=True, help="End when the process that started this one ends, even by SIGKILL.")
+@click.option("--with-parent", is_flag=True, help="Stop when the parent process ends, even if it was killed.")
 @yes_option
 def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
-    """Start PostgreSQL, the API and a worker here, and show a run succeed.  Ctrl-C stops everything.
+    """Start PostgreSQL, the API and a worker on this machine, and show a run succeed.  Ctrl-C stops everything.
 
-    With DATABASE_URL the worker takes only what this command and its key enqueue, and the key expires after a day.
-    Without it the database is Rowcall's own, kept in ROWCALL_HOME and found again next time.  Without
-    ROWCALL_APP the app is Rowcall's example, a small SaaS with jobs.
+    With DATABASE_URL, the worker takes only runs that this command and its key enqueue, and the key expires after a
+    day.  Without it, Rowcall starts its own PostgreSQL, keeps the data in ROWCALL_HOME, and reuses it next time.
+    Without ROWCALL_APP, it runs Rowcall's example app, a small SaaS.
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
@@ -51,13 +51,13 @@ def _named(url: str) -> str:
 
 
 def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list[str]:
-    """The lines that `up` prints: what runs where, and what to do next."""
+    """Return the lines that `up` prints: what runs where, and what to do next."""
     run = running.first_run
     seconds = (run["finished_at"] - run["created_at"]).total_seconds()
     key = shlex.quote(str(chosen.home / "api_key"))
-    # A password of our own server opens nothing else; one of DATABASE_URL may.
+    # The local server's password can be printed: it opens nothing else.  A password in DATABASE_URL may.
     place = (
-        ["DATABASE_URL", f"  worker      takes only runs of the queue {running.queue}, and so none of yours"]
+        ["DATABASE_URL", f"  worker      takes only runs of the queue {running.queue}, so none of your own"]
         if running.queue
         else [f"data in {chosen.home}", f"              psql {running.postgres}"]
     )

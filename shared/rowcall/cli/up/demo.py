@@ -1,4 +1,4 @@
-"""What `up` shows at work: the example, unless the environment names an app; and the demo of an app that has one."""
+"""The app that `up` runs (the example, unless the environment names an app), and the app's demo if it has one."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from rowcall.base.database import PgConnection, transaction
 from rowcall.base.settings import Settings
 from rowcall.job_types.catalogue import optional_app_module
 
-# The app of `up` where the environment names none, and what the extra `example` brings for it.
+# The default app of `up`, and the modules that the extra `example` installs for it.
 EXAMPLE = "rowcall_example"
 EXAMPLE_NEEDS = ("fpdf", "jinja2")
 
 
 class Demo(Protocol):
-    """What `prepare(connection, folder)` of an app's module `demo` returns."""
+    """The return type of `prepare(connection, folder)` in an app's module `demo`."""
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Settings of the worker and of the command that point to the stand-in for external services."""
+        """Settings that make the worker and the command use the stand-in for external services."""
 
     @property
     def command(self) -> Sequence[str]:
-        """The command of `rowcall` that stands in for the outside."""
+        """The `rowcall` command that runs the stand-in for external services."""
 
     @property
     def port(self) -> int:
-        """Its port on loopback."""
+        """The stand-in's port on loopback."""
 
     def ask(self, connection: PgConnection, program: str, mails: Path, files: Path) -> list[str]:
-        """Enqueue the demo's runs, and say where to see what they do."""
+        """Enqueue the demo's runs, and return lines that say where to see their results."""
 
 
 def choose_app() -> bool:
-    """Let this process and its children have the example as their app, if it is installed and no app is named."""
+    """Set the example as the app of this process and its children, if it is installed and no app is named."""
     if os.environ.get("ROWCALL_APP", "").strip() or not all(find_spec(name) for name in (EXAMPLE, *EXAMPLE_NEEDS)):
         return False
     os.environ["ROWCALL_APP"] = EXAMPLE
@@ -47,10 +47,10 @@ def choose_app() -> bool:
 
 
 def prepared(settings: Settings, url: str) -> Demo | None:
-    """The demo of the app, if it has one.
+    """Prepare the app's demo, if it has one.
 
-    All that it does stays on this machine.  Where the environment names a database, a mail server or a payment
-    provider, there is none: what a team has set is not for trying things on.
+    The demo does not leave this machine.  It does not start if the environment names a database, a mail server or a
+    payment provider, because a demo must not use a team's real services.
     """
     if settings.app is None or settings.database_url or settings.smtp or settings.payment_url:
         return None

@@ -1,4 +1,4 @@
-"""`rowcall up`: everything on one machine, started in order and ended in the opposite one."""
+"""`rowcall up`: starts everything on one machine, and stops it in reverse order."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from rowcall.local_postgres.url import database_url
 from rowcall.schema.revision import REVISION, schema_of
 from rowcall.status import Status
 
-# A worker under `up` is a developer's: it waits no longer for a handler than a person at a terminal would.
+# Short, because a developer at a terminal is waiting for `up` to stop.
 WORKER_GRACE_SECONDS = 2.0
 STOP_SECONDS = 10.0
 READY_SECONDS = 60.0
 FIRST_RUN_SECONDS = 60.0
 
-# How soon a child that ended, or an API that answers, is noticed.
+# How often to check whether a child has ended or the API answers.
 POLL_SECONDS = 0.05
 
 FIRST_PAYLOAD = {"hello": "world"}
@@ -50,8 +50,8 @@ OPERATOR = Operator("rowcall up")
 
 LOOPBACK = "127.0.0.1"
 
-# In a database that is somebody's own: where the demo's runs are, and the only ones that its worker takes; and what
-# its key may do, and for how long.
+# With DATABASE_URL, the runs of `up` are in this queue, and its worker takes no others.  Its key has these scopes and
+# this lifetime.
 QUEUE = "rowcall_up"
 OWN_SCOPES = ("enqueue", "read")
 OWN_KEY_LIFETIME = timedelta(days=1)
@@ -60,7 +60,7 @@ KEY_GRACE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Running:
-    """What is up, for the lines that `up` prints."""
+    """What `up` has started, for the lines that it prints."""
 
     api: str
     postgres: str
@@ -72,23 +72,23 @@ class Running:
 
 
 class Stop(BaseException):
-    """Somebody wants all of this to end: Ctrl-C, SIGTERM or SIGHUP."""
+    """A signal (Ctrl-C, SIGTERM or SIGHUP) asks `up` to stop."""
 
 
 @contextmanager
 def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[subprocess.Popen[bytes]]]]:
-    """Start database, API and worker, show one run succeed, and end them all when the block is left."""
+    """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block."""
     with ExitStack() as stack:
         _listen_to_signals()
         url = stack.enter_context(database_url(settings, make=True))
         _migrate(url)
         children: list[subprocess.Popen[bytes]] = []
         stack.callback(_stop, children)
-        # Opened here: a port that is only found free could be another program's before the API has it.
+        # Opened here: another program could take a free port before the API opens it.
         with _listener(settings, port) as listener:
             api = url_of(listener, settings.api_host)
             handed = ["api", "--listener", str(listener.fileno())]
-            # gunicorn ends gently on SIGTERM, within the time its requests take, and at once on SIGQUIT.
+            # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
             children.append(_start(handed, if_we_die=signal.SIGQUIT, handed=[listener.fileno()]))
         demo = prepared(settings, url)
         environment = demo.environment if demo else {}
@@ -108,14 +108,14 @@ def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[sub
 
 
 def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Stay until a signal says stop; a child that ends by itself is an error, because nothing is whole without it."""
+    """Wait for a signal; raise an error if a child ends by itself."""
     while True:
         _all_alive(children)
-        time.sleep(POLL_SECONDS)  # a signal interrupts it; several children cannot be waited for at once
+        time.sleep(POLL_SECONDS)  # signals interrupt it; Python cannot wait for several children at once
 
 
 def _listen_to_signals() -> None:
-    """Let the first signal end the block, and ignore further ones during cleanup."""
+    """Raise Stop at the first signal, and ignore further ones during cleanup."""
 
     def stop(number: int, _: FrameType | None) -> None:
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -139,7 +139,7 @@ def _migrate(url: str) -> None:
 
 
 def _listener(settings: Settings, asked: int | None) -> socket.socket:
-    """The API's port, open: the one asked for, or nothing; the usual one, or any that is free."""
+    """Open the API's port: only the requested one if there is one, else the default or any free one."""
     try:
         return listen(settings.api_host, settings.api_port if asked is None else asked)
     except PortInUse:
@@ -154,7 +154,7 @@ def _start(
     environment: Mapping[str, str] | None = None,
     handed: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start one of our commands in a new session, so that the terminal's Ctrl-C reaches only this process."""
+    """Start a `rowcall` command in a new session, so that the terminal's Ctrl-C reaches only this process."""
     return subprocess.Popen(
         own_command(*arguments),
         stdin=subprocess.DEVNULL,
@@ -167,7 +167,7 @@ def _start(
 
 
 def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End the children, the worker first so that it can still give its runs back."""
+    """Stop the children, the worker first, so that it can still release its runs."""
     for child in reversed(children):
         child.terminate()
     until = time.monotonic() + STOP_SECONDS
@@ -188,7 +188,7 @@ def _all_alive(children: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _wait_for_api(url: str, children: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Return once it answers; its port takes connections from the start."""
+    """Wait until the API answers; its port accepts connections from the start."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until:
         _all_alive(children)
@@ -198,14 +198,14 @@ def _wait_for_api(url: str, children: Sequence[subprocess.Popen[bytes]]) -> None
 
 
 def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Return once somebody accepts connections there."""
+    """Wait until the port accepts connections."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until:
         _all_alive(children)
         try:
             socket.create_connection((host, port), timeout=1).close()
         except OSError:
-            time.sleep(POLL_SECONDS)  # nothing tells when a port is open
+            time.sleep(POLL_SECONDS)  # there is no event for this
         else:
             return
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
@@ -213,14 +213,14 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess
 
 def _show(settings: Settings, url: str, demo: Demo, children: Sequence[subprocess.Popen[bytes]]) -> list[str]:
     """Enqueue the demo's runs once the stand-in for external services answers."""
-    _wait_for_port("the demo's outside", LOOPBACK, demo.port, children)
+    _wait_for_port("the demo's stand-in for external services", LOOPBACK, demo.port, children)
     return asked(settings, url, demo)
 
 
 def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None) -> str:
-    """The previous key if it still works, else a new one; only its owner can read the file.
+    """Return the previous key if it still works, else a new one; only the file's owner can read it.
 
-    For a database that is somebody's own, it can enqueue into our queue, read, and do so for a day.
+    With DATABASE_URL, the key can only enqueue to the queue of `up` and read, and expires after a day.
     """
     if own and not queue.has_queue(connection, own):
         queue.resume_queue(connection, own, OPERATOR)
@@ -228,14 +228,14 @@ def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None
     if known and api_keys.find_caller(connection, known):
         return known
     scopes, expires_at = (OWN_SCOPES, clock(connection) + OWN_KEY_LIFETIME) if own else (api_keys.SCOPES, None)
-    # Another home may use the key that has the name now.
+    # The existing key of this name may be in use with another ROWCALL_HOME, so it gets a grace period.
     key = api_keys.create_key(connection, "rowcall up", scopes, OPERATOR, expires_at, KEY_GRACE)
     write_private(file, key)
     return key
 
 
 def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]], own: str | None) -> Row:
-    """Enqueue one run, and watch the worker make it succeed."""
+    """Enqueue one run, and wait until it succeeds."""
     with database.internal_transaction(url) as connection:
         run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, queue=own, created_by="rowcall up").run_id
     until = time.monotonic() + FIRST_RUN_SECONDS

@@ -1,4 +1,4 @@
-"""Files that are for their owner alone."""
+"""Files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def read_private(file: Path) -> str:
-    """The file's text; empty if there is no file."""
+    """Return the file's text, or "" if there is no file."""
     return file.read_text().strip() if file.exists() else ""
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write the file so that only its owner can read it, at every moment."""
+    """Write the file so that nobody else can read it at any time."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:

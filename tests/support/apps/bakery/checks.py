@@ -175,7 +175,7 @@ def test_a_schedules_next_time_comes_once_each_time_it_is_asked_for(rowcall: Row
 
 def test_a_schedule_that_makes_no_run_says_why(rowcall: Rowcall) -> None:
     run_id = rowcall.advance_to("clean-nightly")
-    with pytest.raises(RowcallError, match=rf"made no run: skipped: run {run_id} is not finished yet"):
+    with pytest.raises(RowcallError, match=rf"enqueued no run: skipped: run {run_id} is not finished yet"):
         rowcall.advance_to(NIGHTLY)
     with pytest.raises(RowcallError, match="no definition .*your job_types declare clean-nightly"):
         rowcall.advance_to("clean-daily")
