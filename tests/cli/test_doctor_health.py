@@ -44,16 +44,25 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
     assert wrong(well)["dead runs"].startswith("1 of noop died within a day: `rowcall runs list --status dead`")
 
 
-def test_effects_that_wait_for_an_operator(well: dict[str, str], fresh_url: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "subject", "sentence"),
+    [
+        ("unknown", "effects", "1 of sent_emails have an unknown outcome"),
+        ("intent", "open effects", "1 of sent_emails may have happened, and their runs died"),
+    ],
+)
+def test_effects_that_wait_for_an_operator(
+    well: dict[str, str], fresh_url: str, state: str, subject: str, sentence: str
+) -> None:
     with database.transaction(fresh_url) as connection:
         run = run_in(connection, Status.DEAD)
         database.fetch_all(
             connection,
             "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
-            " VALUES ('m', %(id)s, 1, '', 'unknown')",
-            {"id": run["id"]},
+            " VALUES ('m', %(id)s, 1, '', %(state)s)",
+            {"id": run["id"], "state": state},
         )
-    assert wrong(well)["effects"].startswith("1 of sent_emails have an unknown outcome")
+    assert wrong(well)[subject].startswith(sentence)
 
 
 def test_a_definition_that_cannot_be_decided(well: dict[str, str], fresh_url: str) -> None:

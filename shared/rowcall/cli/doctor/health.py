@@ -12,8 +12,10 @@ from rowcall.base.durations import duration_words
 from rowcall.base.errors import RowcallError
 from rowcall.cli import extras
 from rowcall.cli.doctor.finding import Finding
+from rowcall.effects.kinds import TABLES
 from rowcall.job_types.catalogue import Catalogue
 from rowcall.queue.views.stats import dead_lately
+from rowcall.status import Status
 
 # A table is bloated if it has more dead rows than live ones, and more than autovacuum leaves behind on a usual day.
 BLOATED = """
@@ -39,6 +41,15 @@ FROM pg_replication_slots
 WHERE greatest(age(xmin), age(catalog_xmin)) > 1000000 AND NOT active
 ORDER BY 2 DESC NULLS LAST
 """
+
+# The index {table}_open; open intents are few, because only runs in flight have one, and runs that died with one.
+LEFT_OPEN = " UNION ALL ".join(
+    f"""
+SELECT {"kind" if table.shared else f"'{table.name}' AS kind"}, count(*) AS effects FROM rowcall.{table.name} AS effect
+JOIN rowcall.job_runs AS run ON run.id = effect.run_id AND run.status = '{Status.DEAD}'
+WHERE effect.state = 'intent' GROUP BY 1"""
+    for table in TABLES
+)
 
 OLD = timedelta(hours=1)
 
@@ -82,6 +93,19 @@ def unknown_effects(connection: PgConnection) -> Finding:
     )
 
 
+def open_effects(connection: PgConnection) -> Finding:
+    """Check that no run died before the outcome of an effect was known."""
+    counts = {row["kind"]: row["effects"] for row in fetch_all(connection, LEFT_OPEN)}
+    if not counts:
+        return Finding("open effects", True, "no run died with one")
+    return Finding(
+        "open effects",
+        False,
+        f"{_counted(counts)} may have happened, and their runs died: `rowcall effects list --state intent` shows them;"
+        " `rowcall runs retry ID` continues by the policy of the kind",
+    )
+
+
 def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
     """Whether each definition can be decided by this process."""
     wrong = {
@@ -120,6 +144,7 @@ def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Ite
     """Everything in this file that is about the database."""
     yield dead(connection)
     yield unknown_effects(connection)
+    yield open_effects(connection)
     if catalogue is not None:
         yield broken(connection, catalogue)
     yield bloat(connection)
