@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from tests.support.processes import wait_until
 
-# Where Debian puts it is not on every user's path.
+# Debian's folder for it is not on every user's PATH.
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 CONFIG = """

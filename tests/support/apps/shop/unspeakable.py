@@ -1,4 +1,4 @@
-"""An error that cannot be told."""
+"""An error whose message cannot be read."""
 
 from rowcall_worker.attempt.context import Run
 
