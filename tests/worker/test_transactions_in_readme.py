@@ -1,4 +1,4 @@
-"""README's blocks of `run.transaction()`, run as they stand on an app's table; also with Flask-SQLAlchemy's models."""
+"""The blocks about `run.transaction()` work on an app's table as printed, and with Flask-SQLAlchemy's models."""
 
 from __future__ import annotations
 
