@@ -1,4 +1,4 @@
-"""`rowcall up`: everything starts with one command, and everything ends with it."""
+"""`rowcall up`: one command starts everything, and everything ends with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.processes import APPS, ROOT, living_with, rowcall, start, wai
 
 
 def sources() -> list[str]:
-    """The sources of PostgreSQL that this machine has; the wheel is always one."""
+    """Return this machine's sources of PostgreSQL; the wheel is always one of them."""
     found = []
     for source in ("machine", "wheel"):
         try:
@@ -44,22 +44,22 @@ def sources() -> list[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """An environment with a home of its own; nothing that was started in it may outlive the test."""
+    """Yield an environment with its own home; no process that was started in it may outlive the test."""
     yield {**os.environ, "ROWCALL_HOME": str(tmp_path / "home")}
     try:
-        wait_until(lambda: not living_with(str(tmp_path)), "nothing of it is alive")
+        wait_until(lambda: not living_with(str(tmp_path)), "none of its processes is alive")
     except AssertionError as error:
         raise AssertionError(f"{error}; alive: {living_with(str(tmp_path))}") from None
 
 
 @pytest.fixture
 def beside(home: dict[str, str], fresh_url: str) -> dict[str, str]:
-    """The same beside a database that is there: no server and no demo, where a test is about neither."""
+    """The same with an existing database, so that no server and no demo start; for tests that need neither."""
     return {**home, "DATABASE_URL": fresh_url}
 
 
 class Up:
-    """A running `rowcall up`, and what it has said."""
+    """A running `rowcall up`, and its output so far."""
 
     def __init__(self, environment: dict[str, str], *arguments: str) -> None:
         self.process = start(environment, "up", *arguments)
@@ -85,14 +85,14 @@ class Up:
         return str(url)
 
     def end(self, number: signal.Signals) -> str:
-        """Send a signal, and return the rest of what it says."""
+        """Send a signal, and return the rest of the output."""
         self.process.send_signal(number)
         said, _ = self.process.communicate(timeout=60)
         return said
 
 
 def listed(up: Up, *statuses: str) -> list[dict[str, Any]]:
-    """The newest runs, of all statuses or of these."""
+    """Return the newest runs, in all statuses or in these."""
     return listed_in(up.database, *statuses)
 
 
@@ -129,7 +129,7 @@ def test_killed_it_takes_everything_along(home: dict[str, str]) -> None:
     up = Up(home, "--port", "0")
     assert len(living_with(home["ROWCALL_HOME"])) >= 5
     up.end(signal.SIGKILL)
-    # The fixture waits until nothing of this home is alive.
+    # The fixture waits until no process of this home is alive.
 
 
 def test_with_its_parent_killed_it_ends_with_it(home: dict[str, str]) -> None:
@@ -153,7 +153,7 @@ def test_what_was_there_is_found_again_at_the_next_start_and_its_secrets_are_its
     key = re.compile(r"Bearer (rc_\w+)")
     assert key.findall(first.said) == key.findall(second.said)
     second.end(signal.SIGINT)
-    # A key that was lost is replaced, though its name is taken.
+    # A lost key is replaced, although its name is taken.
     (Path(home["ROWCALL_HOME"]) / "api_key").unlink()
     third = Up(home, "--port", "0")
     assert set(key.findall(third.said)).isdisjoint(key.findall(second.said))
@@ -182,7 +182,7 @@ def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(beside: dict[str
             taken.bind(("127.0.0.1", 8000))
             taken.listen()
         except OSError:
-            pass  # something else has it, which is as good
+            pass  # another program has the port, which serves the test as well
         up = Up(beside)
         assert not up.api.endswith(":8000")
         up.end(signal.SIGINT)
@@ -211,7 +211,7 @@ def test_on_a_database_of_ones_own_it_takes_only_what_it_enqueued_itself(
     up = Up(beside, "--port", "0")
     ask, show = [shlex.split(line) for line in up.said.splitlines() if line.startswith("  curl ")]
     asked = json.loads(subprocess.run(ask, capture_output=True, check=True).stdout)
-    wait_until(lambda: asked["id"] in {run["id"] for run in listed_in(fresh_url, "succeeded")}, "its own are done")
+    wait_until(lambda: asked["id"] in {run["id"] for run in listed_in(fresh_url, "succeeded")}, "its own runs are done")
     assert json.loads(subprocess.run(show, capture_output=True, check=True).stdout)["status"] == "succeeded"
     assert [run["id"] for run in listed_in(fresh_url, "queued")] == [others]
     assert f"only runs of the queue {QUEUE}" in up.said
@@ -251,7 +251,7 @@ def test_there_is_no_demo_where_the_schema_example_is_somebody_elses(home: dict[
 
 
 def routes_of(up: Up) -> set[str]:
-    """The paths of the API that is up."""
+    """Return the paths of the running API."""
     with urllib.request.urlopen(f"{up.api}/openapi.json") as answer:  # noqa: S310  # the URL is ours
         return set(json.load(answer)["paths"])
 

@@ -1,4 +1,4 @@
-"""`rowcall demo seed`: a small SaaS, once."""
+"""`rowcall demo seed` creates a small SaaS, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads that name the nominal time of their occurrence."""
+"""Payloads with placeholders for the nominal time."""
 
 from __future__ import annotations
 

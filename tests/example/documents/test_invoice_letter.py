@@ -1,4 +1,4 @@
-"""Invoice reminders: three kinds, each with its own tone, and each with the same facts."""
+"""Invoice reminders: three kinds with different tones and the same facts."""
 
 from __future__ import annotations
 

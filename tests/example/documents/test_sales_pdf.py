@@ -1,4 +1,4 @@
-"""The sales report on paper."""
+"""The sales report as PDF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weekly report: a letter with charts and a PDF, that tells the same figures three times."""
+"""The weekly report: a letter with charts and a PDF, with the same figures in all three forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUIET = week()
 
 
 def every_form(figures: WeeklyFigures) -> list[str]:
-    """The letter's text, what its HTML shows, and what stands in its PDF."""
+    """Return the letter's text, the text of its HTML, and that of its PDF."""
     letter = write_weekly_letter(figures)
     return [letter.text, Page(letter.html).text, "\n".join(pages(letter.attachments[0].content))]
 
