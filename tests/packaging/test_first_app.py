@@ -1,4 +1,4 @@
-"""An author's first app, in an empty folder: README's lines as they stand, enqueued by a Flask-SQLAlchemy app."""
+"""An author's first app in an empty folder: README's code as printed, in a Flask-SQLAlchemy app."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.processes import ROOT, rowcall
 
 README = (ROOT / "README.md").read_text()
 
-# The web process: a user is added, and the mails to be sent to new users are asked for in the same transaction.
+# The web process: it adds users, and enqueues their mails in the same transaction.
 WEB = """
 import os
 from flask import Flask
@@ -50,7 +50,7 @@ print(app.test_client().post("/users").text)
 
 
 def write_app(folder: Path) -> None:
-    """The block of README, each part in the file that its comment names; and the web process."""
+    """Write the README's block, each part into the file that its comment names, and the web process."""
     [block] = [
         text for text in re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S) if "@WELCOME.handler" in text
     ]
