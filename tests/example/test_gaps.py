@@ -200,7 +200,7 @@ def test_an_invoice_that_is_paid_otherwise_while_it_is_charged_is_loud(saas: Saa
         saas.wait(run_id, "dead")
     assert saas.row(run_id)["last_error"] == (
         "invoice R-1 was paid twice: by the charge of this run (pi_1: 4900 EUR minor units), and by another payment"
-        " before that was known: refund one of the two"
+        " in the meantime: refund one of the two"
     )
 
 
@@ -208,7 +208,7 @@ def test_an_invoice_that_is_paid_otherwise_while_it_is_charged_is_loud(saas: Saa
     ("gap", "complaint"),
     [
         ("before the finish", "invoice R-1 was paid twice: by the charge of this run (pi_1: 4900 EUR minor units)"),
-        ("before the answer", "invoice R-1 is paid, and nobody knows whether this run has charged it too"),
+        ("before the answer", "invoice R-1 is paid, and it is not known whether this run has charged it too"),
     ],
 )
 def test_an_invoice_that_is_paid_otherwise_after_it_was_charged_is_loud_and_not_charged_again(

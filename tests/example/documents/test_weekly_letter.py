@@ -56,8 +56,8 @@ def test_each_currency_has_its_own_sum_and_its_own_decimal_places() -> None:
 
 def test_a_quiet_week_is_told_kindly_and_without_figures_below_zero() -> None:
     for before, words in (
-        (None, "The week before brought 4 orders and 1 session."),
-        (QUIET, "That is quite all right; everything is as you left it, and ready when you are."),
+        (None, "The week before had 4 orders and 1 session."),
+        (QUIET, "That is fine: everything is as you left it, and ready when you are."),
     ):
         figures = weekly(QUIET, before)
         for told in every_form(figures):
