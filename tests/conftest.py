@@ -62,8 +62,10 @@ settings.load_profile("rowcall")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`make check` runs the whole suite; `make test` skips tests that need the network or a missing program."""
-    parser.addoption("--whole", action="store_true", help="also tests that need the package index or a missing program")
-    parser.addoption("--home", type=Path, help="use the server of this home, with those who use it already")
+    parser.addoption(
+        "--whole", action="store_true", help="also run tests that need the package index or a missing program"
+    )
+    parser.addoption("--home", type=Path, help="use the server of this home, which others may also use")
 
 
 @pytest.hookimpl(optionalhook=True)

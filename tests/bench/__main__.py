@@ -36,7 +36,7 @@ IMPORTS = (
 
 
 @click.command()
-@click.option("--runs", default=3, show_default=True, help="Runs of each measure.")
+@click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
 def main(runs: int) -> None:
     """Compare Rowcall with bare SQL, on a separate local server that waits for the disk as in production."""
     source = settings.read().postgres
@@ -68,7 +68,7 @@ def main(runs: int) -> None:
             f"enqueue one by one, {ENQUEUERS} at the same time, commits/s",
             runs,
             lambda: bench.enqueuers(notifies=False),
-            "nobody told",
+            "no worker",
             none=bench.enqueuers,
             other=lambda: bench.enqueuers("--queues", "other"),
         )

@@ -86,7 +86,7 @@ def test_a_worker_that_was_frozen_between_claim_and_handler_does_not_begin_what_
             barred.open()
             wait_until(
                 lambda: shop.sql("SELECT id FROM rowcall.job_runs WHERE locked_until < now()"),
-                "the frozen worker's lease is over",
+                "the frozen worker's lease has ended",
             )
             shop.open_door(run_id, lease_no=2)
             assert "succeeded 1" in rowcall(shop.environment, "worker", "once").stdout

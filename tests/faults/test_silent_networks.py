@@ -122,7 +122,7 @@ def test_a_claim_whose_answer_was_lost_goes_back_and_costs_no_attempt(shop: Shop
         [run_id] = shop.ask_many("noop", [{}], suspect=suspect)
         barred.wait()
         assert worker.stderr is not None
-        assert any('"database lost"' in line for line in worker.stderr), "it gives its connection up"
+        assert any('"database lost"' in line for line in worker.stderr), "it gives up its connection"
         barred.open()
         row = shop.wait(run_id, "succeeded")
         assert (row["attempts"], row["lease_no"]) == (1, 2)
@@ -140,7 +140,7 @@ def test_a_worker_that_ends_soon_after_an_answer_was_lost_leaves_no_lease_behind
         shop.wait(run_id, "running")
         worker.send_signal(signal.SIGCONT)
         assert worker.stderr is not None
-        assert any('"database lost"' in line for line in worker.stderr), "it gives its connection up"
+        assert any('"database lost"' in line for line in worker.stderr), "it gives up its connection"
         worker.terminate()
         assert worker.wait() == 0
         row = shop.row(run_id)

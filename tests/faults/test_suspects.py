@@ -40,7 +40,7 @@ def work_until_nothing_is_left(shop: Shop) -> int:
             return killed
         shop.wait_for_the_server()
         shop.leases_run_out()
-    raise AssertionError("the workers are killed again and again")
+    raise AssertionError("workers are still being killed")
 
 
 def test_a_run_that_kills_each_of_its_workers_costs_no_other_run_more_than_one_attempt(shop: Shop) -> None:

@@ -162,6 +162,6 @@ def _links(process: Path) -> list[str]:
 
 
 def _target(link: Path) -> str | None:
-    with contextlib.suppress(OSError):  # closed meanwhile
+    with contextlib.suppress(OSError):  # it has been closed
         return str(link.readlink())
     return None

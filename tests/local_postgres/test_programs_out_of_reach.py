@@ -15,7 +15,7 @@ from rowcall.local_postgres.server import remove
 from tests.local_postgres.conftest import Open
 from tests.local_postgres.processes import ask, eventually, processes_in
 
-NEEDS_COPY = "odd $name"  # whoever runs the tests
+NEEDS_COPY = "odd $name"  # for any user
 
 
 @pytest.fixture(params=["closed", NEEDS_COPY])

@@ -61,16 +61,16 @@ OPTIONS = {**UNSAFE_AND_FAST, "lock_timeout": "10s"}
 
 
 @click.command()
-@click.option("--model-only", is_flag=True, help="Let only the model-based test look, to see how much it finds alone.")
+@click.option("--model-only", is_flag=True, help="Run only the model-based test.")
 @click.option("--only", default="", metavar="TEXT", help="Only mutants with this in their name, file or place.")
-@click.option("--jobs", default=2, show_default=True, help="Mutants at a time.")
+@click.option("--jobs", default=2, show_default=True, help="The number of mutants at a time.")
 def main(model_only: bool, only: str, jobs: int) -> None:
     """Remove the queue's guards one by one, and print which test failed; exit 1 if no test failed for one of them."""
     began = time.monotonic()
     chosen = [mutant for mutant in MUTANTS if only in f"{mutant.name} {mutant.file} {mutant.place}"]
     if not chosen:
         places = ", ".join(dict.fromkeys(f"{mutant.file.removeprefix(QUEUE)} {mutant.place}" for mutant in MUTANTS))
-        raise click.UsageError(f"no mutant has {only!r} in its name, file or place; there are some in: {places}")
+        raise click.UsageError(f"no mutant has {only!r} in its name, file or place; mutants exist for: {places}")
     with tempfile.TemporaryDirectory() as name, open_server(Path(name) / "server", SOURCE, options=OPTIONS):
         copies = Copies(Path(name), Path(name) / "server", jobs)
         sound = copies.try_out(None, tests_for(None, model_only))

@@ -34,8 +34,8 @@ class Mutant:
         found = spans_of(self.stands, scope)
         if len(found) != 1:
             raise ValueError(
-                f"{self.name}: {self.stands!r} stands {len(found)} times in {self.place} of {self.file}; the code has"
-                " changed, so correct what stands there, or take the mutant off the list"
+                f"{self.name}: {self.stands!r} occurs {len(found)} times in {self.place} of {self.file}; the code has"
+                " changed, so change the mutant too, or remove it"
             )
         return "".join(lines[:first]) + self._replaced(scope, *found[0]) + "".join(lines[last:])
 

@@ -57,7 +57,7 @@ def test_asking_for_mutants_that_there_are_not_tells_where_there_are_some() -> N
     refused = CliRunner().invoke(main, ["--only", "lane.py"])
     assert refused.exit_code == 2
     assert (
-        "no mutant has 'lane.py' in its name, file or place; there are some in: claims/claim.py claim_sql"
+        "no mutant has 'lane.py' in its name, file or place; mutants exist for: claims/claim.py claim_sql"
         in refused.output
     )
 

@@ -43,7 +43,7 @@ def environment(tmp_path: Path, app: Path, wheel: Path) -> Environment:
     environment.install("--requirement", str(app / "requirements.txt"))
     pinned = environment.packages()
     environment.install(f"{wheel}[worker]")
-    assert pinned - environment.packages() == set(), "pip replaced what the app pins"
+    assert pinned - environment.packages() == set(), "pip replaced packages that the app pins"
     return environment
 
 

@@ -23,7 +23,7 @@ SELECT setval('writes', %(before)s);
 CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF TG_LEVEL = 'ROW' OR nextval('writes') = 0 THEN
-        -- A worker's patience with what others have locked is not what is tested here.
+        -- The tests do not concern a worker's timeouts for locks.
         PERFORM set_config('lock_timeout', '0', true);
         PERFORM pg_advisory_xact_lock_shared({LOCK});
     END IF;

@@ -63,13 +63,13 @@ def read_until(process: subprocess.Popen[str], event: str) -> None:
     for line in process.stdout:
         if f'"{event}"' in line:
             return
-    raise AssertionError(f"the process ended and never said {event!r}")
+    raise AssertionError(f"the process ended without logging {event!r}")
 
 
 def freeze(process: subprocess.Popen[str]) -> None:
     """Stop it with SIGSTOP, and wait: on a busy machine, some threads go on for a while after the signal."""
     process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: state_of(process.pid) == "T", "the process stands still")
+    wait_until(lambda: state_of(process.pid) == "T", "the process is stopped")
 
 
 def state_of(pid: int) -> str | None:

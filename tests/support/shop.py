@@ -88,11 +88,11 @@ class Shop:
 
     def wait_for_workers(self, number: int) -> None:
         """Return when this many workers have started, including those that have ended since."""
-        wait_until(lambda: len(self.sql("SELECT id FROM rowcall.workers")) >= number, f"{number} workers have begun")
+        wait_until(lambda: len(self.sql("SELECT id FROM rowcall.workers")) >= number, f"{number} workers have started")
 
     def wait_until_begun(self, run_id: int) -> None:
         """Return when the run's handler works; a run whose status is running may still wait for a thread."""
-        wait_until(lambda: self.row(run_id)["progress"], f"the handler of run {run_id} tells how far it is")
+        wait_until(lambda: self.row(run_id)["progress"], f"the handler of run {run_id} reports progress")
 
     def wait_for_knock(self, run_id: int, lease_no: int = 1) -> None:
         """Return when the handler of shop_wait waits at the door of this lease."""

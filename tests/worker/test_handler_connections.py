@@ -166,7 +166,7 @@ def test_a_step_within_a_step_and_a_handlers_own_thread_have_connections_of_thei
             thread.start()
             thread.join()
         assert len(set(seen)) == 3
-        wait_until(lambda: open_now(watching, fresh_url) == 1, "one is kept")
+        wait_until(lambda: open_now(watching, fresh_url) == 1, "one connection is kept")
 
 
 def test_the_connection_of_a_thread_that_ends_is_closed(fresh_url: str) -> None:
@@ -181,7 +181,7 @@ def test_the_connection_of_a_thread_that_ends_is_closed(fresh_url: str) -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         thread.join()
-        wait_until(lambda: open_now(watching, fresh_url) == 0, "none is open")
+        wait_until(lambda: open_now(watching, fresh_url) == 0, "no connection is open")
 
 
 def test_a_process_that_a_handler_forks_has_connections_of_its_own_and_leaves_the_parents_alone(

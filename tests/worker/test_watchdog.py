@@ -52,7 +52,7 @@ def begin(in_flight: InFlight, stuck: Stuck, number: int) -> InFlightRun:
     """Return a run whose handler has started."""
     run = InFlightRun("worker-1", Claimed(number, 1, "noop", {}, 1, 10, None), elapsed() + 60)
     in_flight.accept(0, [run])
-    wait_until(lambda: number in stuck.begun, "a thread has begun the run")
+    wait_until(lambda: number in stuck.begun, "a thread has started the run")
     return run
 
 

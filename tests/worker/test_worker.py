@@ -165,7 +165,7 @@ def test_a_worker_that_stays_stops_when_told_and_gives_back_what_it_could_not_fi
 ) -> None:
     run_id = ask(shop, {"order_id": 1, "ends": "never"})
     worker = start(shop, "worker", "run", "--grace", "0.1")
-    wait_until(lambda: row(shop, run_id)["progress"], "the handler has begun")
+    wait_until(lambda: row(shop, run_id)["progress"], "the handler has started")
     worker.send_signal(number)
     said, _ = worker.communicate()
     assert worker.returncode == 0, said
@@ -177,7 +177,7 @@ def test_a_worker_that_stays_stops_when_told_and_gives_back_what_it_could_not_fi
 def test_a_second_signal_ends_it_at_once(shop: dict[str, str]) -> None:
     run_id = ask(shop, {"order_id": 1, "ends": "never"})
     worker = start(shop, "worker", "run", "--grace", "3600")
-    wait_until(lambda: row(shop, run_id)["progress"], "the handler has begun")
+    wait_until(lambda: row(shop, run_id)["progress"], "the handler has started")
     worker.terminate()
     read_until(worker, "worker stopping")
     worker.terminate()

@@ -64,7 +64,7 @@ QUIET_EVERY = len(COMPANIES)
 PAID = ((-25, "paid"), (-11, "paid"))
 OTHERS = ((3, "open"), (0, "open"), (-7, "open"), (14, "open"), (-30, "void"))
 
-# Name, and days from today to its expiry.
+# A cache entry's name, and days from today to its expiry.
 CACHED = (
     ("dashboard:open_invoices", 1),
     ("dashboard:sales_today", -1),

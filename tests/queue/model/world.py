@@ -36,7 +36,7 @@ class World:
         return copy.deepcopy(self)
 
     def has(self, such: Callable[[Run], bool]) -> bool:
-        """Whether there is such a run."""
+        """Whether a run meets this condition."""
         return any(such(run) for run in self.runs.values())
 
     def admits(self, event: Event, run_id: int, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:

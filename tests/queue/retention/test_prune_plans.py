@@ -113,6 +113,6 @@ def test_a_page_is_taken_by_its_ids(known: PgConnection, bare: bool) -> None:
 
 def test_old_occurrences_are_found_at_the_head_of_their_definitions(known: PgConnection) -> None:
     nodes = plan(known, DELETE_OCCURRENCES, {"keep_days": 90, "batch": BATCH})
-    # The oldest of the first definitions, the last of each, and those that are deleted.
+    # It reads the oldest occurrences of the first definitions, the last one of each, and those that it deletes.
     assert looked_at(nodes, "schedule_occurrences") <= 3 * BATCH + 20
     assert fetch_value(known, POLICY, {"job_type": "prune_runs"}) is None

@@ -79,8 +79,8 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
         assert len(page.runs) <= limit
         seen += [(run["created_at"], run["id"]) for run in page.runs]
         cursor, number = page.next, number + 1
-        assert number < 50, "it ends"
-    assert seen == sorted(set(seen), reverse=True), "in order, and none twice"
+        assert number < 50, "there are too many pages"
+    assert seen == sorted(set(seen), reverse=True), "in order, without duplicates"
     stayed = {made[place] for place, row in enumerate(rows) if row["comes"] == 0 and not (row["goes"] or 99) < number}
     matching = {made[place] for place, row in enumerate(rows) if place in made and matches(row, asked)}
     assert stayed & matching <= {run_id for _, run_id in seen} <= matching

@@ -21,7 +21,7 @@ BLOCKED = [
     ("0.0.0.0", "this network"),  # noqa: S104 - nothing is bound to it
     ("0.1.2.3", "this network"),
     ("::", "unspecified"),
-    # the networks behind it
+    # private networks
     ("10.0.0.1", "private"),
     ("10.255.255.255", "private"),
     ("172.16.0.1", "private"),

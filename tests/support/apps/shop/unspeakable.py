@@ -13,5 +13,5 @@ class Unspeakable(Exception):
 
 
 def unspeakable(run: Run) -> object:
-    """Raise it."""
+    """Raise the error."""
     raise Unspeakable
