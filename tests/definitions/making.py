@@ -13,7 +13,7 @@ from rowcall.job_types import Catalogue, Definition, JobType, load_catalogue
 CATALOGUE = load_catalogue("rowcall_example")
 OPERATOR = Operator("test", "request-1")
 
-# At any time of year, so that there are two times in the two years before this one.
+# One time a year: whenever a test runs, this year's time and those of all earlier years have come.
 YEARLY = {"job_type": "noop", "schedule": "@yearly"}
 
 

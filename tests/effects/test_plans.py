@@ -1,4 +1,4 @@
-"""The plans of operators' queries on the ledger: with 100,000 effects of each kind, each reads only its index range."""
+"""The plans of operators' queries on the ledger: with 100,000 effects per table, each reads only its index range."""
 
 from __future__ import annotations
 

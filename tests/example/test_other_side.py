@@ -1,4 +1,4 @@
-"""The external service dies, is slow or is cut off at every step: how the first attempt and the next one end."""
+"""The external service dies, is slow or is cut off at each step: how the first attempt and the next one end."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ COMPANIES = (
     Company("Corner Lamp Repairs", "America/Vancouver", ("USD",)),
 )
 
-# Units of a currency that are worth about a euro, if not about one.
+# How many units are worth about a euro, for currencies in which that is far from one.
 WORTH = {"JPY": 160}
 
 # Monday to Sunday: business relative to an ordinary working day.
@@ -149,7 +149,7 @@ def _working_hour(day: date, chance: random.Random) -> str:
 
 
 def _amount(currency: str, least: int, most: int, chance: random.Random) -> int:
-    """Return an amount between so many euros' worth, more often a small one, in half or whole units."""
+    """Return an amount worth `least` to `most` euros, more often a small one, in half or whole units."""
     units = least + chance.random() ** 2 * (most - least)
     halves = round(units * WORTH.get(currency, 1) * 2)
     amount_minor: int = halves * 10 ** decimals_of(currency) // 2

@@ -51,7 +51,7 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on",
     }
     unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
-    # An empty name_FILE keeps a file of the environment from taking precedence.
+    # An empty ..._FILE variable hides one of the environment, which would conflict with the value.
     return Demo(today, folder, port, unset | {f"{name}_FILE": "" for name in unset})
 
 

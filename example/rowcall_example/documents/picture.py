@@ -9,8 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rowcall_example.documents.chart import Box, Drawing, Words
 from rowcall_example.documents.fonts import BOLD, REGULAR
 
-# For screens with two pixels per point, on which a mail shows it larger; and twice that while drawing, for smooth
-# edges.
+# For screens with two pixels per point, on which a mail shows it larger; drawn at twice that size, for smooth edges.
 PIXELS_PER_POINT = 3
 FINER = 2
 

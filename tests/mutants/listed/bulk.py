@@ -28,7 +28,7 @@ BULK = [
         "bulk",
         ("a dry run changes runs", "if dry_run:", "if False:"),
     ),
-    *at("bulk.py", "PAGES", ("a dry run counts runs that do not allow it", ", action.guard)", ")")),
+    *at("bulk.py", "PAGES", ("a bulk change finds runs that do not allow it", ", action.guard)", ")")),
     *at(
         "bulk.py",
         "changed_of",

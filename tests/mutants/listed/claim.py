@@ -105,7 +105,7 @@ CLAIM = [
         "claims/lanes.py",
         "KNOWN_LANES",
         ("a claim walks a lane from its start", "AND (run_at, id) >= (known.run_at, known.id) AND", "AND"),
-        ("a head is a run that nobody could claim", "AND ({CLAIMABLE} OR {LEASE_IS_OVER})", ""),
+        ("a head may be a run that nobody can claim", "AND ({CLAIMABLE} OR {LEASE_IS_OVER})", ""),
     ),
     *at(
         "claims/lanes.py",

@@ -75,7 +75,7 @@ ENQUEUE = [
             "for name, value in sent.items() if name in stored",
             "for name, value in {**stored, **sent}.items() if name in stored",
         ),
-        ("items of a list are compared with their defaults", "len(stored) == len(sent)", "False"),
+        ("defaults in items of a list count as sent", "len(stored) == len(sent)", "False"),
     ),
     *at(
         "enqueue.py",

@@ -15,7 +15,11 @@ SUSPECTS = [
         ("suspects of queues without a limit are not claimed", '"OR due_lanes.max_running IS NULL"', '""'),
         ("the more urgent suspect goes first, in any queue", '"run_at, id"', '"priority, run_at, id"'),
         ("a worker waits for a full queue", "lanes_with_room.room > 0\n", "true\n"),
-        ("a worker does not wait for its own runs of a queue", "AND holders.locked_by = %(worker)s", "AND false"),
+        (
+            "a worker does not wait for a queue that its own run fills",
+            "AND holders.locked_by = %(worker)s",
+            "AND false",
+        ),
         ("a worker waits for a queue that others fill", " AND holders.locked_by = %(worker)s", ""),
         (
             "a worker waits for a run that is not due",

@@ -163,7 +163,7 @@ def leases(draw: st.DrawFn) -> Lease:
 
 
 def some_leases(draw: st.DrawFn) -> tuple[Lease, ...]:
-    """Draw the leases of some runs, as one worker believes to have them."""
+    """Draw the leases of some runs that one worker believes it has."""
     drawn = [lease(draw, a_run(draw, running)) for _ in range(draw(st.integers(1, 3)))]
     own = {one.run_id: one._replace(worker=drawn[0].worker) for one in drawn}
     return tuple(own.values())

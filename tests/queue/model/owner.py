@@ -1,4 +1,4 @@
-"""Only the owner of a lease can write: the queue refuses a worker that wrongly believes to have a run."""
+"""Only the owner of a lease can write: the queue refuses a worker that wrongly believes that it has a run."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Writing:
 
     @property
     def actor(self) -> str:
-        """Return the worker that believes to be the owner."""
+        """Return the worker that believes it is the owner."""
         return self.leases[0].worker
 
     def perform(self, connection: PgConnection) -> object:
@@ -202,7 +202,7 @@ class Telling:
 
     @property
     def actor(self) -> str:
-        """Return the worker that believes to be the owner."""
+        """Return the worker that believes it is the owner."""
         return self.lease.worker
 
     def perform(self, connection: PgConnection) -> None:
@@ -221,5 +221,5 @@ class Telling:
 
 
 def everything_under(lease: Lease) -> list[Writing | Telling]:
-    """Return everything that a worker can write that believes to have this lease."""
+    """Return everything that a worker can write if it believes that it has this lease."""
     return [*(Writing(event, (lease,)) for event in (Event.HEARTBEAT, *EXPECTED)), Telling(lease)]

@@ -16,8 +16,7 @@ from tests.support.rows import at, definition_of, run_in
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
-# Each row's time, its values, and the number of the page before which it appears or disappears (0: it exists from the
-# start).
+# Each row's time, its values, and the number of the page before which it appears or disappears (0: from the start).
 MOMENTS = st.integers(0, 3).map(lambda hours: NOON + hours * HOUR)
 ROWS = st.lists(
     st.fixed_dictionaries(
