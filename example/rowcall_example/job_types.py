@@ -23,7 +23,7 @@ LARGEST_ID = 2**63 - 1
 WEBHOOK = "webhook:"
 EVENT_ID_CHARACTERS = 255 - len(WEBHOOK)
 
-# Mail servers, shops and banks are often down for minutes; the last attempts come hours later.
+# An outage of a mail server, a shop or a bank often lasts minutes; the last attempts come hours later.
 PATIENT = exponential(base=10, cap=3600)
 
 # The years 2000 to 9998, for the description of the payload.

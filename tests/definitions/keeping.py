@@ -1,4 +1,4 @@
-"""Definitions for tests: stored as any others, and moved into the past so that no test waits."""
+"""Definitions for tests: stored like any others, and moved into the past so that no test waits."""
 
 from __future__ import annotations
 

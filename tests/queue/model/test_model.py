@@ -1,4 +1,4 @@
-"""The real queue compared with a model of it: any actions, in any order, by several actors, and by two at once.
+"""The real queue compared with a model of it: any moves, in any order, by several actors, and by two at once.
 
 Each example starts with runs in any state that the table allows, and continues with moves: every event of the status
 machine, allowed or not.  Every answer must be the model's, and so must the table, the history and the audit log after
