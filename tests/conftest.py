@@ -1,4 +1,4 @@
-"""A real PostgreSQL for all tests: one server a session, one database a module, made from a migrated template."""
+"""A real PostgreSQL for all tests: one server per session, and a copy of a migrated database per module."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from tests.support.superuser import let_do_all
 
 TEMPLATE = "rowcall_template"
 
-# Nobody's own settings may reach a test, least of all the URL of a database that matters.
+# Tests must not see the developer's settings, least of all the URL of a real database.
 CHOOSES_PROGRAMS = "ROWCALL_POSTGRES"
 SOURCE = os.environ.get(CHOOSES_PROGRAMS, "auto")
 for variable in [name for name in os.environ if name == "DATABASE_URL" or name.startswith("ROWCALL_")]:
     del os.environ[variable]
 
-# Tests start hundreds of processes.  Each would compile all of Rowcall again where somebody wants no bytecode written.
+# Tests start hundreds of processes.  Without bytecode files, each of them would compile all of Rowcall again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Who runs tests in the background may ignore these, and every process that they start would inherit that.
+# A shell may ignore these signals for background jobs, and every process that the tests start would inherit that.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
-# Programs of Debian that some tests need, where they may lie besides the PATH.
+# Some tests need Debian programs that may be outside the PATH.
 PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 
-# What Hypothesis draws is the same each time, so that a test fails because of a change and not by chance; new examples
-# are looked for with --hypothesis-profile=search.  A database answers when it can.
+# Hypothesis draws the same examples each time, so that a failure is caused by a change;
+# `--hypothesis-profile=search` looks for new ones.  There is no deadline, because a database's response time varies.
 settings.register_profile(
     "rowcall",
     derandomize=True,
@@ -55,25 +55,27 @@ settings.register_profile(
     print_blob=True,
 )
 settings.register_profile("search", settings.get_profile("rowcall"), derandomize=False, max_examples=5_000)
-# Whether it fails is all that is asked of it: the failing example need not be made smaller.
+# A mutant's test only has to fail, so Hypothesis need not shrink the example.
 settings.register_profile("mutants", settings.get_profile("rowcall"), phases=[Phase.generate])
 settings.load_profile("rowcall")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make check` runs the whole suite; `make test` what needs no network and no program that is not here."""
-    parser.addoption("--whole", action="store_true", help="also tests that need the package index or a missing program")
-    parser.addoption("--home", type=Path, help="use the server of this home, with those who use it already")
+    """`make check` runs the whole suite; `make test` skips tests that need the network or a missing program."""
+    parser.addoption(
+        "--whole", action="store_true", help="also run tests that need the package index or a missing program"
+    )
+    parser.addoption("--home", type=Path, help="use the server of this home, which others may also use")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: one more than there are cores, because a test that waits leaves its core to another one's."""
+    """Start one more worker than there are cores, because tests that wait leave their core idle."""
     return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --whole, leave out what cannot run here, and say so in pytest's closing line as deselected."""
+    """Without --whole, deselect the tests that cannot run here; pytest's last line counts them."""
     if config.getoption("--whole"):
         return
     left_out = [item for item in items if _cannot_run(item)]
@@ -89,7 +91,7 @@ def _cannot_run(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def server_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
-    """The maintenance database of the session's server, which all xdist workers share."""
+    """Yield the URL of the maintenance database of the session's server, which all xdist workers share."""
     base = tmp_path_factory.getbasetemp()
     home = pytestconfig.getoption("--home") or (base if worker_id == "master" else base.parent) / "rowcall"
     with open_server(home, SOURCE, options=UNSAFE_AND_FAST) as server:
@@ -98,7 +100,7 @@ def server_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def template(server_url: str) -> str:
-    """A migrated database to copy; whichever worker comes first makes it."""
+    """Return the name of a migrated database to copy; the first xdist worker creates it."""
     connection = database.connect(server_url)
     connection.autocommit = True
     with connection.cursor() as cursor:
@@ -114,25 +116,25 @@ def template(server_url: str) -> str:
 
 @pytest.fixture(scope="module")
 def module_url(server_url: str, template: str) -> Iterator[str]:
-    """This module's own database, with the schema and no rows."""
+    """Yield the URL of this module's database, which has the schema and no rows."""
     yield from _database(server_url, template)
 
 
 @pytest.fixture
 def empty_url(server_url: str) -> Iterator[str]:
-    """A database of this test's own, with nothing in it."""
+    """Yield the URL of an empty database for this test."""
     yield from _database(server_url, "template1")
 
 
 @pytest.fixture
 def fresh_url(server_url: str, template: str) -> Iterator[str]:
-    """A database of this test's own, with the schema and no rows."""
+    """Yield the URL of a database for this test, with the schema and no rows."""
     yield from _database(server_url, template)
 
 
 @pytest.fixture(params=["direct", pytest.param("pooled", marks=pytest.mark.program("pgbouncer"))])
 def worker_url(request: pytest.FixtureRequest, fresh_url: str, tmp_path: Path) -> Iterator[str]:
-    """The same as workers reach it: directly, and through a pooler that gives each transaction another connection."""
+    """Yield the URL of fresh_url's database: direct, or through a pooler in transaction mode."""
     if request.param == "direct":
         yield fresh_url
     else:
@@ -142,7 +144,7 @@ def worker_url(request: pytest.FixtureRequest, fresh_url: str, tmp_path: Path) -
 
 @pytest.fixture
 def connection(module_url: str) -> Iterator[PgConnection]:
-    """A connection whose transaction is rolled back after the test."""
+    """Yield a connection whose transaction is rolled back after the test."""
     connection = database.connect(module_url)
     yield connection
     connection.rollback()
@@ -151,7 +153,7 @@ def connection(module_url: str) -> Iterator[PgConnection]:
 
 @pytest.fixture(scope="module")
 def example_app() -> Iterator[None]:
-    """The example is this module's app, in this process and in those that it starts; other modules have no app."""
+    """Make the example this module's app, here and in the processes that the tests start; other modules have no app."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROWCALL_APP", "rowcall_example")
         catalogue.cache_clear()
@@ -161,7 +163,7 @@ def example_app() -> Iterator[None]:
 
 @pytest.fixture
 def environment(module_url: str, tmp_path: Path) -> dict[str, str]:
-    """The environment of a `rowcall` process on this module's database."""
+    """Return the environment of a `rowcall` process on this module's database."""
     return {**os.environ, "DATABASE_URL": module_url, "ROWCALL_HOME": str(tmp_path / "home")}
 
 
@@ -183,5 +185,5 @@ def _command(server_url: str, sql: str) -> None:
 
 
 def sibling(url: str, name: str) -> str:
-    """The URL of another database on the same server."""
+    """Return the URL of another database on the same server."""
     return url.rsplit("/", 1)[0] + "/" + name

@@ -1,1 +1,1 @@
-"""A small SaaS on Rowcall, written as a team writes its own app: see example/README.md."""
+"""A small SaaS on Rowcall, written the way a team writes its own app: see example/README.md."""

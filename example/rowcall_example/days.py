@@ -1,4 +1,4 @@
-"""The business day: cleanup, invoices and sales keep to UTC."""
+"""The business day: cleanups, invoices and sales use days in UTC."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from datetime import UTC, date, datetime, time, timedelta
 
 
 def utc_day(day: date) -> tuple[datetime, datetime]:
-    """The day's first moment in UTC, and the first after it."""
+    """Return the start of the day and the start of the next day, in UTC."""
     start = datetime.combine(day, time(), UTC)
     return start, start + timedelta(days=1)

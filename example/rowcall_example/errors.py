@@ -1,6 +1,6 @@
 """This app's own errors.
 
-Those that are Permanent end a run at once, because trying it again cannot help; a route answers them as 404 or 422.
+Those that are Permanent end a run at once, because another attempt cannot help; routes respond to them with 404 or 422.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class InvoiceNotFound(Permanent):
 
 
 class CacheNameUnknown(Permanent):
-    """Nothing computes a cache entry of this name."""
+    """No SQL computes a cache entry with this name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"nothing computes a cache entry {name!r}; known: {', '.join(known)}")

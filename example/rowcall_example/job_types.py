@@ -1,7 +1,7 @@
-"""The jobs of this app: what each is given, its natural key, and how it is run and tried again.
+"""The jobs of this app: their payloads, natural keys, limits and retry rules.
 
-API, command line and worker import this module, so it holds declarations only; what a job does is in `handlers`.
-Days and weeks are dates in a payload; which time zone they belong to is said by the queries.
+API, command line and worker import this module, so it contains declarations only; `handlers` does the work.  Days and
+weeks are dates in a payload; the queries decide in which time zone.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from rowcall import JobType, exponential, fixed
 
 WEEK_DAYS = 7
 
-# The largest bigint: what is beyond it cannot be the id of a row.
+# The largest bigint: no row has a larger id.
 LARGEST_ID = 2**63 - 1
 
-# A run's key has 255 characters at most, and an event's is this prefix and the event's id.
+# A run's key has at most 255 characters, and an event's key is this prefix and the event's id.
 WEBHOOK = "webhook:"
 EVENT_ID_CHARACTERS = 255 - len(WEBHOOK)
 
-# Mail servers, shops and banks that are down are often so for minutes; the last tries come hours later.
+# An outage of a mail server, a shop or a bank often lasts minutes; the last attempts come hours later.
 PATIENT = exponential(base=10, cap=3600)
 
-# 2000 to 9998, for the description of what is sent.
+# The years 2000 to 9998, for the description of the payload.
 YEARS = "^([2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
 
 
@@ -39,7 +39,7 @@ def _day(**options: Any) -> fields.Date:
 
 
 def _check_years(day: date) -> None:
-    """A day has one before it and one after it, in every zone."""
+    """Require a day that has a day before and after it in every zone."""
     if not 2000 <= day.year <= 9998:
         raise ValidationError("must be a day of the years 2000 to 9998")
 
@@ -52,50 +52,50 @@ class DateRange(Schema):
 
     @validates_schema
     def check_week(self, data: Mapping[str, Any], **_: Any) -> None:
-        """A week has seven days, on whichever it begins."""
+        """Require seven days, starting on any weekday."""
         if data["last"] - data["first"] != timedelta(days=WEEK_DAYS - 1):
             raise ValidationError("must be a week: `to` is six days after `from`, and both are included", "to")
 
 
 class WeeklyReport(Schema):
-    """Whose week, and which."""
+    """A user and a week."""
 
     user_id = _id()
     date_range = fields.Nested(DateRange, required=True)
 
 
 class Day(Schema):
-    """Which day."""
+    """A day."""
 
     day = _day()
 
 
 class SalesDate(Schema):
-    """Which day's sales."""
+    """The day of the sales."""
 
     date = _day()
 
 
 class Invoice(Schema):
-    """Which invoice."""
+    """An invoice."""
 
     invoice_id = _id()
 
 
 class InvoiceMail(Invoice):
-    """Which invoice, and what to say of it."""
+    """An invoice, and the kind of the reminder."""
 
     kind = fields.String(required=True, validate=validate.OneOf(("upcoming", "due", "overdue")))
 
 
 class CacheName(Schema):
-    """Which cache entry."""
+    """A cache entry."""
 
     name = fields.String(required=True, validate=validate.Length(1, 200))
 
 
 class Event(Schema):
-    """What happened, and who is told of it."""
+    """An event, and the URL to deliver it to."""
 
     event_id = fields.String(
         required=True,
@@ -159,7 +159,7 @@ BUILD_SALES_REPORT = JobType(
     time_limit=600,
 )
 
-# Without a key: whoever asks twice wants it fresh twice.
+# Without a key, because each request should compute the value again.
 REFRESH_CACHE = JobType("refresh_cache", schema=CacheName, time_limit=120, max_attempts=3)
 
 DELIVER_WEBHOOK = JobType(

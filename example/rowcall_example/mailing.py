@@ -1,4 +1,4 @@
-"""A letter goes to a user as a mail, at most once."""
+"""Send a letter to a user as a mail, at most once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall_worker.handlers import Effect, Run
 
 
 def mail_letter(run: Run, letter: Letter, user: User, *, key: str, content: Mapping[str, Any]) -> Effect:
-    """Send it unless it was sent before under this key; the effect has the mail server's reference."""
+    """Send it, unless it was sent before under this key; the effect has the mail server's reference."""
 
     def send(effect: Effect) -> dict[str, Any]:
         reference = run.gateways.mail.send(
@@ -27,6 +27,6 @@ def mail_letter(run: Run, letter: Letter, user: User, *, key: str, content: Mapp
         )
         return {"reference": reference, "message_id": effect.message_id}
 
-    # `content` says what the mail is about, and may not change between two attempts; address and subject may.
+    # `content` says what the mail is about, and must not change between attempts; address and subject may.
     details = {"recipient": user.email, "subject": letter.subject}
     return run.effect("sent_emails", key=key, content=content, details=details, perform=send)

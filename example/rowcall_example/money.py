@@ -1,8 +1,8 @@
-"""Amounts of money: whole numbers of a currency's minor unit inside, decimal text for people and files."""
+"""Amounts of money: whole numbers of a currency's minor unit in code, decimal text for people and files."""
 
 from __future__ import annotations
 
-# ISO 4217 gives a currency two decimal places, but for these.
+# ISO 4217 gives all currencies two decimal places, except these.
 TWO_DECIMALS = 2
 OTHER_DECIMALS = {
     **dict.fromkeys(
@@ -15,22 +15,22 @@ OTHER_DECIMALS = {
 
 
 def decimals_of(currency: str) -> int:
-    """How many decimal places an amount of this currency has; an unknown currency has two, as nearly all do."""
+    """Return the decimal places of this currency; an unknown one has two, as nearly all do."""
     return OTHER_DECIMALS.get(currency, TWO_DECIMALS)
 
 
 def decimal_text(amount_minor: int, currency: str) -> str:
-    """The bare amount, as programs read it: 1234.50."""
+    """Return the bare amount for programs: 1234.50."""
     return _decimal(amount_minor, currency, thousands="")
 
 
 def money_text(amount_minor: int, currency: str) -> str:
-    """The amount as people read it: 1,234.50 EUR."""
+    """Return the amount for people: 1,234.50 EUR."""
     return f"{_decimal(amount_minor, currency, thousands=',')} {currency}"
 
 
 def _decimal(amount_minor: int, currency: str, thousands: str) -> str:
-    """Made of whole numbers, because a float would round large sums."""
+    """Format with whole numbers, because a float would round large sums."""
     decimals = decimals_of(currency)
     whole, rest = divmod(abs(amount_minor), 10**decimals)
     sign = "-" if amount_minor < 0 else ""

@@ -1,6 +1,6 @@
-"""How this app runs its SQL: in the caller's transaction, on the connection that the caller has.
+"""Runs this app's SQL in the caller's transaction, on the caller's connection.
 
-A handler gets psycopg2's connection from its run, a route gets SQLAlchemy's from the API.  The queries serve both.
+A handler gets psycopg2's connection from its run, a route gets SQLAlchemy's from the API.  The queries work with both.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import psycopg2.extensions
 import psycopg2.extras
 
 if TYPE_CHECKING:
-    import sqlalchemy  # not at run time: the worker has no use for it, and would take longer to start
+    import sqlalchemy  # not at run time: the worker does not need it, and would start more slowly
 
 Connection: TypeAlias = "psycopg2.extensions.connection | sqlalchemy.Connection"
 Row: TypeAlias = dict[str, Any]
 
 
 def fetch_all(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-    """Run one statement and return its rows; one that returns no rows gives an empty list."""
+    """Run one statement and return its rows, or an empty list if it returns none."""
     if isinstance(connection, psycopg2.extensions.connection):
         with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
             cursor.execute(sql, values)
@@ -29,12 +29,12 @@ def fetch_all(connection: Connection, sql: str, values: Mapping[str, Any] | None
 
 
 def fetch_one(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Row | None:
-    """The first row, if there is one."""
+    """Return the first row, if there is one."""
     rows = fetch_all(connection, sql, values)
     return rows[0] if rows else None
 
 
 def fetch_value(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Any:
-    """The first column of the first row, if there is one."""
+    """Return the first column of the first row, if there is one."""
     row = fetch_one(connection, sql, values)
     return next(iter(row.values())) if row else None

@@ -1,6 +1,6 @@
-"""The app's own tables, in the schema `example`, beside Rowcall's in the schema `rowcall`.
+"""The app's own tables, in the schema `example`, beside Rowcall's schema `rowcall`.
 
-A team would keep them in its own migrations; the demo makes them where they are missing, so that one step is enough.
+A team would create them in its own migrations; the demo creates missing ones, so that one step is enough.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from rowcall_example.errors import DemoRefused
 from rowcall_example.sql import Connection, fetch_all, fetch_value
 
-# Two processes that come first at once would both find no schema, and one of them would fail.  The number is any that
-# others are unlikely to use: "example" on a telephone's keys.
+# Otherwise two processes could both find no schema, and one of them would fail.  The number is unlikely to be used by
+# others: it is "example" on a phone's keypad.
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(3926753)"
 
-# By this comment on `example.users` the app knows its own tables again.  All are made in one transaction.
+# By this comment on `example.users`, the app recognizes its own tables, which are all created in one transaction.
 MARK = "made by rowcall_example"
 
 TABLES_ARE_THERE = "SELECT obj_description(to_regclass('example.users'), 'pg_class') = %(mark)s"
 
 SCHEMA_HOLDS_SOMETHING = "SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace('example'))"
 
-# Not IF NOT EXISTS: that asks for the right to create schemas also where a DBA has created this one.
+# Not IF NOT EXISTS, which needs the right to create schemas even if a DBA has created this one.
 SCHEMA_IS_MISSING = "SELECT to_regnamespace('example') IS NULL"
 
 TABLES = f"""
@@ -85,13 +85,13 @@ COMMENT ON TABLE example.users IS '{MARK}';
 
 
 def create_tables(connection: Connection) -> None:
-    """Create the tables unless they are there; refused in a schema `example` that is somebody else's."""
+    """Create the tables unless they exist; refuse if the schema `example` belongs to somebody else."""
     fetch_all(connection, ONE_AT_A_TIME)
     if fetch_value(connection, TABLES_ARE_THERE, {"mark": MARK}):
         return
     if fetch_value(connection, SCHEMA_HOLDS_SOMETHING):
         raise DemoRefused(
-            "this database has a schema `example` with other tables than the demo's, and nothing was added to it: set"
+            "this database has a schema `example` with tables that are not the demo's, so nothing was added: set"
             " DATABASE_URL to a database without that schema"
         )
     if fetch_value(connection, SCHEMA_IS_MISSING):

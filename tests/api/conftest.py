@@ -1,4 +1,4 @@
-"""The application on the module's database, and a caller with a key."""
+"""The application on the module's database, and a client with keys."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ VALUES ('mail:1', %(run_id)s, 1, '', 'unknown') RETURNING id
 
 @dataclass(frozen=True)
 class There:
-    """What there is in a module's database, by the part of a path that names it."""
+    """The rows in a module's database, by the name of the path parameter."""
 
     parts: Mapping[str, object]
 
     def path(self, described: str) -> str:
-        """The path of what there is, of one such as /v1/runs/{run_id}."""
+        """Fill in a path such as /v1/runs/{run_id}."""
         return described.format(**self.parts)
 
 
 @pytest.fixture(scope="module")
 def app(module_url: str) -> Iterator[flask.Flask]:
-    """The application, as gunicorn would load it; tests ask faster than any limit."""
+    """Yield the application as gunicorn loads it, without rate limits."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("ROWCALL_RATE_LIMIT", "0")
         app = create_app(module_url)
@@ -54,23 +54,23 @@ def app(module_url: str) -> Iterator[flask.Flask]:
 
 @pytest.fixture(scope="module")
 def keys(module_url: str) -> dict[str, str]:
-    """A key for each scope."""
+    """Return a key for each scope."""
     with database.transaction(module_url) as connection:
         keys = {scope: api_keys.create_key(connection, f"test {scope}", [scope], MAKER) for scope in api_keys.SCOPES}
-        # What steers, shows and makes runs needs three.
+        # Retrying, showing and cloning runs needs three scopes.
         keys["steer"] = api_keys.create_key(connection, "test steer", ["operate", "enqueue", "read"], MAKER)
         return keys
 
 
 @pytest.fixture(scope="module")
 def actors(keys: dict[str, str]) -> dict[str, str]:
-    """What `created_by` and the audit log call the owner of each scope's key."""
+    """Return the owner of each scope's key, as in `created_by` and the audit log."""
     return {scope: f"api:test {scope} ({key.split('_')[1]})" for scope, key in keys.items()}
 
 
 @pytest.fixture
 def call(app: flask.Flask, keys: dict[str, str]) -> Call:
-    """Make a request with the admin's key, or with another scope's."""
+    """Return a function that makes a request with the admin's key, or with another scope's."""
     client = app.test_client()
 
     def request(method: str, path: str, scope: str = "admin", **options: Any) -> TestResponse:
@@ -82,7 +82,7 @@ def call(app: flask.Flask, keys: dict[str, str]) -> Call:
 
 @pytest.fixture(scope="module")
 def there(module_url: str) -> There:
-    """Something of each kind that could be seen, or change."""
+    """Insert one row of each kind that a route can show or change."""
     with database.transaction(module_url) as connection:
         run_id = queue.enqueue(connection, "noop", {"user_id": 1}, key="mine").run_id
         content = definitions.checked("nightly", {"job_type": "noop", "schedule": "@daily"}, catalogue())
@@ -93,7 +93,7 @@ def there(module_url: str) -> There:
 
 @pytest.fixture(scope="module")
 def digest(module_url: str, keys: dict[str, str], there: There) -> Iterator[Digest]:
-    """A look at the module's database."""
+    """Yield a digest of the module's database."""
     connection = database.connect(module_url)
     yield Digest(connection)
     connection.close()
@@ -101,7 +101,7 @@ def digest(module_url: str, keys: dict[str, str], there: There) -> Iterator[Dige
 
 @pytest.fixture
 def refused(call: Call, digest: Digest) -> Call:
-    """Make a request that must be refused, and see that it is: as a problem, and without a trace in the database."""
+    """Return a function that makes a request, and asserts that it is refused with a problem and changes nothing."""
 
     def request(method: str, path: str, status: int, field: str | None = None, **options: Any) -> TestResponse:
         before = digest()
@@ -120,13 +120,13 @@ def refused(call: Call, digest: Digest) -> Call:
 
 
 def told(answer: TestResponse) -> dict[str, Any]:
-    """The JSON object that was answered."""
+    """Return the JSON object in the response."""
     assert isinstance(answer.json, dict)
     return answer.json
 
 
 def let_nobody_in(url: str) -> None:
-    """Take a test's own database away: whoever is connected is thrown out, and nobody can connect again."""
+    """Refuse new connections to a test's database, and end the present ones."""
     name = url.rsplit("/", 1)[1]
     with database.transaction(url.rsplit("/", 1)[0] + "/rowcall") as connection:
         connection.autocommit = True

@@ -1,4 +1,4 @@
-"""A real `rowcall api`, and requests that no HTTP library would send, as the bytes that they are."""
+"""A real `rowcall api`, and requests as raw bytes, which no HTTP library would send."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON = "Content-Type: application/json"
 
 @dataclass(frozen=True)
 class Heard:
-    """What came back: a status, headers, and a body; a status of 0 where the connection was only closed."""
+    """A response: status, headers and body; the status is 0 if the server only closed the connection."""
 
     status: int
     headers: Mapping[str, str]
@@ -28,7 +28,7 @@ class Heard:
 
     @property
     def told(self) -> dict[str, Any]:
-        """The JSON object in the body."""
+        """Return the JSON object in the body."""
         found = json.loads(self.body)
         assert isinstance(found, dict)
         return found
@@ -43,17 +43,17 @@ class Server:
     log: Path
 
     def connect(self) -> socket.socket:
-        """A connection to it."""
+        """Connect to the server."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_SECONDS)
 
     def ask(self, request: bytes) -> Heard:
-        """Send these bytes, and read one answer."""
+        """Send these bytes, and read one response."""
         with self.connect() as connection:
             send(connection, request)
             return heard(connection)
 
     def refuses(self) -> bool:
-        """Whether nobody listens any more."""
+        """Whether nothing listens on the port any more."""
         try:
             self.connect().close()
         except ConnectionRefusedError:
@@ -65,7 +65,7 @@ class Server:
 def served(
     environment: Mapping[str, str], folder: Path, rowcall: Sequence[str] = own_command(), **settings: str
 ) -> Iterator[Server]:
-    """A server for the block; what it logs goes to a file, which does not run full while nobody reads."""
+    """Yield a server for the block; its log goes to a file, because a pipe that nobody reads would fill up."""
     log = folder / "api.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -85,25 +85,25 @@ def served(
 
 
 def request(method: str, target: str, key: str, *headers: str, body: bytes = b"") -> bytes:
-    """An ordinary request, but for what is strange in its parts."""
+    """Return an ordinary request, with these parts."""
     length = [f"Content-Length: {len(body)}"] if body else []
     lines = [f"{method} {target} HTTP/1.1", "Host: here", f"Authorization: Bearer {key}", *length, *headers, "", ""]
     return "\r\n".join(lines).encode("latin-1") + body
 
 
 def chunked(*chunks: bytes) -> bytes:
-    """A body in chunks, with its end."""
+    """Return a chunked body with its end."""
     return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
 
 
 def send(connection: socket.socket, request: bytes) -> None:
-    """Send what the other side takes: it may have answered, and closed, before all is sent."""
+    """Send as much as the other side takes: it may respond and close before all is sent."""
     with suppress(ConnectionError):
         connection.sendall(request)
 
 
 def heard(connection: socket.socket) -> Heard:
-    """Read one answer."""
+    """Read one response."""
     with HTTPResponse(connection) as answer:
         try:
             answer.begin()

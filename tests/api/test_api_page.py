@@ -1,4 +1,4 @@
-"""docs/api.md: every command on the page does what the page says, against a real server and a worker."""
+"""docs/api.md: every command on the page does what the page says, with a real server and a worker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.program("curl"), pytest.mark.usefixtures("example_app"
 
 @pytest.fixture
 def reader(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of a reader who has the API and a worker."""
+    """Yield the environment of a reader who has the API and a worker."""
     environment |= {"DATABASE_URL": fresh_url}
     assert rowcall(environment, "demo", "seed", "--users", "1").returncode == 0
     with served(environment, tmp_path) as server, running(environment, "worker", "run"):

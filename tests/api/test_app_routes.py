@@ -1,4 +1,4 @@
-"""An app's own routes: under the same keys, checks and problem documents as Rowcall's own, and in the same document."""
+"""An app's own routes have the same keys, checks and problem documents as Rowcall's, and are in the same document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.processes import APPS
 
 @pytest.fixture
 def rows(module_url: str) -> Iterator[PgConnection]:
-    """The database that the routes look into."""
+    """Yield a connection to the database that the routes read."""
     with database.transaction(module_url) as connection:
         connection.autocommit = True
         yield connection
@@ -29,7 +29,7 @@ def rows(module_url: str) -> Iterator[PgConnection]:
 
 @pytest.fixture(scope="module", autouse=True)
 def shop() -> Iterator[None]:
-    """The shop is the app of these tests."""
+    """Make the shop the app of these tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROWCALL_APP", "shop")
         patch.syspath_prepend(APPS)
@@ -68,7 +68,7 @@ def test_a_route_finds_the_apps_own_tables_by_the_search_path_of_the_database(
         ("POST", "/counter/bell"),
         ("GET", "/counter/till"),
         ("DELETE", "/counter/till"),
-        # A method that it does not answer tells a stranger nothing either.
+        # A method that the route does not have tells a caller without a key nothing either.
         ("PATCH", "/counter/bell"),
     ],
 )
@@ -177,7 +177,7 @@ def test_the_routes_are_described_with_their_schemas_scopes_and_refusals(app: fl
 
 
 def made(folder: Path, patch: pytest.MonkeyPatch, name: str, routes: str | None) -> None:
-    """An app of this name, and with it as ROWCALL_APP."""
+    """Write an app with this name, and set ROWCALL_APP to it."""
     package = folder / name
     package.mkdir()
     (package / "job_types.py").touch()

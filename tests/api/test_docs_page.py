@@ -1,4 +1,4 @@
-"""/docs: a page to read and to try the interface with, of which every byte comes from this server."""
+"""/docs: a page to read and try the API on, loaded entirely from this server."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.support.processes import LIMIT_SECONDS
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse
 
-# What it says on its standard error: each line of the page's console, among other things.
+# Its standard error contains, among other things, each line of the page's console.
 CHROMIUM = [
     "chromium",
     "--headless",
-    "--no-sandbox",  # which would refuse to start as root; what is loaded is ours
+    "--no-sandbox",  # it would refuse to start as root; the page is ours
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--no-first-run",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--enable-logging=stderr",
-    # Of the page's time, not of ours: it passes while nothing is being loaded.
+    # Virtual time, which passes only while nothing is loading.
     "--virtual-time-budget=10000",
     "--dump-dom",
 ]
@@ -40,12 +40,12 @@ CHROMIUM = [
 
 @pytest.fixture
 def client(app: flask.Flask) -> flask.testing.FlaskClient:
-    """A browser without a key."""
+    """Return a browser without a key."""
     return app.test_client()
 
 
 def named(client: flask.testing.FlaskClient) -> list[str]:
-    """What the page loads, as it names it."""
+    """Return the URLs that the page loads."""
     found: list[str] = re.findall(r'<(?:script|link)[^>]*(?:src|href)="([^"]*)"', client.get("/docs").text)
     return found
 
@@ -94,7 +94,7 @@ def test_no_other_file_is_served(client: flask.testing.FlaskClient, name: str) -
 
 @contextmanager
 def serving(app: flask.Flask, asked: list[str]) -> Iterator[str]:
-    """The application on a port of loopback, and the paths that it is asked for."""
+    """Serve the application on a loopback port, and collect the requested paths in `asked`."""
 
     def noting(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         asked.append(environ["PATH_INFO"])
@@ -126,5 +126,5 @@ def test_a_browser_that_reaches_nobody_else_shows_every_route(app: flask.Flask, 
     assert set(re.findall(r'data-path="([^"]*)"', shown.stdout)) == set(described["paths"])
     assert ">Authorize<" in shown.stdout
     assert set(asked) == {"/docs", "/openapi.json", *(f"/docs/{name}" for name in ASSETS)}
-    # What the policy refuses, and what cannot be loaded, stands there.
+    # The console would show what the policy refused and what could not be loaded.
     assert [line for line in shown.stderr.splitlines() if "CONSOLE" in line] == []

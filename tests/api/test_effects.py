@@ -1,4 +1,4 @@
-"""/v1/effects: what runs did to the world, page by page, and the operator's word where nobody knows."""
+"""/v1/effects: the external effects of runs, page by page, and how an operator resolves unknown ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VALUES = {
     "generated_files": "'pdf', '2026-03-23', 'file:' || number",
     "sms": "'sms', 'text:' || number",
 }
-# By turns in each state, and begun at times that have nothing to do with the ids.
+# In each state alternately, with start times in a different order than the ids.
 FILL = """
 INSERT INTO rowcall.{table} ({key}, run_id, lease_no, content_hash, state, applied_at, intent_at)
 SELECT {values}, 1 + number %% 3, 1, '', state, CASE WHEN state = 'applied' THEN now() END,
@@ -49,7 +49,7 @@ EACH = 23
 
 @pytest.fixture(scope="module")
 def rows(module_url: str) -> Iterator[PgConnection]:
-    """A look at the database, in which each kind has some effects in each state."""
+    """Yield a connection to a database in which each kind has some effects in each state."""
     connection = database.connect(module_url)
     connection.autocommit = True
     for kind, table in TABLES.items():
@@ -59,7 +59,7 @@ def rows(module_url: str) -> Iterator[PgConnection]:
 
 
 def pages(call: Call, query: str, limit: int = 10) -> Iterator[list[dict[str, Any]]]:
-    """All pages of a list, each fetched when it is asked for."""
+    """Yield all pages of a list, each fetched when it is needed."""
     cursor = ""
     while True:
         page = told(call("GET", f"/v1/effects?{query}&limit={limit}{cursor}", scope="read"))
@@ -161,7 +161,7 @@ def test_what_cannot_be_asked_is_a_wrong_field(call: Call, query: str, field: st
 
 @pytest.fixture
 def unknown(rows: PgConnection) -> Iterator[dict[str, Any]]:
-    """A mail with an unknown outcome."""
+    """Yield a mail with an unknown outcome."""
     run = run_in(rows, Status.DEAD)
     effect = fetch_one(
         rows,

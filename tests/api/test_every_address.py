@@ -1,4 +1,4 @@
-"""Every address of a database that libpq takes: the API, migrations and commands reach it."""
+"""The API, migrations and commands accept every form of database address that libpq does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/security.md: each line names the test that holds it."""
+"""docs/security.md: each line names the test that proves it."""
 
 from __future__ import annotations
 

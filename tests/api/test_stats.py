@@ -1,4 +1,4 @@
-"""/v1/stats: what waits, runs and fails, for people and their programs."""
+"""/v1/stats: what waits, runs and fails, for people and for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.rows import run_in
 
 @pytest.fixture(scope="module")
 def rows(module_url: str) -> Iterator[PgConnection]:
-    """A look at the database, in which a few things are amiss."""
+    """Yield a connection to a database with a few problems."""
     connection = database.connect(module_url)
     connection.autocommit = True
     run_in(connection, Status.QUEUED, run_at="now() - interval '2 hours'", queue="'mail'")

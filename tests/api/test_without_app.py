@@ -1,4 +1,4 @@
-"""Without ROWCALL_APP there are Rowcall's own routes and job types, and nothing of the example."""
+"""Without ROWCALL_APP, there are only Rowcall's own routes and job types, and nothing of the example."""
 
 from __future__ import annotations
 

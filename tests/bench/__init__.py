@@ -1,4 +1,4 @@
-"""How fast Rowcall is, beside bare SQL on the same tables in the same run: `make bench`.
+"""Rowcall's speed compared with bare SQL on the same tables, in the same run: `make bench`.
 
-Machines differ and are shared, so only the ratios say anything; every raw run is kept beside them.
+Machines differ and are shared, so only the ratios mean something; every raw run is printed beside them.
 """

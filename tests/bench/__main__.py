@@ -1,4 +1,4 @@
-"""`make bench`: measure, in turns, and print ratios with every raw run."""
+"""`make bench`: take measurements in turns, and print ratios and every raw run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.superuser import let_do_all
 
 Figure = Callable[[], float]
 
-# What a web process has anyway, and what Rowcall adds to it; marshmallow is the other package that enqueueing loads.
+# What a web process imports anyway, and what Rowcall adds; marshmallow is the only other package that enqueueing loads.
 IMPORTS = (
     "import psycopg2",
     "import psycopg2, marshmallow",
@@ -36,7 +36,7 @@ IMPORTS = (
 
 
 @click.command()
-@click.option("--runs", default=3, show_default=True, help="Runs of each measure.")
+@click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
 def main(runs: int) -> None:
     """Measure Rowcall beside bare SQL, on a local server of its own that waits for the disk as in production."""
     source = settings.read().postgres or "auto"
@@ -44,7 +44,7 @@ def main(runs: int) -> None:
         click.echo(f"PostgreSQL {server.version} ({server.source}), {runs} runs of each, in turns")
         migrate(let_do_all(Path(home), server.url), lock_timeout=3)
         bench = Bench(server.url)
-        # In turns, so that a busy neighbour slows both alike.
+        # In turns, so that a busy neighbour slows both.
         compare(
             f"drain {DRAINED} noop runs, runs/s",
             runs,
@@ -68,7 +68,7 @@ def main(runs: int) -> None:
             f"enqueue one by one, {ENQUEUERS} at the same time, commits/s",
             runs,
             lambda: bench.enqueuers(notifies=False),
-            "nobody told",
+            "no worker",
             none=bench.enqueuers,
             other=lambda: bench.enqueuers("--queues", "other"),
         )
@@ -110,7 +110,7 @@ def compare(title: str, runs: int, yardstick: Figure, against: str = "bare", **m
 
 
 def compare_imports(runs: int) -> None:
-    """What a web process pays at its start: a fresh process for each figure."""
+    """Compare what imports cost a web process at its start, with a fresh process for each measurement."""
     compare(
         "import in a fresh process, CPU ms",
         runs,
@@ -121,26 +121,26 @@ def compare_imports(runs: int) -> None:
 
 
 def import_milliseconds(statement: str) -> float:
-    """The processor's time for an import, the interpreter's own start left out."""
+    """Return the CPU time of an import, without the interpreter's start."""
     script = f"import time; began = time.process_time(); {statement}; print((time.process_time() - began) * 1000)"
     return float(subprocess.check_output([sys.executable, "-c", script]))
 
 
 def enqueue_one_by_one(connection: PgConnection, count: int) -> None:
-    """As an app would, one call and commit each."""
+    """Enqueue runs as an app would, with one call and one commit each."""
     for number in range(count):
         queue.enqueue(connection, "noop", {"user_id": number})
 
 
 def enqueue_many(connection: PgConnection, count: int) -> None:
-    """As an app would, in one transaction."""
+    """Enqueue runs as an app would, in one transaction."""
     connection.autocommit = False
     with connection:
         queue.enqueue_many(connection, "noop", [{"user_id": number} for number in range(count)])
 
 
 if __name__ == "__main__":
-    # The shop's handler tells when it was called; here and in the workers that inherit this environment.
+    # The shop's handler returns when it was called.  Workers inherit this environment.
     os.environ.update(ROWCALL_APP="shop", PYTHONPATH=str(APPS))
     sys.path.append(str(APPS))
     main()

@@ -1,4 +1,4 @@
-"""The yardstick: the least that a program can do to claim, finish, insert and wake, on Rowcall's own tables."""
+"""The yardstick: the minimum that a program can do to claim, finish, insert and wake, on Rowcall's tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall.queue.fragments import CHANNEL
 
 BATCH = 500
 
-# One statement, one queue, one priority, no history, no result: what the textbook would do at its best.
+# One statement, one queue, one priority, no history and no result: the textbook's best case.
 FINISH_AND_CLAIM = """
 WITH finished AS (
     UPDATE rowcall.job_runs SET status = 'succeeded', finished_at = now(), updated_at = now(), locked_by = NULL,
@@ -37,7 +37,7 @@ INSERT_MANY = (
 
 
 def drain(connection: PgConnection) -> int:
-    """Claim and finish until nothing is left; how many there were."""
+    """Claim and finish until nothing is left, and return the number of runs."""
     done, ids = 0, [0]
     with connection.cursor() as cursor:
         while ids:
@@ -48,7 +48,7 @@ def drain(connection: PgConnection) -> int:
 
 
 def insert_one_by_one(connection: PgConnection, count: int) -> None:
-    """One row and one commit at a time."""
+    """Insert and commit one row at a time."""
     with connection.cursor() as cursor:
         for number in range(count):
             cursor.execute(INSERT, {"payload": json.dumps({"user_id": number})})
@@ -56,14 +56,14 @@ def insert_one_by_one(connection: PgConnection, count: int) -> None:
 
 
 def insert_many(connection: PgConnection, count: int) -> None:
-    """All rows in one statement and commit."""
+    """Insert all rows in one statement and commit."""
     with connection.cursor() as cursor:
         cursor.execute(INSERT_MANY, {"payloads": [json.dumps({"user_id": number}) for number in range(count)]})
         cursor.fetchall()
 
 
 def listen(connection: PgConnection, taken: Callable[[int, float], None], stop: Callable[[], bool]) -> None:
-    """Wait for notifications and claim at each; tell which run was taken, and when."""
+    """Wait for notifications, claim at each, and call `taken` with each run and the time."""
     with connection.cursor() as cursor:
         cursor.execute(f"LISTEN {CHANNEL}")
         while not stop():

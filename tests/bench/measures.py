@@ -1,4 +1,4 @@
-"""What is measured: each function is one run, and answers with a figure."""
+"""The measurements: each function does one run and returns a number."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ INSERT INTO rowcall.job_runs (job_type, payload)
 SELECT 'noop', jsonb_build_object('user_id', number) FROM generate_series(1, %(count)s) AS number
 """
 
-# What stands in front of the runs to drain: 200,000 due runs of a type that no worker here serves, or 5,000 queues with
-# one such run each.
+# Rows in front of the runs to drain: 200,000 due runs of a type that no worker here serves, or 5,000 queues with one
+# such run each.
 UNSERVED = """
 INSERT INTO rowcall.job_runs (job_type, run_at)
 SELECT 'unserved', now() - interval '1 hour' FROM generate_series(1, 200000)
@@ -42,7 +42,7 @@ INSERT INTO rowcall.job_runs (job_type, queue)
 SELECT 'unserved', 'queue-' || number FROM generate_series(1, 5000) AS number
 """
 
-# The database's own clock, from the first claim to the last finish: starting Python is not measured.
+# From the first claim to the last finish by the database's clock, without Python's start.
 SPAN = """
 SELECT count(*) AS finished, extract(epoch FROM max(finished_at) - min(started_at))::float8 AS seconds
 FROM rowcall.job_runs WHERE status = 'succeeded'
@@ -56,7 +56,7 @@ class Bench:
         self._url = url
 
     def bare_drain(self) -> float:
-        """Runs a second of the bare loop."""
+        """Return runs per second of the bare loop."""
         self._fill(DRAINED)
         connection = self._connect()
         started = time.monotonic()
@@ -67,7 +67,7 @@ class Bench:
         return rate
 
     def drain_under_a_snapshot(self) -> float:
-        """The same with one process, when an old snapshot keeps what two such drains have left behind."""
+        """Return runs per second of one process, while an old snapshot keeps the dead rows of two earlier drains."""
         reader = database.connect(self._url, "rowcall bench")
         reader.set_session(isolation_level="REPEATABLE READ")
         self._fill(0)
@@ -84,7 +84,7 @@ class Bench:
         return float(span["finished"] / span["seconds"])
 
     def drain(self, processes: int, before: str = "") -> float:
-        """Runs a second of whole worker processes, with these rows in front of the runs."""
+        """Return runs per second of whole worker processes, with these rows in front of the runs."""
         self._fill(DRAINED, before)
         workers = [self._start("worker", "once") for _ in range(processes)]
         for worker in workers:
@@ -96,7 +96,7 @@ class Bench:
         return float(span["finished"] / span["seconds"])
 
     def insert(self, count: int, insert: Callable[[PgConnection, int], None]) -> float:
-        """Rows a second of one way to insert them."""
+        """Return rows per second of this way to insert them."""
         self._fill(0)
         connection = self._connect()
         started = time.monotonic()
@@ -106,9 +106,9 @@ class Bench:
         return rate
 
     def enqueuers(self, *worker: str, notifies: bool = True) -> float:
-        """Commits a second of many who enqueue one run each at the same time, beside a worker with these options.
+        """Return commits per second of many clients that enqueue one run at a time, beside a worker with these options.
 
-        Without `notifies` the same statement wakes no worker, and the worker polls.
+        Without `notifies`, the statement wakes no worker, and the worker polls.
         """
         self._fill(0)
         connection = self._connect()
@@ -143,7 +143,7 @@ class Bench:
         connection.close()
 
     def bare_pickup(self) -> float:
-        """Milliseconds from commit to claim by the bare loop that listens; the median."""
+        """Return the median milliseconds from commit to claim by the bare loop, which listens."""
         taken: dict[int, float] = {}
         stopped = threading.Event()
         self._fill(0)
@@ -161,7 +161,7 @@ class Bench:
         return statistics.median((taken[run_id] - moment) * 1000 for run_id, moment in asked.items())
 
     def pickup(self) -> float:
-        """Milliseconds from commit to the first line of an idle worker's handler; the median."""
+        """Return the median milliseconds from commit to the first line of an idle worker's handler."""
         self._fill(0)
         worker = self._start("worker", "run")
         connection = self._connect()
@@ -177,11 +177,11 @@ class Bench:
         return float(statistics.median((row["at"] - asked[row["id"]]) * 1000 for row in rows))
 
     def _ask_slowly(self) -> dict[int, float]:
-        """Enqueue one run after another, with pauses in which a worker falls idle: run id -> when it was committed."""
+        """Enqueue runs with pauses in which the worker becomes idle; return run id -> commit time."""
         asked = {}
         connection = self._connect()
         for number in range(PICKUPS):
-            time.sleep(PICKUP_PAUSE_SECONDS)  # the worker must be waiting when the next one comes
+            time.sleep(PICKUP_PAUSE_SECONDS)  # the worker must be waiting when the next run comes
             outcome = queue.enqueue(connection, "shop_clock", {"order_id": number})
             asked[outcome.run_id] = time.time()
         connection.close()

@@ -1,4 +1,4 @@
-"""The command line: tables for people, JSON for programs, and exit codes that a script can trust."""
+"""The command line: tables for people, JSON for programs, and reliable exit codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.processes import rowcall
 
 
 def made(environment: dict[str, str], *arguments: str) -> int:
-    """The id of a run just asked for."""
+    """Enqueue a run, and return its id."""
     asked = rowcall(environment, "enqueue", "noop", *arguments, "--json")
     assert asked.returncode == 0, asked.stderr
     run_id: int = json.loads(asked.stdout)["run_id"]
@@ -176,7 +176,7 @@ def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -
 
 @pytest.fixture
 def broken(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    """The environment with an app that cannot be imported."""
+    """Return an environment with an app that cannot be imported."""
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "__init__.py").touch()
     (tmp_path / "broken" / "job_types.py").write_text("import json\nimport there_is_no_such_module\n")

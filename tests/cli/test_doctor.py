@@ -1,4 +1,4 @@
-"""`rowcall doctor`: what is wrong, in one sentence each, with what to do."""
+"""`rowcall doctor`: one sentence for each problem, and how to fix it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.support.rows import run_in
 
 @pytest.fixture
 def well(environment: dict[str, str]) -> dict[str, str]:
-    """An environment in which doctor finds nothing to mend."""
+    """Return an environment in which doctor finds no problem."""
     return {**environment, "ROWCALL_API_PORT": "0"}
 
 
 def findings(environment: dict[str, str]) -> tuple[int, dict[str, dict[str, Any]]]:
-    """doctor's exit code, and its findings by subject."""
+    """Return doctor's exit code, and its findings by subject."""
     examined = rowcall(environment, "doctor", "--json")
     assert "Traceback" not in examined.stderr
     return examined.returncode, {finding["subject"]: finding for finding in json.loads(examined.stdout)["findings"]}
@@ -132,13 +132,13 @@ def test_an_old_schema(well: dict[str, str], fresh_url: str) -> None:
 
 
 class Other(BaseHTTPRequestHandler):
-    """Some other program's web server."""
+    """Another program's web server."""
 
     def do_GET(self) -> None:
         self.send_error(404)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

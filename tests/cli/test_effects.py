@@ -1,4 +1,4 @@
-"""`rowcall effects`: see what is not settled, and say what you found out."""
+"""`rowcall effects`: show effects that are not settled, and resolve them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rowcall keys`: what a key is called, when it ends, how it is replaced, and what is left of that in the audit log."""
+"""`rowcall keys`: names, expiry and rotation of keys, and what the audit log keeps of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = re.compile(r"rc_[0-9a-f]{8}_[0-9a-f]{64}\n")
 
 
 def made(connection: PgConnection, name: str = "billing", **columns: str) -> int:
-    """A key, with columns as SQL; the id of it."""
+    """Insert a key, with columns as SQL, and return its id."""
     prefix = api_keys.create_key(connection, name, ["read", "enqueue"], OPERATOR).split("_")[1]
     changes = "".join(f", {column} = {value}" for column, value in columns.items())
     found: int = database.fetch_value(
@@ -41,7 +41,7 @@ def listed(connection: PgConnection, key_id: int) -> dict[str, Any]:
 
 
 def audited(connection: PgConnection) -> list[dict[str, Any]]:
-    """What the audit log has of keys, since this test began."""
+    """Return the audit log's rows about keys."""
     rows = database.fetch_all(
         connection, "SELECT * FROM rowcall.audit_log WHERE subject = 'key' AND at = now() ORDER BY id"
     )
@@ -211,7 +211,7 @@ def test_the_secret_is_compared_whether_or_not_a_key_has_the_prefix(connection: 
     other = "0" * 8 if prefix != "0" * 8 else "1" * 8
     assert api_keys.find_caller(connection, f"rc_{prefix}_{secret}") is not None
     assert api_keys.find_caller(connection, f"rc_{other}_{secret}") is None
-    # The stand-in is the hash of nothing that anybody knows, so it lets nobody in.
+    # Nobody knows what the placeholder is a hash of, so it matches no secret.
     assert api_keys.find_caller(connection, f"rc_{other}_{'0' * 64}") is None
 
 

@@ -1,4 +1,4 @@
-"""`rowcall prune`: housekeeping by hand, by the same policy; and what is still shown of a run afterwards."""
+"""`rowcall prune`: housekeeping by hand with the same policy, and what is shown of a pruned run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.processes import rowcall, start
 
 @pytest.fixture
 def environment(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> dict[str, str]:
-    """A database of the test's own."""
+    """Return an environment with a database for the test."""
     return {**environment, "DATABASE_URL": fresh_url, "ROWCALL_ARCHIVE": str(tmp_path / "archive")}
 
 
@@ -30,7 +30,7 @@ def sql(environment: dict[str, str], statement: str) -> list[Row]:
 
 
 def old_runs(environment: dict[str, str]) -> list[int]:
-    """Two runs without a key, one with, and one whose key's time is over too."""
+    """Insert two runs without a key, one with a key, and one whose key has expired too."""
     with database.transaction(environment["DATABASE_URL"]) as connection:
         runs = [
             ended(connection, Status.SUCCEEDED, "20 days"),
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_it_between_two_batches_and_it_tells_what_is_done(environmen
         VALUES ('prune_runs', 'prune_runs', '{"batch": 2}')""",
     )
     with gate(environment["DATABASE_URL"]) as barred:
-        # The first page has the oldest two; the second has the one with a key.
+        # The first page has the two oldest runs; the second has the one with a key.
         barred.hold_change("NEW.pruned_at IS NOT NULL AND OLD.pruned_at IS NULL")
         process = start(environment, "prune", "--yes", "--json")
         barred.wait()

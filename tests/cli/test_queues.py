@@ -1,4 +1,4 @@
-"""`rowcall queues`: see, pause, resume, limit."""
+"""`rowcall queues`: list, pause, resume and limit queues."""
 
 from __future__ import annotations
 

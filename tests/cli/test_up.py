@@ -1,4 +1,4 @@
-"""`rowcall up`: everything starts with one command, and everything ends with it."""
+"""`rowcall up`: one command starts everything, and everything ends with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.processes import APPS, ROOT, living_with, rowcall, start, wai
 
 
 def sources() -> list[str]:
-    """The sources of PostgreSQL that this machine has; the wheel is always one."""
+    """Return this machine's sources of PostgreSQL; the wheel is always one of them."""
     found = []
     for source in ("machine", "wheel"):
         try:
@@ -43,22 +43,22 @@ def sources() -> list[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """An environment with a home of its own; nothing that was started in it may outlive the test."""
+    """Yield an environment with its own home; no process that was started in it may outlive the test."""
     yield {**os.environ, "ROWCALL_HOME": str(tmp_path / "home")}
     try:
-        wait_until(lambda: not living_with(str(tmp_path)), "nothing of it is alive")
+        wait_until(lambda: not living_with(str(tmp_path)), "none of its processes is alive")
     except AssertionError as error:
         raise AssertionError(f"{error}; alive: {living_with(str(tmp_path))}") from None
 
 
 @pytest.fixture
 def beside(home: dict[str, str], fresh_url: str) -> dict[str, str]:
-    """The same beside a database that is there: no server and no demo, where a test is about neither."""
+    """The same with an existing database, so that no server and no demo start; for tests that need neither."""
     return {**home, "DATABASE_URL": fresh_url}
 
 
 class Up:
-    """A running `rowcall up`, and what it has said."""
+    """A running `rowcall up`, and its output so far."""
 
     def __init__(self, environment: dict[str, str], *arguments: str) -> None:
         self.process = start(environment, "up", "--yes", *arguments)
@@ -84,7 +84,7 @@ class Up:
         return str(url)
 
     def end(self, number: signal.Signals) -> str:
-        """Send a signal, and return the rest of what it says."""
+        """Send a signal, and return the rest of the output."""
         self.process.send_signal(number)
         said, _ = self.process.communicate(timeout=60)
         return said
@@ -100,7 +100,7 @@ def typed(environment: dict[str, str], up: Up, word: str) -> str:
 
 
 def listed(up: Up, *statuses: str) -> list[dict[str, Any]]:
-    """The newest runs, of all statuses or of these."""
+    """Return the newest runs, in all statuses or in these."""
     return listed_in(up.database, *statuses)
 
 
@@ -136,7 +136,7 @@ def test_killed_it_takes_everything_along(home: dict[str, str]) -> None:
     up = Up(home, "--port", "0")
     assert len(living_with(home["ROWCALL_HOME"])) >= 5
     up.end(signal.SIGKILL)
-    # The fixture waits until nothing of this home is alive.
+    # The fixture waits until no process of this home is alive.
 
 
 def test_with_its_parent_killed_it_ends_with_it(home: dict[str, str]) -> None:
@@ -191,7 +191,7 @@ def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(beside: dict[str
             taken.bind(("127.0.0.1", 8000))
             taken.listen()
         except OSError:
-            pass  # something else has it, which is as good
+            pass  # another program has the port, which serves the test as well
         up = Up(beside)
         assert not up.api.endswith(":8000")
         up.end(signal.SIGINT)
@@ -260,7 +260,7 @@ def test_there_is_no_demo_where_the_schema_example_is_somebody_elses(home: dict[
 
 
 def routes_of(up: Up) -> set[str]:
-    """The paths of the API that is up."""
+    """Return the paths of the running API."""
     with urllib.request.urlopen(f"{up.api}/openapi.json") as answer:  # noqa: S310  # the URL is ours
         return set(json.load(answer)["paths"])
 

@@ -1,4 +1,4 @@
-"""`rowcall webhook-secret`: what a receiver of webhooks is given, and checks signatures with."""
+"""`rowcall webhook-secret`: the secret with which a webhook receiver verifies signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of definitions to apply, and what applying them did."""
+"""Apply files of definitions, and return what changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content of a definition named nightly, accepted or refused."""
+"""Check the content of a definition named nightly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall.job_types import Catalogue, load_catalogue
 
 CATALOGUE = load_catalogue("rowcall_example")
 
-# Python writes out no number of so many digits.
+# Python cannot print a number with this many digits.
 HUGE = 10**5000
 
 
@@ -21,7 +21,7 @@ def content(**given: Any) -> Content:
 
 
 def refusals(name: str = "nightly", catalogue: Catalogue = CATALOGUE, **given: Any) -> dict[str, object]:
-    """Field -> what is said of it."""
+    """Return the errors by field."""
     with pytest.raises(DefinitionInvalid) as refused:
         checked(name, {"job_type": "noop", **given}, catalogue)
     assert [sentence.partition(": ")[0] for sentence in refused.value.sentences] == [

@@ -1,4 +1,4 @@
-"""The example as the app of these tests: its cleanup_nightly has what they need, a day in its payload and a key."""
+"""The example as the app of these tests: its cleanup_nightly has a day in its payload, and a natural key."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 @pytest.fixture(scope="module", autouse=True)
 def app_of_these_tests(example_app: None) -> None:
-    """All tests here have the example as their app."""
+    """Make the example the app of all tests here."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where this test's files are."""
+    """Return the folder of this test's files."""
     return tmp_path

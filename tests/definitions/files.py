@@ -1,4 +1,4 @@
-"""Files of definitions, and how one is refused."""
+"""Files of definitions, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
 
 
 def refusal(file: Path) -> str:
-    """What is said of a file that cannot be read, behind its name."""
+    """Return the error for a file that cannot be read, without its name."""
     with pytest.raises(DefinitionFileInvalid) as refused:
         read_file(file)
     sentence = str(refused.value)

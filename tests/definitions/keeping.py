@@ -1,4 +1,4 @@
-"""Definitions as tests need them: kept as anybody's, and moved into the past instead of waited for."""
+"""Definitions for tests: stored like any others, and moved into the past so that no test waits."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ OPERATOR = Operator("somebody", "request-1")
 
 
 def kept(connection: Connection, name: str = "sleeper", **content: Any) -> Row:
-    """A definition of the type noop, every hour, unless told otherwise."""
+    """Store a definition of the type noop, hourly by default."""
     told = {"job_type": "noop", "schedule": "0 * * * *", **content}
     return put(connection, name, checked(name, told, catalogue()), catalogue(), "api", OPERATOR).row
 
 
 def hourly_but_not_now(connection: Connection) -> str:
-    """A schedule with one time in each hour, and none within half an hour of now: none comes while a test runs."""
+    """Return an hourly schedule whose next time is half an hour away, so that no time comes during a test."""
     return f"{(now_is(connection).minute + 30) % 60} * * * *"
 
 
 def minutely_but_not_now(connection: Connection) -> str:
-    """A schedule of each minute of 22 hours of the day: not in this hour and the next, so none comes meanwhile."""
+    """Return a schedule for each minute except in this hour and the next, so that no time comes during a test."""
     this = now_is(connection).astimezone(UTC).hour
     hours = sorted((this + ahead) % 24 for ahead in range(2, 24))
     return f"* {','.join(map(str, hours))} * * *"
 
 
 def asleep_since(connection: Connection, row: Row, ago: str) -> datetime:
-    """As if the last tick had been `ago` (an interval): the first nominal time since then is not decided yet."""
+    """Set its next time as if the last tick had been `ago` (an interval)."""
     return move(connection, row, fetch_value(connection, "SELECT now() - %(ago)s::interval", {"ago": ago}))
 
 
 def move(connection: Connection, row: Row, start: datetime) -> datetime:
-    """As if the last tick had been at `start`."""
+    """Set its next time as if the last tick had been at `start`."""
     times = Content.of(row).times()
     assert times is not None
     first = times.next_after(start)
@@ -51,7 +51,7 @@ def move(connection: Connection, row: Row, start: datetime) -> datetime:
 
 
 def occurred(connection: Connection, row: Row) -> list[Row]:
-    """What became of its nominal times, the first one first."""
+    """Return its occurrences, the first one first."""
     return fetch_all(
         connection,
         "SELECT * FROM rowcall.schedule_occurrences WHERE definition_id = %(id)s ORDER BY nominal_at",
@@ -60,7 +60,7 @@ def occurred(connection: Connection, row: Row) -> list[Row]:
 
 
 def runs_of(connection: Connection, row: Row) -> list[Row]:
-    """Its runs, in the order of their nominal times."""
+    """Return its runs, in the order of their nominal times."""
     return fetch_all(
         connection,
         "SELECT * FROM rowcall.job_runs WHERE definition_id = %(id)s ORDER BY scheduled_for",
@@ -69,13 +69,13 @@ def runs_of(connection: Connection, row: Row) -> list[Row]:
 
 
 def now_is(connection: Connection) -> datetime:
-    """The transaction's time, which is the tick's."""
+    """Return the transaction's time, which is the tick's."""
     now: datetime = fetch_value(connection, "SELECT now()")
     return now
 
 
 def next_of(connection: Connection, row: Row) -> datetime | None:
-    """Its first nominal time that is not decided yet."""
+    """Return its first nominal time that is not decided yet."""
     found = fetch_one(
         connection, "SELECT next_run_at FROM rowcall.job_definitions WHERE id = %(id)s", {"id": row["id"]}
     )

@@ -1,4 +1,4 @@
-"""Applying a file, or the code: what it says exists, all of it or nothing, and what is right already is not touched."""
+"""Apply a file or the code: all of it or nothing, and definitions that have not changed are not touched."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.definitions.making import (
 
 @pytest.fixture
 def apply(connection: PgConnection, tmp_path: Path) -> Callable[..., dict[str, Difference]]:
-    """Apply a file with this text; the answer by name."""
+    """Return a function that applies a file with this text, and returns the differences by name."""
 
     def applied(text: str, prune: bool = False) -> dict[str, Difference]:
         return {one.name: one for one in apply_file(connection, written(tmp_path, text), CATALOGUE, OPERATOR, prune)}
@@ -148,7 +148,7 @@ def test_an_empty_table_of_definitions_prunes_them_all(connection: PgConnection,
     assert lines([]) == []
 
 
-# Who manages a definition.
+# Who manages a definition
 
 
 def test_a_file_takes_over_what_is_as_it_says_without_a_new_revision(connection: PgConnection, apply: Apply) -> None:
@@ -212,7 +212,7 @@ def test_of_code_that_declares_something_wrong_nothing_is_applied(connection: Pg
     assert list_definitions(connection) == []
 
 
-# A definition that changes.
+# A definition that changes
 
 
 def test_an_edit_begins_a_new_revision_from_now_and_leaves_what_was_decided_before(
@@ -221,7 +221,7 @@ def test_an_edit_begins_a_new_revision_from_now_and_leaves_what_was_decided_befo
     apply(f'{YEARLY_TOML}catch_up = "latest"\n')
     overdue(connection)
     apply(f'{YEARLY_TOML}catch_up = "skip"\npriority = 9\n')
-    # By the rules before the edit: the last of the three times runs, and as it was asked for then.
+    # By the rules before the edit: the last of the three times runs, with its old options.
     assert decided(connection) == [("missed", 1), ("missed", 1), ("enqueued", 1)]
     [run] = fetch_all(connection, "SELECT * FROM rowcall.job_runs")
     assert (run["definition_id"], run["priority"], run["status"]) == (row_of(connection)["id"], 0, "queued")

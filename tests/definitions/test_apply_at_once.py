@@ -1,4 +1,4 @@
-"""Two that apply at the same time: one waits for the other, and neither undoes the other's work."""
+"""Two concurrent applies: one waits for the other, and neither undoes the other's changes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tests.definitions.making import (
 )
 from tests.support.locks import wait_for_a_waiting_session
 
-# At once.
+# At the same time
 
 
 class Aside:
-    """Something that is done on a connection of its own, beside the test."""
+    """An act on another connection, in parallel with the test."""
 
     def __init__(self, url: str, act: Callable[[PgConnection], Any]) -> None:
         self._url = url
@@ -55,14 +55,14 @@ class Aside:
             self._answer.append(error)
 
     def answer(self) -> Any:
-        """What came of it."""
+        """Return its result or its error."""
         self._thread.join()
         return self._answer[0]
 
 
 @contextmanager
 def while_in(url: str, *acts: Callable[[PgConnection], Any], beside: Callable[[PgConnection], Any]) -> Iterator[Aside]:
-    """Acts in one transaction, of which all but the first come once `beside`, in another, waits for it."""
+    """Do these acts in one transaction; all but the first come after `beside`, in another transaction, waits for it."""
     with database.transaction(url) as connection:
         acts[0](connection)
         aside = Aside(url, beside)

@@ -1,4 +1,4 @@
-"""Definitions that one worker cannot decide: they stop no other one, and another worker may still decide them."""
+"""Definitions that one worker cannot decide: they delay no others, and another worker can still decide them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ Key = Callable[[Mapping[str, Any]], Any]
 
 
 class Unspeakable(Exception):
-    """An error that fails when it is asked what it says."""
+    """An error whose message cannot be read."""
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
 
 
 class RefusedAtStart(AnyPayload):
-    """A schema that cannot be made."""
+    """A schema that cannot be instantiated."""
 
     def __init__(self) -> None:
         raise LookupError("no schema")
 
 
 class WithColour(AnyPayload):
-    """The schema of a newer version: it has a field that is required."""
+    """The schema of a newer version, with another required field."""
 
     colour = fields.String(required=True)
 
@@ -62,7 +62,7 @@ def interrupted(_: Mapping[str, Any]) -> str:
 
 
 def types(**declared: Any) -> Catalogue:
-    """The types of one version of an app: name -> schema, or key function."""
+    """Return the types of one version of an app: name -> schema, or key function."""
     module = ModuleType("team")
     for name, given in declared.items():
         is_schema = isinstance(given, type)
@@ -72,7 +72,7 @@ def types(**declared: Any) -> Catalogue:
 
 
 def due(connection: PgConnection, name: str, ago: str = "3 minutes", **content: Any) -> dict[str, Any]:
-    """A definition of each minute whose type has its name, and that nobody has decided for so long."""
+    """Store a definition for each minute whose type has its name, and that has not been decided for this long."""
     told = {"schedule": "* * * * *", "catch_up": "all", "payload": {"at": "{time}"}, **content}
     row = kept(connection, name, **told)
     fetch_all(connection, "UPDATE rowcall.job_definitions SET job_type = name WHERE id = %(id)s", row)

@@ -1,4 +1,4 @@
-"""The content of a definition: what each field takes, what it is without one, and how all that is wrong is told."""
+"""The content of a definition: the values and the default of each field, and how errors are reported."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from rowcall.definitions import checked
 from rowcall.job_types import Catalogue, JobType
 from tests.definitions.checking import HUGE, content, refusals
 
-# A payload must be one that its job type takes, once the nominal time is filled in.
+# A payload must fit its job type after its placeholders are replaced.
 
 
 def test_a_payload_is_checked_as_it_will_be_when_its_time_comes() -> None:
@@ -34,7 +34,7 @@ def test_a_payload_is_checked_as_it_will_be_when_its_time_comes() -> None:
 def _only(refused: dict[str, object]) -> object:
     [(field, sentence)] = refused.items()
     assert field == "payload"
-    # The queue's own refusal is kept as marshmallow nests it, for programs; people get a sentence.
+    # Programs get the errors as marshmallow nests them; people get a sentence.
     error = DefinitionInvalid("nightly", refused)
     return str(error) if not isinstance(sentence, str) else sentence
 
@@ -88,7 +88,7 @@ def test_a_payload_may_nest_as_deep_as_a_request_and_no_deeper() -> None:
     assert "nests deeper" in str(refusals(payload={"a": endless}))
 
 
-# Code may say what it means.
+# Code may use Python's own types.
 
 
 def test_durations_may_be_timedeltas() -> None:
@@ -97,7 +97,7 @@ def test_durations_may_be_timedeltas() -> None:
     assert "is not from 0 to ten years" in str(refusals(jitter=timedelta(days=-1))["jitter"])
 
 
-# A type's max_running holds for its queue.
+# A type's max_running limits its queue.
 
 
 class Anything(Schema):

@@ -1,4 +1,4 @@
-"""A definition's fields are declared once, in Content: code, the table and the command line hold to it."""
+"""A definition's fields are declared once, in Content: code, the table and the command line match it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of definitions: TOML and YAML say the same, and what cannot be read is told with its place."""
+"""Files of definitions: TOML and YAML are equivalent, and errors name the place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_definitions_can_be_said_in_so_many_words(folder: Path) -> None:
     assert read_file(written(folder, "a.yaml", "definitions: {}")) == {}
 
 
-# What cannot be read at all.
+# What cannot be read at all
 
 
 def test_a_file_that_is_not_there_or_no_file_is_told(folder: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_file_must_be_text_of_a_sane_size(folder: Path) -> None:
         assert len(refusal(written(folder, name, os.urandom(4096)))) < 200
 
 
-# What is not TOML, or no YAML: with the line, where it is known.
+# What is not TOML or YAML: the error names the line, if it is known.
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_few_lines_cannot_become_gigabytes(folder: Path) -> None:
         )
 
 
-# Whatever stands in a file, it is read, or refused in a sentence.
+# Any content is either read or refused with a sentence.
 
 PIECES = (
     *("definitions", "job_type", "payload", "schedule", "noop", "\n", "\n  ", "    ", ": ", "- ", "[", "]", "{", "}"),
@@ -147,7 +147,7 @@ def test_no_text_is_answered_with_anything_but_its_content_or_a_refusal(
     tmp_path_factory: pytest.TempPathFactory, name: str, text: str
 ) -> None:
     file = tmp_path_factory.getbasetemp() / name
-    # Half a surrogate pair is in no file.
+    # No file can contain half of a surrogate pair.
     file.write_bytes(text.encode(errors="replace"))
     with contextlib.suppress(DefinitionFileInvalid, DefinitionInvalid):
         for definition, content in read_file(file).items():

@@ -1,4 +1,4 @@
-"""What a file of definitions holds once it is TOML or YAML: one table of definitions, of values that JSON can hold."""
+"""The content of a parsed TOML or YAML file: one table of definitions, with values that JSON has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall.definitions import apply_file, checked, list_definitions
 from rowcall.definitions.file import IN_TOML, IN_YAML, read_file
 from tests.definitions.files import CATALOGUE, TOML, refusal, written
 
-# What can be read, and is not a table of definitions.
+# What can be parsed, but is not a table of definitions
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_each_definition_is_a_name_with_a_table(folder: Path, name: str, text: s
     assert refusal(written(folder, name, text)).startswith(f": definitions.{place} must be a name with a table")
 
 
-# What TOML and YAML hold beside JSON.
+# What TOML and YAML have, but not JSON
 
 
 def payload_of(file: Path) -> Any:

@@ -1,4 +1,4 @@
-"""docs/schedules.md: each example is accepted by the real code, and each table is what it computes."""
+"""docs/schedules.md: the code accepts each example, and each table shows what the code computes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ BERLIN = zone_named("Europe/Berlin")
 
 
 def blocks(language: str) -> list[str]:
-    """The page's examples in this language."""
+    """Return the page's examples in this language."""
     found = [text for name, text in BLOCKS if name == language]
     assert found
     return found
 
 
 def table(heading: str) -> list[list[str]]:
-    """The rows of the table below this heading, without their first line."""
+    """Return the rows of the table below this heading, without its header."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     assert len(lines) > 3, heading
@@ -53,7 +53,7 @@ def table(heading: str) -> list[list[str]]:
 
 
 def quoted(cell: str) -> list[str]:
-    """What stands in backticks."""
+    """Return the text in backticks."""
     return re.findall("`([^`]+)`", cell)
 
 
@@ -61,11 +61,11 @@ def test_there_is_no_example_that_nothing_here_tries() -> None:
     assert {language for language, _ in BLOCKS} == {"toml", "yaml", "sh", "python", "json"}
 
 
-# The three ways to make a definition.
+# The three ways to make a definition
 
 
 def written(folder: Path, language: str) -> Path:
-    """The page's file of definitions, under the name that it gives itself."""
+    """Write the page's file of definitions, under the name in its first line."""
     [text] = blocks(language)
     named = re.match(r"# (\w+\.\w+)", text)
     assert named is not None
@@ -97,7 +97,7 @@ def test_the_code_is_accepted(
 
 
 def commands(program: str) -> list[list[str]]:
-    """The page's commands of this program, as a shell splits them."""
+    """Return the page's commands of this program, split as by a shell."""
     text = "\n".join(blocks("sh")).replace("\\\n", " ")
     lines = [shlex.split(line) for line in text.splitlines() if line and not line.startswith("#")]
     assert {line[0] for line in lines} == {"rowcall", "curl"}
@@ -121,7 +121,7 @@ def test_the_commands_do_what_they_are_told(
 
 @pytest.fixture
 def app(fresh_url: str) -> Iterator[flask.Flask]:
-    """The API of a database of this test's own."""
+    """Yield the API of a database for this test."""
     app = create_app(fresh_url)
     yield app
     app.extensions["database"].dispose()
@@ -147,7 +147,7 @@ def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:
     assert statuses == [(201, len(SENT) + 7), (200, 3)]
 
 
-# Tables.
+# Tables
 
 
 def test_all_fields_are_told_with_their_defaults() -> None:
@@ -185,7 +185,7 @@ def test_placeholders_become_what_the_page_says() -> None:
 
 
 def settings_of(cell: str) -> dict[str, Any]:
-    """Settings as the page writes them: those of TOML."""
+    """Parse settings as the page writes them, in TOML."""
     return tomllib.loads("\n".join(quoted(cell)))
 
 

@@ -1,4 +1,4 @@
-"""The plan of the tick's statements: with thousands of definitions and a long history, each uses an index."""
+"""The plans of the tick's statements: with thousands of definitions and a long history, each uses an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions are paused, resumed, run by hand and removed; each time it is written down who did it."""
+"""Definitions are paused, resumed, run now and removed, and the audit log says by whom."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def runs(connection: PgConnection) -> list[Row]:
 
 
 def is_paused_for(connection: PgConnection, interval: str) -> None:
-    """It was paused so long ago."""
+    """Back-date its pause by this interval."""
     fetch_all(connection, f"UPDATE rowcall.job_definitions SET paused_at = now() - interval '{interval}'")
 
 
-# Pause and resume.
+# Pause and resume
 
 
 def test_a_pause_is_written_down_with_who_and_what(connection: PgConnection) -> None:
@@ -107,7 +107,7 @@ def test_what_has_no_schedule_can_be_paused_too(connection: PgConnection) -> Non
     assert resume(connection, "hand", CATALOGUE, OPERATOR)["next_run_at"] is None
 
 
-# Remove.
+# Remove
 
 
 def test_a_removed_definition_is_found_no_more_and_what_came_of_it_stays(connection: PgConnection) -> None:
@@ -124,7 +124,7 @@ def test_a_removed_definition_is_found_no_more_and_what_came_of_it_stays(connect
     assert (audit["who"], audit["action"], audit["before"]["schedule"]) == ("test", "remove", "@yearly")
 
 
-# Run now.
+# Run now
 
 
 def test_a_run_by_hand_belongs_to_its_definition_and_has_its_options(connection: PgConnection) -> None:
@@ -143,7 +143,7 @@ def test_a_run_by_hand_belongs_to_its_definition_and_has_its_options(connection:
 
 
 def test_a_payload_without_the_time_makes_another_run_each_time(connection: PgConnection) -> None:
-    # The type has a natural key, which would let only the first through.
+    # The type has a natural key, which would allow only one run.
     kept(connection, "fixed", **{**NIGHTLY, "payload": {"day": "2026-01-01"}})
     first, second = (run_now(connection, "fixed", CATALOGUE, OPERATOR) for _ in range(2))
     assert first.run_id != second.run_id
@@ -176,7 +176,7 @@ def test_a_run_that_somebody_has_asked_for_already_is_the_one_however_it_was_ask
     kept(connection, "nightly", **NIGHTLY)
     outcome = run_now(connection, "nightly", CATALOGUE, OPERATOR)
     assert (outcome.run_id, outcome.replayed) == (asked.run_id, True)
-    # It came to be without the definition.
+    # The run was enqueued without the definition.
     assert run_of(connection, asked.run_id)["definition_id"] is None
 
 
@@ -184,7 +184,7 @@ def test_the_time_is_that_of_the_definitions_zone(connection: PgConnection) -> N
     for name, zone in (("east", "Pacific/Kiritimati"), ("west", "Pacific/Pago_Pago")):
         kept(connection, name, payload={"day": "{date}"}, time_zone=zone)
         run_now(connection, name, CATALOGUE, OPERATOR)
-    # They are 25 hours apart.
+    # The zones are 25 hours apart.
     east, west = (run["payload"]["day"] for run in runs(connection))
     assert east > west
 
@@ -201,14 +201,14 @@ def test_what_can_not_be_run_any_more_says_why(connection: PgConnection) -> None
     kept(connection, "nightly", **NIGHTLY)
     with pytest.raises(JobTypeUnknown, match="there is no job type 'cleanup_nightly'"):
         run_now(connection, "nightly", Catalogue(), OPERATOR)
-    # Its type took such a payload when it was kept.
+    # As if its type had accepted such a payload when the definition was stored.
     fetch_all(connection, """UPDATE rowcall.job_definitions SET payload = '{"night": "{date}"}'""")
     with pytest.raises(RunInvalid, match="payload: day: Missing data for required field"):
         run_now(connection, "nightly", CATALOGUE, OPERATOR)
     assert audited(connection) == [("created", "nightly")]
 
 
-# Names that there are not.
+# Unknown names
 
 STEERING: list[Callable[[PgConnection, str], Any]] = [
     get_definition,

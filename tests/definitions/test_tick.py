@@ -1,4 +1,4 @@
-"""The tick: every nominal time that has come becomes one row, with its run or with the reason why there is none."""
+"""The tick: every nominal time that has come becomes one row, with its run or the reason why there is no run."""
 
 from __future__ import annotations
 

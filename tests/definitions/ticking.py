@@ -1,4 +1,4 @@
-"""A tick, and what it decided."""
+"""Tick, and return what was decided."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def outcomes(connection: PgConnection, row: Row) -> Counter[str]:
 
 
 def hours_before(moment: datetime, hours: int) -> list[datetime]:
-    """The last full hours up to this moment, the first one first."""
+    """Return the last full hours up to this time, the first one first."""
     last = moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     return [last - HOUR * back for back in reversed(range(hours))]

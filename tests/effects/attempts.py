@@ -1,4 +1,4 @@
-"""Attempts at an effect as tests need them: under a lease, under the run's next one, and under one that is over."""
+"""Attempts at an effect: under a lease, under the run's next one, and under one that has ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lease_of(connection: PgConnection) -> Lease:
 
 
 def next_attempt(connection: PgConnection, lease: Lease) -> Lease:
-    """The same run under its next lease."""
+    """Give the run its next lease, and return that."""
     fetch_all(connection, "UPDATE rowcall.job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
     return Lease(lease.worker, lease.run_id, lease.lease_no + 1)
 
@@ -57,7 +57,7 @@ STALE = ["another lease", "another worker", "not running"]
 
 
 def stale(connection: PgConnection, lease: Lease, how: str) -> Lease:
-    """A lease that was lost in this way."""
+    """Return a lease that was lost in this way."""
     if how == "another lease":
         next_attempt(connection, lease)
         return lease

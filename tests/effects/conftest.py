@@ -1,4 +1,4 @@
-"""The lease under which an effect is begun."""
+"""The lease under which an effect is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of effect that an app declares, the keys of all kinds, and what a handler may ask for."""
+"""Kinds of effect that an app declares, the keys of all kinds, and what a handler may pass."""
 
 from __future__ import annotations
 

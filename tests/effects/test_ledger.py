@@ -1,4 +1,4 @@
-"""The ledger: begun under the lease, settled under the lease, and never twice."""
+"""The ledger: an effect begins under a lease, is settled under it, and never happens twice."""
 
 from __future__ import annotations
 

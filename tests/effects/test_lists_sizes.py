@@ -1,4 +1,4 @@
-"""A page of effects ends by its bytes, and those that follow have the rest."""
+"""A page of effects ends when it has enough bytes, and the next pages have the rest."""
 
 from __future__ import annotations
 

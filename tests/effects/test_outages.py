@@ -1,4 +1,4 @@
-"""The database is gone between an effect's answer and its record: what happened is recorded, and not done again."""
+"""The database is gone between an effect's answer and its record: the effect is recorded, and not repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAIL = KINDS["sent_emails"]
 
 
 class Attempt:
-    """An attempt on a server that can go away."""
+    """An attempt on a server that a test can stop."""
 
     def __init__(self, server: OwnServer) -> None:
         self.server = server
@@ -57,7 +57,7 @@ class Attempt:
         )
 
     def mail_through_an_outage(self, perform: Perform) -> Future[Effect]:
-        """The server is gone when the mail is answered, and comes back when the attempt has tried in vain."""
+        """Stop the server before the mail is answered; start it again after the attempt has failed to record that."""
         answering, gone = threading.Event(), threading.Event()
 
         def answered(effect: Effect) -> Answer:
@@ -65,7 +65,7 @@ class Attempt:
             gone.wait()
             return perform(effect)
 
-        # The server's processes end with the thread that started them: the attempt has a thread of its own instead.
+        # The server's processes end with the thread that started them, so the attempt gets another thread.
         with ThreadPoolExecutor(1) as thread:
             mailing = thread.submit(self.mail, answered)
             answering.wait()

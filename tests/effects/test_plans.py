@@ -1,4 +1,4 @@
-"""The plans of what operators look for in the ledger: of 100,000 effects each takes its stretch of an index."""
+"""The plans of operators' queries on the ledger: with 100,000 effects per table, each reads only its index range."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.plans import looked_at, plan
 MANY = 100_000
 LIMIT = 50
 
-# Mails are applied, as in life.  Of the charges all were refused since the few of which nobody knows.
+# Most mails are applied, as in production.  The few charges with an unknown outcome are older than all refused ones.
 FILL = f"""
 INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state, applied_at)
 SELECT 'mail:' || number, number / 10, 1, '', 'applied', now() FROM generate_series(1, {MANY}) AS number;

@@ -1,4 +1,4 @@
-"""Operators: they see what is not settled, and settle it; every word of theirs is kept."""
+"""Operators see unsettled effects and resolve them, and each decision is kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def begun(connection: PgConnection, key: str = "welcome:1", kind: effects.Kind =
 
 
 def again(connection: PgConnection, lease: Lease, kind: effects.Kind = MAIL) -> Decision:
-    """What the run's next attempt is told."""
+    """Return what the run's next attempt gets."""
     fetch_all(connection, "UPDATE rowcall.job_runs SET lease_no = lease_no + 1 WHERE id = %(id)s", {"id": lease.run_id})
     later = Lease(lease.worker, lease.run_id, lease.lease_no + 1)
     return effects.begin(connection, later, kind, effects.key_of(kind, "welcome:1"), {})[0]

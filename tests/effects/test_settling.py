@@ -1,4 +1,4 @@
-"""What an attempt that failed leaves of its effect: refused, declined or unknown, and what the next one may do."""
+"""How a failed attempt leaves its effect: refused, declined or unknown, and what the next attempt may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example as the app of all tests here: its job types, its tables, and a small SaaS for each test anew."""
+"""The example as the app of all tests here: its job types, its tables, and a new small SaaS for each test."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TEMPLATE = "example_template"
 
 @pytest.fixture(scope="module", autouse=True)
 def app_of_these_tests(example_app: None) -> None:
-    """All tests here have the example as their app."""
+    """Make the example the app of all tests here."""
 
 
 @pytest.fixture(scope="session")
 def template(server_url: str, template: str) -> str:
-    """The migrated database with the example's tables; whichever worker comes first makes it."""
+    """Return the migrated database with the example's tables; the first xdist worker creates it."""
     connection = database.connect(server_url)
     connection.autocommit = True
     with connection.cursor() as cursor:
@@ -41,7 +41,7 @@ def template(server_url: str, template: str) -> str:
 
 @pytest.fixture
 def migrated_url(empty_url: str) -> str:
-    """A database of this test's own that has Rowcall's schema, and none of the example's tables."""
+    """Return the URL of a database for this test, with Rowcall's schema but without the example's tables."""
     migrate(empty_url, lock_timeout=3)
     return empty_url
 
@@ -54,6 +54,6 @@ def saas(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> Iterato
 
 @pytest.fixture
 def barred(saas: Saas) -> Iterator[Gate]:
-    """The gate in the SaaS's database."""
+    """Yield the gate in the SaaS's database."""
     with gate(saas.url) as barred:
         yield barred

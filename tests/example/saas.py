@@ -1,4 +1,4 @@
-"""The small SaaS of a test: its database, the servers it speaks to, and the worker that works for it."""
+"""A small SaaS for tests: its database, the servers that it calls, and its worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VALUES (1, 'R-1', 4900, 'EUR', '2026-03-24');
 
 
 class Saas:
-    """A database with one user and one invoice, and the outside."""
+    """A database with one user and one invoice, and the external services."""
 
     def __init__(self, environment: dict[str, str], url: str, home: Path) -> None:
         self.url = url
@@ -55,7 +55,7 @@ class Saas:
             return queue.enqueue(connection, job_type, payload).run_id
 
     def ask_for(self, job_type: str) -> int:
-        """Enqueue a run of this built-in type, with what it needs."""
+        """Enqueue a run of this built-in type, with a valid payload."""
         payloads: dict[str, dict[str, Any]] = {
             "send_weekly_report": {"user_id": 1, "date_range": WEEK},
             "send_invoice_email": {"invoice_id": 1, "kind": "due"},
@@ -66,16 +66,16 @@ class Saas:
         return self.ask(job_type, **payloads[job_type])
 
     def work(self, *options: str, **settings: str) -> None:
-        """Let a worker do what is due, and what comes due because of it."""
+        """Let a worker do all due runs, including those that they enqueue."""
         worked = rowcall({**self.environment, **settings}, "worker", "once", *options)
         assert worked.returncode == 0, worked.stderr
 
     def attempt(self, **settings: str) -> None:
-        """Let a worker make one attempt, also where the next one is due before it ends, as on a machine that stood."""
+        """Let a worker make only one attempt, even if the next one is due before the worker ends."""
         self.work("--limit", "1", **settings)
 
     def row(self, run_id: int) -> dict[str, Any]:
-        """The run as it stands."""
+        """Return the run's row."""
         with database.transaction(self.url) as connection:
             return row_of(connection, run_id)
 
@@ -84,16 +84,16 @@ class Saas:
         wait_until(lambda: self.row(run_id)["status"] == status, f"run {run_id} is {status}")
 
     def states(self, kind: str) -> list[str]:
-        """The states of the effects of this kind, the first one first."""
+        """Return the states of the effects of this kind, the first one first."""
         return [row["state"] for row in self.sql(f"SELECT state FROM rowcall.{kind} ORDER BY id")]
 
     def try_again_now(self) -> None:
-        """What time would do to leases that nobody renews, and to runs that wait for another attempt or snooze."""
+        """Let all leases expire, and make failed and snoozed runs due."""
         self.sql("UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
         self.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE status IN ('failed', 'queued')")
 
     def happened(self, kind: str) -> int:
-        """How often the world has seen an effect of this kind."""
+        """Return how often an effect of this kind has happened."""
         seen = {
             "sent_emails": lambda: len(self.mail.mails),
             "payments": lambda: len(self.provider.charges),
@@ -108,14 +108,14 @@ class Saas:
             return fetch_all(connection, statement, parameters)
 
     def value(self, statement: str) -> Any:
-        """The one value that a statement answers."""
+        """Return the value that a statement selects."""
         with database.transaction(self.url) as connection:
             return fetch_value(connection, statement)
 
 
 @contextmanager
 def small_saas(environment: dict[str, str], url: str, home: Path) -> Iterator[Saas]:
-    """The SaaS with its servers, until the block is left."""
+    """Yield the SaaS with its servers, for the block."""
     saas = Saas(environment, url, home)
     saas.sql(ROWS)
     with mail_server() as saas.mail, serving(saas.provider), serving(saas.receiver):

@@ -1,4 +1,4 @@
-"""Jobs whose effects are rows: done exactly once, with the run's success, though their workers are killed."""
+"""Jobs whose effects are rows: each is done exactly once, with the run's success, although workers are killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INSERT INTO example.cache_entries (name, value, expires_at) VALUES ('fresh', '1'
 
 
 def kill_at_the_gate(saas: Saas, barred: Gate) -> None:
-    """Kill the worker whose statement waits, and undo what that did."""
+    """Kill the worker whose statement waits, and roll that statement back."""
     worker = start(saas.environment, "worker", "run")
     try:
         barred.wait()
@@ -84,7 +84,7 @@ def test_reminders_fan_out_one_mail_an_invoice_and_a_second_time_adds_none(saas:
 
 
 def again(saas: Saas, key: str) -> int:
-    """The same reminders asked for under another key."""
+    """Enqueue the same reminders under another key."""
     return int(
         saas.sql(
             "INSERT INTO rowcall.job_runs (job_type, payload, idempotency_key)"

@@ -1,4 +1,4 @@
-"""`rowcall demo seed`: a small SaaS, once."""
+"""`rowcall demo seed` creates a small SaaS, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_it_says_what_it_added_and_the_second_time_that_there_was_nothing_to_add
         r"added 3 users, \d+ orders, 12 invoices, \d+ sessions, 5 cache entries, as of 2026-11-21\n", first.stdout
     )
     again = rowcall(environment, "demo", "seed", "--users", "3")
-    assert (again.returncode, again.stdout) == (0, "the demo's 3 users are there already: nothing added\n")
+    assert (again.returncode, again.stdout) == (0, "the demo's 3 users already exist: nothing added\n")
     more = json.loads(rowcall(environment, "demo", "seed", "--users", "4", "--json").stdout)
     assert (more["users"], more["invoices"], more["cache_entries"]) == (1, 4, 0)
 
@@ -37,7 +37,7 @@ def test_a_schema_of_somebody_elses_is_refused_and_left_as_it_was(
         database.fetch_all(connection, "CREATE SCHEMA example; CREATE TABLE example.users (email text)")
     refused = rowcall({**environment, "DATABASE_URL": migrated_url}, "demo", "seed")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("Error: this database has a schema `example` with other tables than the demo's")
+    assert refused.stderr.startswith("Error: this database has a schema `example` with tables that are not the demo's")
     with database.transaction(migrated_url) as connection:
         tables = "SELECT relname FROM pg_class WHERE relnamespace = 'example'::regnamespace"
         assert database.fetch_all(connection, tables) == [{"relname": "users"}]
@@ -57,7 +57,7 @@ def test_two_seeds_at_once_in_a_new_database_both_succeed_and_add_it_once(
     said = sorted(process.communicate(timeout=LIMIT_SECONDS)[0] for process in seeds)
     assert [process.returncode for process in seeds] == [0, 0], said
     assert said[0].startswith("added 2 users")
-    assert said[1] == "the demo's 2 users are there already: nothing added\n"
+    assert said[1] == "the demo's 2 users already exist: nothing added\n"
 
 
 def test_what_cannot_be_meant_is_a_wrong_use(environment: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The demo's outside, asked by the gateways themselves: it answers as a provider and a receiver of webhooks would."""
+"""The demo's external services, called by the real gateways: they answer like a provider and a webhook receiver."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def reachable(port: int) -> bool:
 
 @contextmanager
 def outside(folder: Path) -> Iterator[int]:
-    """The outside as `rowcall up` starts it, and its port."""
+    """Start them as `rowcall up` does, and yield their port."""
     with socket.create_server((HOST, 0)) as probe:
         port: int = probe.getsockname()[1]
     environment = {**os.environ, "ROWCALL_PAYMENT_KEY": KEY, "ROWCALL_WEBHOOK_SECRET": WORD}
     with running(environment, "demo", "outside", "--port", str(port), "--folder", str(folder)):
-        wait_until(lambda: reachable(port), "the outside answers")
+        wait_until(lambda: reachable(port), "the demo's services answer")
         yield port
 
 

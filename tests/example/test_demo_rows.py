@@ -1,4 +1,4 @@
-"""The demo: the same rows for the same day, added once, and never beside a real user."""
+"""The demo's rows: the same for the same day, added once, and never beside a real user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.example.queries.rows import user
 TODAY = date(2026, 11, 21)
 COUNTED = ("users", "orders", "invoices", "sessions", "cache_entries")
 
-# Everything but the ids, which are the database's.
+# Everything except the ids, which the database assigns.
 ROWS = """
 SELECT 'user' AS kind, to_jsonb(users) - 'id' AS told FROM example.users
 UNION ALL SELECT 'order', to_jsonb(orders) - 'id' - 'user_id' || jsonb_build_object('email', email)

@@ -1,4 +1,4 @@
-"""docs/effects.md: each line names a test that there is, and each kind of effect is told of."""
+"""docs/effects.md: each line names an existing test, and each kind of effect is mentioned."""
 
 from __future__ import annotations
 

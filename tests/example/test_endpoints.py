@@ -25,7 +25,7 @@ INSERT INTO example.invoices (user_id, number, amount_minor, currency, due_on)
 SELECT 1, 'R-' || number, 4900, 'EUR', '2026-03-24' FROM generate_series(1, 3) AS number
 """
 
-# Path, body, and the run that is made of it.
+# Path, body, and the run that the request creates.
 ASKED = [
     (
         "/v1/reports/weekly",
@@ -41,7 +41,7 @@ ASKED = [
 
 @pytest.fixture(scope="module")
 def rows(module_url: str) -> Iterator[PgConnection]:
-    """A look at the database, in which there are three users and three invoices."""
+    """Yield a connection to a database with three users and three invoices."""
     connection = database.connect(module_url)
     connection.autocommit = True
     fetch_all(connection, ROWS)

@@ -1,4 +1,4 @@
-"""Every gap between intent, call, answer, applied and finish: a worker killed in it, and what the next attempt does."""
+"""Kill a worker in every gap between intent, call, answer, applied and finish, and see what the next attempt does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.servers.web import Exchange
 
 
 class LeaseRenewal:
-    """A server's side of one request: it tells when the request came, and goes on when it may."""
+    """A server's behaviour for one request: it signals that the request came, and continues when it may."""
 
     def __init__(self, after_work: bool) -> None:
         self.came = threading.Event()
@@ -41,7 +41,7 @@ KIND_OF = {
 
 
 def hold_in_database(gap: str, barred: Gate, kind: str) -> Callable[[], object]:
-    """Make the worker wait in this gap; what is returned waits until it does."""
+    """Make the worker wait in this gap; return a function that waits until it does."""
     if gap == "before the intent":
         barred.hold_commit(kind)
     elif gap == "before applied":
@@ -52,7 +52,7 @@ def hold_in_database(gap: str, barred: Gate, kind: str) -> Callable[[], object]:
 
 
 def hold_at_server(gap: str, saas: Saas, kind: str) -> Callable[[], object]:
-    """The same for the gaps in which the other side has its part."""
+    """The same for the gaps at the external service."""
     after_work = gap == "before the answer"
     if kind == "sent_emails":
         step = "dot" if after_work else "greeting"
@@ -64,7 +64,7 @@ def hold_at_server(gap: str, saas: Saas, kind: str) -> Callable[[], object]:
 
 
 def killed_in(gap: str, saas: Saas, barred: Gate, job_type: str) -> int:
-    """A run whose worker was killed in this gap."""
+    """Return a run whose worker was killed in this gap."""
     kind = KIND_OF[job_type]
     at_server = gap in ("before the call", "before the answer")
     wait = hold_at_server(gap, saas, kind) if at_server else hold_in_database(gap, barred, kind)
@@ -79,7 +79,7 @@ def killed_in(gap: str, saas: Saas, barred: Gate, job_type: str) -> int:
     return run_id
 
 
-# For each gap: how the run ends after the next attempt, the effect's state, and how often it has happened.
+# For each gap: the run's status after the next attempt, the effect's state, and how often it has happened.
 MAIL = {
     "before the intent": ("succeeded", "applied", 1),
     "before the call": ("dead", "unknown", 0),
@@ -200,7 +200,7 @@ def test_an_invoice_that_is_paid_otherwise_while_it_is_charged_is_loud(saas: Saa
         saas.wait(run_id, "dead")
     assert saas.row(run_id)["last_error"] == (
         "invoice R-1 was paid twice: by the charge of this run (pi_1: 4900 EUR minor units), and by another payment"
-        " before that was known: refund one of the two"
+        " in the meantime: refund one of the two"
     )
 
 
@@ -208,7 +208,7 @@ def test_an_invoice_that_is_paid_otherwise_while_it_is_charged_is_loud(saas: Saa
     ("gap", "complaint"),
     [
         ("before the finish", "invoice R-1 was paid twice: by the charge of this run (pi_1: 4900 EUR minor units)"),
-        ("before the answer", "invoice R-1 is paid, and nobody knows whether this run has charged it too"),
+        ("before the answer", "invoice R-1 is paid, and it is not known whether this run has charged it too"),
     ],
 )
 def test_an_invoice_that_is_paid_otherwise_after_it_was_charged_is_loud_and_not_charged_again(
@@ -223,7 +223,7 @@ def test_an_invoice_that_is_paid_otherwise_after_it_was_charged_is_loud_and_not_
     assert len(saas.provider.requests) == 1
 
 
-# As if the type had none: the ledger of effects is the second wall.
+# As if the type had no natural key: then the ledger of effects is the second safeguard.
 NO_NATURAL_KEYS = "UPDATE rowcall.job_runs SET natural_key = NULL RETURNING id"
 
 
@@ -241,7 +241,7 @@ def test_two_runs_with_one_payment_key_make_one_charge(saas: Saas) -> None:
         assert saas.sql(tried) == [
             {"outcome": "snooze", "error": f"run {first} is at payments 'invoice_charge:1' just now"}
         ]
-        # It waits at no cost: its attempts are all left.
+        # Waiting is free: all its attempts are left.
         assert saas.row(second)["attempts"] == 0
         held.may_go_on.set()
         saas.wait(first, "succeeded")

@@ -1,4 +1,4 @@
-"""The example's job types: what they take, and what they refuse."""
+"""The example's job types: which payloads they accept and refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Money: exact at any size, with the decimal places that ISO 4217 gives the currency."""
+"""Money: exact at any size, with the decimal places that ISO 4217 defines for the currency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other side killed, slow or cut at every step: what the first attempt leaves, and what the next one does."""
+"""The external service dies, is slow or is cut off at each step: how the first attempt and the next one end."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.support.servers.web import (
     says_nothing,
 )
 
-# Where the other side keeps silent, a test does not wait for as long as a worker does; elsewhere a busy machine may.
+# Short timeouts for a service that does not answer; otherwise the defaults, because the machine may be busy.
 HASTY = {"ROWCALL_MAIL_TIMEOUT": "2", "ROWCALL_WEBHOOK_TIMEOUT": "2", "ROWCALL_PAYMENT_TIMEOUT": "2"}
 
-# After one attempt and after another: the run's status, the effect's state, and how often it has happened.
+# After the first attempt and after the second: the run's status, the effect's state, and how often it has happened.
 Ends = tuple[str, str, int]
 ONCE_LATER = (("failed", "refused", 0), ("succeeded", "applied", 1))
 NEVER = (("dead", "refused", 0), ("dead", "refused", 0))
@@ -36,7 +36,7 @@ def after(saas: Saas, run_id: int, kind: str) -> Ends:
 
 
 def two_attempts(saas: Saas, job_type: str, kind: str, how: str | Behaviour) -> tuple[Ends, Ends]:
-    """Let a worker try, and another one after it."""
+    """Let one worker try, and then another one."""
     run_id = saas.ask_for(job_type)
     saas.attempt(**HASTY if how in {SILENT, LATE, says_nothing, drips_the_head} else {})
     first = after(saas, run_id, kind)
@@ -77,7 +77,7 @@ def test_a_mail_waits_for_a_mail_server_that_is_gone(saas: Saas) -> None:
 
 
 AGAIN = (("failed", "intent", 1), ("succeeded", "applied", 2))
-# What may have been carried out is not called refused, though it was not.
+# What may have happened is not called refused, even if it did not happen.
 MAYBE = (("failed", "intent", 0), ("succeeded", "applied", 1))
 
 

@@ -1,4 +1,4 @@
-"""What `rowcall up` shows: every built-in job at work, a retry that recovers, and one run for a person to retry."""
+"""What `rowcall up` shows: every built-in job, a retry that succeeds, and one run for a person to retry."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def kinds(mail: EmailMessage) -> set[str]:
 
 
 def charges(folder: Path) -> dict[str, int]:
-    """Idempotency key -> how the charge was answered."""
+    """Return idempotency key -> status of the response."""
     told = [json.loads(line) for line in (folder / "charges.jsonl").read_text().splitlines()]
     return {line["idempotency_key"]: line["status"] for line in told}
 
 
 def at_rest(up: Up) -> bool:
-    """Whether everything has come to its end; what waits for another attempt need wait no longer."""
+    """Whether all runs are finished; failed ones are made due."""
     with database.transaction(up.database) as connection:
         database.fetch_all(
             connection, "UPDATE rowcall.job_runs SET run_at = now() WHERE status = 'failed' AND run_at > now()"
@@ -51,7 +51,7 @@ def of_type(runs: list[dict[str, Any]], job_type: str) -> list[dict[str, Any]]:
 def test_each_built_in_job_is_seen_at_work_and_what_a_day_asks_for_is_asked_once(home: dict[str, str]) -> None:
     root = Path(home["ROWCALL_HOME"])
     up = Up(home, "--port", "0")
-    wait_until(lambda: at_rest(up), "the demo's runs have come to an end")
+    wait_until(lambda: at_rest(up), "the demo's runs are finished")
     runs = listed(up)
     types = load_catalogue("rowcall_example")
     housekeeping = {definition.job_type.name for definition in types.definitions.values()}
@@ -82,7 +82,7 @@ def test_each_built_in_job_is_seen_at_work_and_what_a_day_asks_for_is_asked_once
 
     again = Up(home, "--port", "0")
     assert "runs retry" not in again.said
-    wait_until(lambda: at_rest(again), "what the second start has asked for has come to an end")
+    wait_until(lambda: at_rest(again), "the runs of the second start are finished")
     known = {run["id"] for run in runs}
     assert [run["job_type"] for run in listed(again) if run["id"] not in known] == ["noop"]
     again.end(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The shop's database as a test looks into it beside the shop's workers."""
+"""A connection to the shop's database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.shop import Shop
 
 @pytest.fixture
 def connection(shop: Shop) -> Iterator[PgConnection]:
-    """A connection whose statements are transactions of their own, so that each look is a new one."""
+    """Yield a connection in autocommit, so that each query sees the latest state."""
     connection = database.connect(shop.url)
     connection.autocommit = True
     yield connection

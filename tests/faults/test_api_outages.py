@@ -1,4 +1,4 @@
-"""The API while its database is silent or takes no writes: every request is answered, and the next ones are served."""
+"""While its database does not answer or is read-only, the API answers every request, and serves the next ones."""
 
 from __future__ import annotations
 

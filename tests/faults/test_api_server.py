@@ -1,4 +1,4 @@
-"""The API is told to stop, loses its database, and has clients that are cut off: what was asked for is done once."""
+"""The API server is stopped, loses its database, or its clients are cut off: each request takes effect once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def key_on(url: str) -> str:
 
 
 def runs_on(url: str, idempotency_key: str) -> int:
-    """How many runs there are under this key, or one of this name with anything behind it."""
+    """Return the number of runs whose idempotency key starts with this one."""
     sql = "SELECT count(*) FROM rowcall.job_runs WHERE idempotency_key LIKE %(key)s || '%%'"
     with database.transaction(url) as connection:
         found: int = database.fetch_value(connection, sql, {"key": idempotency_key})
@@ -55,7 +55,7 @@ def server(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def asking() -> Iterator[ThreadPoolExecutor]:
-    """Threads for requests that wait."""
+    """Yield threads for requests that wait."""
     with ThreadPoolExecutor(4) as threads:
         yield threads
 
@@ -78,7 +78,7 @@ def test_a_request_under_way_is_answered_when_the_server_is_told_to_stop_and_nob
         under_way = asking.submit(server.ask, enqueue(key, "stopped"))
         barred.wait()
         server.process.send_signal(signal.SIGTERM)
-        wait_until(server.refuses, "nobody is let in any more")
+        wait_until(server.refuses, "the server refuses connections")
         assert (server.process.poll(), under_way.done()) == (None, False)
         barred.open()
         assert under_way.result().status == 202
@@ -106,10 +106,10 @@ def test_a_client_that_is_cut_off_before_it_hears_the_answer_can_repeat_the_requ
     with server.connect() as connection:
         send(connection, enqueue(key, "unheard"))
         barred.wait()
-        # So that the server meets a connection that is gone, and not one that only has an end.
+        # So that closing sends a reset, and not only the end of the stream.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     barred.open()
-    wait_until(lambda: runs_on(module_url, "unheard") == 1, "what was asked for is done")
+    wait_until(lambda: runs_on(module_url, "unheard") == 1, "the request has taken effect")
     repeated = server.ask(enqueue(key, "unheard"))
     assert (repeated.status, repeated.headers["Idempotent-Replayed"]) == (200, "true")
     assert runs_on(module_url, "unheard") == 1
@@ -144,19 +144,19 @@ def test_a_database_that_goes_in_the_middle_of_a_request_is_told_and_the_request
 
 
 class Client:
-    """Asks the application itself; the server before it has nothing to do with its database."""
+    """A client of the application itself, which has no server in between."""
 
     def __init__(self, app: flask.Flask, key: str) -> None:
         self._app = app
         self._key = key
 
     def enqueue(self) -> tuple[int, str | None, bool]:
-        """Ask for a run under one key: the status, the problem's type, and whether it says when to come again."""
+        """Enqueue a run under one key; return the status, the problem's type, and whether there is a Retry-After."""
         headers = {"Authorization": f"Bearer {self._key}", "Idempotency-Key": "mine"}
         answer = self._app.test_client().post("/v1/runs", data=NOOP, content_type="application/json", headers=headers)
         assert isinstance(answer.json, dict)
         return answer.status_code, answer.json.get("type"), "Retry-After" in answer.headers
 
     def status(self, path: str) -> int:
-        """Ask as the machines around do."""
+        """Return the status of a request like those of probes."""
         return self._app.test_client().get(path).status_code

@@ -1,4 +1,4 @@
-"""The database stops, crashes and comes back while everybody works: what was acknowledged is done, once."""
+"""The database stops, crashes and restarts under load: each acknowledged run is done, and done once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.processes import rowcall, wait_until
 from tests.support.server import own_server
 from tests.support.shop import Shop
 
-# Each batch of orders is asked for until that is acknowledged, as a careful client would; its keys make that harmless.
+# Each batch is enqueued again until it is acknowledged, as a careful client would do; its keys make that harmless.
 BATCH = 2
 ASK_ON = f"""
 import itertools, os, time
@@ -61,16 +61,16 @@ def test_ten_restarts_under_load_lose_no_run_and_double_none(environment: dict[s
             shop.wait_for_more(50)
             asking.kill()
             asking.wait()
-            wait_until(lambda: shop.count("queued") + shop.count("failed") == 0, "the workers have done what is due")
+            wait_until(lambda: shop.count("queued") + shop.count("failed") == 0, "the workers have done all due runs")
             one.terminate()
             another.terminate()
             assert (one.wait(), another.wait()) == (0, 0)
-        # Left running: what was claimed by a statement whose answer a restart cut off.
+        # Runs can still be running because a restart cut off the answer to their claim.
         shop.leases_run_out()
         assert rowcall(shop.environment, "worker", "once").returncode == 0
         batches = len(acknowledged.read_text().split())
         orders = [row["order_id"] for row in shop.sql("SELECT order_id FROM shipments ORDER BY order_id")]
-        # One batch more may have been committed whose acknowledgement was never heard.
+        # The last batch may have been committed without an acknowledgement.
         assert orders in (list(range(batches * BATCH)), list(range((batches + 1) * BATCH)))
         assert shop.sql("SELECT DISTINCT status FROM rowcall.job_runs") == [{"status": "succeeded"}]
         for log in tmp_path.glob("*worker.log"):
@@ -79,7 +79,7 @@ def test_ten_restarts_under_load_lose_no_run_and_double_none(environment: dict[s
 
 @contextmanager
 def _going_on(command: list[str], shop: Shop, said: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the shop's; what it says goes to files, which do not run full while nobody reads."""
+    """Run a process of the shop; its output goes to files, because a pipe that nobody reads would fill up."""
     with (
         said.open("wb") as stdout,
         said.with_suffix(".log").open("wb") as stderr,

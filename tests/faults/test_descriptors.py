@@ -1,4 +1,4 @@
-"""A worker whose app has a thousand files open still listens, writes and starts children."""
+"""A worker whose app has a thousand open files still listens, writes and starts child processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 def test_a_worker_works_with_descriptors_beyond_the_first_thousand(shop: Shop) -> None:
     with running(shop.environment, "worker", "run", "--concurrency", "1") as worker:
-        # The second run takes up the connection of the first one.
+        # The second run reuses the connection of the first one.
         for job_type in ("shop_book", "shop_book", "shop_isolated_book"):
             shop.wait(shop.ask(job_type), "succeeded")
         worker.terminate()

@@ -1,4 +1,4 @@
-"""A process is forked: the child shares no connection, no thread and no run with its parent."""
+"""When a process forks, the child shares no connection, no thread and no run with its parent."""
 
 from __future__ import annotations
 

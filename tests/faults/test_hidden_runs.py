@@ -1,4 +1,4 @@
-"""What stands where a worker does not look, or behind what it does not take, is done all the same."""
+"""Workers do all runs, even those behind runs that they cannot take or in lanes that they do not look at."""
 
 from __future__ import annotations
 

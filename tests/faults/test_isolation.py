@@ -1,4 +1,4 @@
-"""Isolated runs: what would end a worker costs one attempt, and no child outlives its right to the run."""
+"""Isolated runs: what would kill a worker costs one attempt, and no child outlives its lease."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIB = 2**20
 
 @pytest.fixture(scope="module")
 def shop(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """A shop with a worker that comes to no harm, whatever its runs do."""
+    """Return a shop with a worker that its runs cannot harm."""
     shop = Shop({**os.environ, "ROWCALL_HOME": str(tmp_path_factory.mktemp("home"))}, module_url)
     worker = start(shop.environment, "worker", "run", "--grace", "0")
     yield shop
@@ -35,7 +35,7 @@ def shop(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def own_shop(environment: dict[str, str], fresh_url: str) -> Shop:
-    """A shop whose worker the test itself starts, and may harm."""
+    """Return a shop without a worker; the test starts its own, and may harm it."""
     return Shop(environment, fresh_url)
 
 
@@ -52,25 +52,25 @@ def attempts(shop: Shop, run_id: int) -> list[Row]:
 
 
 def child_of(shop: Shop, run_id: int) -> int:
-    """The process that works on the run, as soon as it has said which one it is."""
-    wait_until(lambda: shop.row(run_id)["progress"], f"the child of run {run_id} has told its pid")
+    """Return the pid of the run's child, as soon as the child has reported it."""
+    wait_until(lambda: shop.row(run_id)["progress"], f"the child of run {run_id} has reported its pid")
     return int(shop.row(run_id)["progress"]["note"])
 
 
 def came_to(run: Row) -> list[object]:
-    """What was kept of a run that did not succeed, but for its type's name; and when it is tried again."""
+    """Return what was stored of an unsuccessful run, without its type's name, and when it is due again."""
     texts = [str(run[column]).replace(run["job_type"], "") for column in ("last_error", "error_type", "last_stack")]
     again = run["run_at"] - run["failed_at"] if run["status"] == "failed" else run["run_at"].year
     return [run["attempts"], again, *texts]
 
 
 def processes(shop: Shop) -> dict[int, str]:
-    """The living processes that work for the shop."""
+    """Return the living processes of the shop."""
     return living_with(f"ROWCALL_HOME={shop.environment['ROWCALL_HOME']}")
 
 
 def fork_server_of(shop: Shop, child: int) -> int:
-    """The process that made the child."""
+    """Return the process that forked the child."""
     [fork_server] = [
         pid
         for pid, command in processes(shop).items()
@@ -189,7 +189,7 @@ def test_a_child_whose_lease_is_lost_is_killed_and_nothing_is_written(shop: Shop
     shop.sql("UPDATE rowcall.job_runs SET lease_no = 2, locked_by = 'another' WHERE id = %(run_id)s", run_id=run_id)
     another = shop.row(run_id)
     wait_until(lambda: gone(child), "the child is gone")
-    # By then the worker has dropped the old lease's outcome as well.
+    # After this run, the worker has also dropped the outcome of the old lease.
     shop.wait(shop.ask("shop_isolated_pack"), "succeeded")
     assert shop.row(run_id) == another
     assert not attempts(shop, run_id)
@@ -248,7 +248,7 @@ def test_a_killed_worker_leaves_no_child_behind(own_shop: Shop, worker: subproce
     worker.kill()
     wait_until(lambda: gone(child), "the child is gone")
     worker.wait()
-    wait_until(lambda: not processes(own_shop), "no process of the worker's is left")
+    wait_until(lambda: not processes(own_shop), "the worker has no processes left")
 
 
 def test_the_child_of_a_frozen_worker_is_ended_with_its_lease(own_shop: Shop, worker: subprocess.Popen[str]) -> None:

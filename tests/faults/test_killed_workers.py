@@ -21,16 +21,16 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 @pytest.fixture
 def barred(shop: Shop) -> Iterator[Gate]:
-    """The gate in the shop's database."""
+    """Yield the gate in the shop's database."""
     with gate(shop.url) as barred:
         yield barred
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A write of a worker that can be stopped in the server: the run that leads to it, and the change that it makes.
+    """A write of a worker that can be held in the server: the run that causes it, and the change that it makes.
 
-    No change means the commit of what the handler itself has written.
+    Without a change, it is the commit of the handler's own transaction.
     """
 
     name: str
@@ -50,7 +50,7 @@ MOMENTS = (CLAIM, HEARTBEAT, SUCCESS, COMMIT, FAILURE, RELEASE)
 
 
 def catch(shop: Shop, barred: Gate, moment: Moment) -> tuple[subprocess.Popen[str], int]:
-    """A worker whose write waits in the server, and the run that it is about, in a queue that no other one serves."""
+    """Hold a write of a new worker; return the worker and its run, in a queue that only this worker serves."""
     if moment.change:
         barred.hold_change(moment.change)
     else:
@@ -65,7 +65,7 @@ def catch(shop: Shop, barred: Gate, moment: Moment) -> tuple[subprocess.Popen[st
 
 
 def take_over(shop: Shop) -> None:
-    """What comes after a worker's death: in time its leases run out, and another worker does what is due."""
+    """Let the leases of a dead worker expire, and another worker do what is due."""
     shop.wait_for_the_server()
     shop.leases_run_out()
     worked = rowcall(shop.environment, "worker", "once")
@@ -73,7 +73,7 @@ def take_over(shop: Shop) -> None:
 
 
 def before_success(shop: Shop, runs: Mapping[str, int]) -> dict[str, list[str]]:
-    """What each run had behind it when it succeeded: all its attempts are counted and kept, and it was done once."""
+    """Return the unsuccessful attempts of each run; check that every attempt is counted and the run was done once."""
     found = {}
     for name, run_id in runs.items():
         run, unsuccessful = shop.row(run_id), shop.unsuccessful(run_id)
@@ -153,7 +153,7 @@ def test_a_run_whose_worker_died_at_its_handler_is_done_by_another(shop: Shop) -
     assert list(before_success(shop, runs).values()) == [["expire"]] * 3
 
 
-# Writes to job_runs, counted from a worker's first claim: close together at first, and some late ones.
+# Writes to job_runs, counted from a worker's first claim: consecutive ones at first, and some later ones.
 WRITES = (1, 2, 3, 4, 5, 6, 8, 11, 15, 22)
 
 
@@ -188,7 +188,7 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_nothing_is_lost_or_double
 
 def test_a_worker_beside_takes_over_when_the_lease_has_run_out_and_not_before(shop: Shop) -> None:
     run_id = shop.ask("shop_slow")
-    # No heartbeat of the dying may come after its lease is back-dated.
+    # The killed worker must send no heartbeat after its lease is back-dated.
     with running({**shop.environment, "ROWCALL_HEARTBEAT": "30"}, "worker", "run") as dying:
         shop.wait(run_id, "running")
         with running(shop.environment, "worker", "run"):

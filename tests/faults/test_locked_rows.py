@@ -1,4 +1,4 @@
-"""Somebody locks one running row in psql, or a handler does: only that run waits, and it is not lost."""
+"""A session of psql, or a handler, locks the row of one running run: only that run waits, and it is not lost."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def worker(shop: Shop) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def locked(shop: Shop, run_id: int, table: str = "job_runs") -> Iterator[None]:
-    """What a forgotten session of psql does."""
+    """Lock a row, as a forgotten session of psql does."""
     with database.transaction(shop.url) as session:
         database.fetch_all(session, f"SELECT FROM rowcall.{table} WHERE id = %(id)s FOR UPDATE", {"id": run_id})
         yield
 
 
 def begun(shop: Shop, doors: Path, number: int, ends: str = "well") -> list[int]:
-    """So many runs whose handlers wait at their doors."""
+    """Start this many runs, whose handlers wait at their doors."""
     runs = []
     for order in range(number):
         (doors / str(order)).mkdir()
@@ -109,9 +109,9 @@ def test_progress_of_a_locked_run_holds_up_nobody(shop: Shop, worker: subprocess
     with locked(shop, one):
         wait_for_renewal(shop, other)
         before = shop.row(other)["progress"]
-        wait_until(lambda: shop.row(other)["progress"] != before, "the other one's progress is shown")
+        wait_until(lambda: shop.row(other)["progress"] != before, "the other run's progress is shown")
     before = shop.row(one)["progress"]
-    wait_until(lambda: shop.row(one)["progress"] != before, "its own progress is shown again")
+    wait_until(lambda: shop.row(one)["progress"] != before, "the run's own progress is shown again")
 
 
 def test_a_worker_whose_own_row_is_locked_keeps_its_leases(
@@ -144,7 +144,7 @@ def test_a_stopping_worker_writes_what_has_ended_instead_of_releasing_it(shop: S
         [run_id] = begun(shop, tmp_path, 1)
         with locked(shop, run_id):
             shop.open_door(run_id)
-            # By then the handler has ended as well, and its result was tried to be written.
+            # By then, the handler has ended as well, and the worker has tried to write its result.
             for more in shop.ask_many("noop", [{}] * 20):
                 shop.wait(more, "succeeded")
             worker.terminate()

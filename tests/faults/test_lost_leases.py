@@ -1,4 +1,4 @@
-"""Workers that die, freeze or are overruled: the run goes on elsewhere, and nothing they do later counts."""
+"""Workers that die, freeze or are overruled: the run continues elsewhere, and nothing they write later counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def worker(shop: Shop) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def silent(shop: Shop) -> Iterator[subprocess.Popen[str]]:
-    """A worker whose next heartbeat is far away: none can be on its way when a test back-dates the lease."""
+    """Yield a worker with rare heartbeats: none can be in progress when a test back-dates the lease."""
     with running({**shop.environment, "ROWCALL_HEARTBEAT": "30"}, "worker", "run", "--grace", "0") as worker:
         yield worker
 
@@ -71,11 +71,11 @@ def test_a_frozen_worker_wakes_to_a_lost_lease_and_its_end_of_the_run_is_refused
     assert shop.unsuccessful(run_id) == ["expire"]
 
 
-@pytest.mark.parametrize("worker_url", ["direct"], indirect=True)  # the gate's lock is a session's own
+@pytest.mark.parametrize("worker_url", ["direct"], indirect=True)  # the gate's lock belongs to a session
 def test_a_worker_that_was_frozen_between_claim_and_handler_does_not_begin_what_is_no_longer_its_own(
     shop: Shop, tmp_path: Path
 ) -> None:
-    # So short a lease can be waited out; the worker itself must see that it is over.
+    # A lease this short can end during the test; the worker itself must notice that.
     soon = {**shop.environment, "ROWCALL_LEASE": "1"}
     run_id = shop.ask("shop_wait", doors=str(tmp_path))
     with gate(shop.url) as barred:
@@ -86,7 +86,7 @@ def test_a_worker_that_was_frozen_between_claim_and_handler_does_not_begin_what_
             barred.open()
             wait_until(
                 lambda: shop.sql("SELECT id FROM rowcall.job_runs WHERE locked_until < now()"),
-                "the frozen worker's lease is over",
+                "the frozen worker's lease has ended",
             )
             shop.open_door(run_id, lease_no=2)
             assert "succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
@@ -107,7 +107,7 @@ def test_a_failure_from_before_cancel_and_retry_ends_nothing_of_the_runs_new_lif
         queue.retry(connection, run_id, Operator("a test"))
     shop.wait_for_knock(run_id, lease_no=2)
     now = shop.row(run_id)
-    # Everything but the number of the lease is as it was.
+    # Only the lease number has changed.
     assert (now["locked_by"], now["attempts"], now["lease_no"]) == (before["locked_by"], 1, 2)
     shop.open_door(run_id)
     read_until(silent, "lease lost")

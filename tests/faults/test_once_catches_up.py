@@ -1,4 +1,4 @@
-"""`worker once` after a long sleep: it is current when it ends, and what is due does not wait for that."""
+"""`worker once` after a long sleep: it is up to date when it ends, and due runs do not wait for that."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_what_runs_is_finished_though_the_time_is_up(shop: Shop, tmp_path: objec
     waiting = shop.ask("shop_wait", doors=str(tmp_path))
     with running(shop.environment, "worker", "once", "--max-time", "5", "--grace", "0") as worker:
         shop.wait_for_knock(waiting)
-        shop.sql("SELECT pg_sleep(5)")  # its time is up by then; nothing in the database tells when
+        shop.sql("SELECT pg_sleep(5)")  # until its time is up, which the database does not show
         shop.open_door(waiting)
         said, _ = worker.communicate()
     assert "claimed 1, succeeded 1" in said

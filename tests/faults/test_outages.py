@@ -1,4 +1,4 @@
-"""The database is there and cannot be used for a while: what has ended is kept, and the worker goes on after it."""
+"""The database is up but cannot be used for a while: the worker keeps its results, and continues afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 @contextmanager
 def read_only(shop: Shop) -> Iterator[None]:
-    """What a failover or a full disk makes of a database; for those who connect from now on."""
+    """Make the database read-only for new connections, as a failover or a full disk does."""
     name = shop.url.rpartition("/")[2]
     shop.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     shop.sql(END_ALL)
@@ -44,7 +44,7 @@ def test_a_worker_outlives_a_read_only_database_and_loses_no_result(
         with read_only(shop):
             before = shop.sql(WORKERS_BACKENDS)
             shop.open_door(run_id)
-            # All have found out: each connection of before was given up, and another one tried.
+            # The worker has noticed on all connections: it closed each of the old ones, and tried a new one.
             wait_until(lambda: shop.sql(WORKERS_BACKENDS) not in ([], before), "the worker tries again")
             assert shop.row(run_id)["status"] == "running"
         assert shop.wait(run_id, status)["lease_no"] == 1
@@ -65,7 +65,7 @@ def test_a_worker_outlives_a_server_that_ends_its_connections_one_after_another(
 
 
 def ended(worker: subprocess.Popen[str]) -> str:
-    """What the worker said until it ended on request."""
+    """Stop the worker, and return its output."""
     worker.terminate()
     said, _ = worker.communicate()
     return said
@@ -97,7 +97,7 @@ CODES = {
 
 
 def error_of_server(code: str) -> psycopg2.Error:
-    """The error as the driver makes it from the server's answer."""
+    """Return the error that the driver makes from the server's answer."""
     error: psycopg2.Error = psycopg2.errors.lookup(code)("no")
     error.__setstate__({"pgcode": code})  # type: ignore[no-untyped-call]  # the driver's stubs leave it untyped
     return error

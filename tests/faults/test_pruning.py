@@ -31,12 +31,12 @@ def shop(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> Shop:
 
 @pytest.fixture
 def barred(shop: Shop) -> Iterator[Gate]:
-    """The gate in the shop's database."""
+    """Yield the gate in the shop's database."""
     with gate(shop.url) as barred:
         yield barred
 
 
-# Of ten runs six succeeded, two are dead and two were cancelled; every third has a key.
+# Of ten runs, six are succeeded, two dead and two cancelled; every third has a key.
 OLD = """
 SET LOCAL session_replication_role = replica;
 INSERT INTO rowcall.job_runs (
@@ -51,7 +51,7 @@ FROM (SELECT number, now() - interval '200 days' + number * interval '1 second'
 
 
 def prune(shop: Shop, **policy: Any) -> int:
-    """A run of prune_runs with this policy."""
+    """Insert a run of prune_runs with this policy, and return its id."""
     whole = {"keep_days": dict.fromkeys(FINAL, 100), "types": {}, "archive": False, "keep_occurrences_days": 90}
     [asked] = shop.sql(
         "INSERT INTO rowcall.job_runs (job_type, payload, queue)"
@@ -63,14 +63,14 @@ def prune(shop: Shop, **policy: Any) -> int:
 
 
 def claim_plan(connection: PgConnection) -> list[tuple[str, str | None]]:
-    """The nodes of the claim's plan, and the index that each of them uses."""
+    """Return the nodes of the claim's plan, and the index that each node uses."""
     request = ClaimRequest({"noop": 60.0}, 100, ["default"], lanes=[Lane("default", 0)])
     nodes = plan(connection, BY_INDEX + CLAIM, request.parameters("planned"))
     return [(node["Node Type"], node.get("Index Name")) for node in nodes]
 
 
 def counted(run: dict[str, Any]) -> int:
-    """How many runs this attempt of prune_runs has looked at so far."""
+    """Return how many runs this attempt of prune_runs has looked at so far."""
     looked_at: int = ((run["progress"] or {}).get("saved") or {"counts": {"looked_at": 0}})["counts"]["looked_at"]
     return looked_at
 
@@ -121,19 +121,19 @@ def test_300_000_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost(
         ("shop_clock", "dead", 0, 0, 1),
         ("shop_pack", "queued", 0, 0, 1),
     ]
-    # However many bare rows there are, the next walk reads them a page at a time.
+    # With any number of bare rows, the next walk still reads them a page at a time.
     place = {"after_created_at": BEGINNING[0], "after_id": BEGINNING[1], "batch": PAGE_SIZE, "bare": False}
     page = plan(connection, PAGE, {**Retention(dict.fromkeys(FINAL, 100), {}).parameters(), **place})
     assert looked_at(page) == PAGE_SIZE
 
 
-# Writes to job_runs, counted from a worker's first: the claim, then two for each page that is archived.
+# Writes to job_runs, counted from a worker's first: the claim, then two for each archived page.
 WRITES = (1, 2, 3, 4, 5, 8)
 RUNS = 600
 
 
 def archived(folder: Path) -> Counter[int]:
-    """How often each run stands in the archive."""
+    """Return how often each run is in the archive."""
     texts = [gzip.decompress(path.read_bytes()) for path in folder.rglob("*.jsonl.gz")]
     return Counter(json.loads(line)["id"] for text in texts for line in text.splitlines())
 
@@ -162,5 +162,5 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_what_is_gone_is_in_the_ar
     assert rowcall(shop.environment, "worker", "once").returncode == 0
     result = shop.row(run_id)["result"]
     assert result == {"looked_at": RUNS, "deleted": 400, "made_bare": 200, "archived": RUNS, "occurrences": 0}
-    # A page whose writing was repeated is the same file.
+    # A page that was written again is the same file.
     assert archived(tmp_path / "archive") == Counter(old)

@@ -1,7 +1,7 @@
-"""Schedulers that are killed, delayed, doubled and edited under way: each nominal time is decided, and once.
+"""Schedulers that are killed or delayed, run twice, or meet edits decide each nominal time exactly once.
 
-The year behind us holds both clock changes of a zone, so workers that wake today and must decide all of it go through
-both, and a test can say beforehand which times they must find.
+The last year contains both clock changes of a time zone.  So workers that wake today and must decide a whole year pass
+both, and the test knows in advance which times they must find.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.gate import Gate, gate
 from tests.support.processes import rowcall, running, start, wait_until
 from tests.support.shop import Shop, kill
 
-# Both clock changes of each zone lie in any such time.
+# Any such period contains both clock changes of each zone.
 DAYS = 380
 
 DECLARED = {
@@ -67,14 +67,14 @@ def test_two_schedulers_that_are_killed_again_and_again_through_both_clock_chang
     }
     for row in rows.values():
         move(connection, row, start_of_sleep)
-    # Few at a time, so that there are many moments in which to be killed.
+    # A low bound, so that there are many moments at which a scheduler can be killed.
     environment = {**shop.environment, "ROWCALL_TICK_BOUND": "7", "ROWCALL_POLL": "0.01"}
     killed = 0
     workers = [start(environment, "worker", "run", "--types", "expire_keys") for _ in range(2)]
     whole = sum(map(len, expected.values()))
     while decided(connection) < whole:
         before = decided(connection)
-        wait_until(lambda: decided(connection) >= min(before + 250, whole), "the schedulers get on")  # noqa: B023
+        wait_until(lambda: decided(connection) >= min(before + 250, whole), "the schedulers progress")  # noqa: B023
         kill(workers[killed % 2])
         workers[killed % 2] = start(environment, "worker", "run", "--types", "expire_keys")
         killed += 1
@@ -83,7 +83,7 @@ def test_two_schedulers_that_are_killed_again_and_again_through_both_clock_chang
     assert killed > 5
     shop.wait_for_the_server()
     for name, times in expected.items():
-        # What came while the test ran belongs to it as little as to the oracle.
+        # Ignore times that came during the test, which the oracle does not contain.
         found = [one["nominal_at"] for one in occurred(connection, rows[name]) if one["nominal_at"] <= now]
         assert found == times, name
         assert [run["scheduled_for"] for run in runs_of(connection, rows[name])][: len(times)] == times, name
@@ -150,7 +150,7 @@ def test_a_tick_while_an_edit_runs_passes_it_by_and_goes_by_the_new_rules_after(
         put(editing, row, "0 0 1 1 *")
         assert "claimed 0" in rowcall(shop.environment, "worker", "once").stdout
         assert occurred(connection, row) == []
-    # The edit itself has decided what came before it, by the rules of that time.
+    # The edit itself has decided the earlier times, by the old rules.
     assert [one["revision"] for one in occurred(connection, row)] == [1] * 5
     assert "claimed 5" in rowcall(shop.environment, "worker", "once").stdout
     assert len(occurred(connection, row)) == 5
@@ -158,7 +158,7 @@ def test_a_tick_while_an_edit_runs_passes_it_by_and_goes_by_the_new_rules_after(
 
 def test_six_hours_without_a_worker_and_the_first_that_wakes_catches_up(shop: Shop, connection: PgConnection) -> None:
     rows = {}
-    # Its last time was longer ago than what still counts as in time, whatever the time of day is.
+    # The last time was too long ago to count as on time, at any time of day.
     minute = (datetime.now(UTC) - timedelta(minutes=20)).minute
     for catch_up in ("skip", "latest", "all"):
         rows[catch_up] = kept(connection, catch_up, catch_up=catch_up, schedule=f"{minute} * * * *")

@@ -1,4 +1,4 @@
-"""The network between a worker and its database falls silent: it acknowledges everything and answers nothing."""
+"""The network between a worker and its database falls silent: it accepts everything and answers nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.processes import running, wait_until
 from tests.support.shop import Shop
 from tests.support.silence import Network, network
 
-# A worker that waits for an answer no longer than a second; in life it is ten.
+# A worker that waits one second for an answer; in production, it waits ten.
 IMPATIENT = """
 from rowcall.base import logs, settings
 from rowcall_worker.runtime.worker import Task, Worker
@@ -47,25 +47,26 @@ def wires(shop: Shop) -> Iterator[Network]:
 
 @contextmanager
 def impatient(shop: Shop, wires: Network, **settings: str) -> Iterator[subprocess.Popen[str]]:
-    """Such a worker behind the network."""
+    """Run such a worker behind the network."""
     environment = {**shop.environment, "DATABASE_URL": wires.url, **settings}
     with subprocess.Popen([sys.executable, "-c", IMPATIENT], env=environment, stderr=subprocess.PIPE, text=True) as one:
         try:
             yield one
         except BaseException:
             one.kill()
-            sys.stderr.write(one.communicate()[1])  # shown where the test fails
+            sys.stderr.write(one.communicate()[1])  # shown when the test fails
             raise
         one.kill()
 
 
 def fall_silent(shop: Shop, wires: Network) -> None:
-    """From now on nothing arrives, and nothing that has arrived is still carried out.
+    """Stop the network, and wait until the server has executed all that arrived before.
 
-    A claim under way would take what the test enqueues next, and with its answer lost, hold it for a whole lease.
+    Otherwise a claim in progress would take what the test enqueues next and, because its answer is lost, hold it for a
+    whole lease.
     """
     wires.fall_silent()
-    wait_until(lambda: not shop.sql(OTHERS_AT_WORK), "the server has carried out what had arrived")
+    wait_until(lambda: not shop.sql(OTHERS_AT_WORK), "the server has executed what had arrived")
 
 
 def test_a_worker_whose_connections_are_silent_is_at_work_again_and_has_lost_no_lease(
@@ -110,7 +111,7 @@ def test_a_tick_that_fell_silent_keeps_no_definition_from_the_next(
         worker.kill()
         barred.open()
         with running(shop.environment, "worker", "run"):
-            wait_until(lambda: occurred(connection, row), "another worker has decided what was due")
+            wait_until(lambda: occurred(connection, row), "another worker has decided the due times")
 
 
 @pytest.mark.parametrize("suspect", [0, 1])
@@ -121,7 +122,7 @@ def test_a_claim_whose_answer_was_lost_goes_back_and_costs_no_attempt(shop: Shop
         [run_id] = shop.ask_many("noop", [{}], suspect=suspect)
         barred.wait()
         assert worker.stderr is not None
-        assert any('"database lost"' in line for line in worker.stderr), "it gives its connection up"
+        assert any('"database lost"' in line for line in worker.stderr), "it gives up its connection"
         barred.open()
         row = shop.wait(run_id, "succeeded")
         assert (row["attempts"], row["lease_no"]) == (1, 2)
@@ -139,7 +140,7 @@ def test_a_worker_that_ends_soon_after_an_answer_was_lost_leaves_no_lease_behind
         shop.wait(run_id, "running")
         worker.send_signal(signal.SIGCONT)
         assert worker.stderr is not None
-        assert any('"database lost"' in line for line in worker.stderr), "it gives its connection up"
+        assert any('"database lost"' in line for line in worker.stderr), "it gives up its connection"
         worker.terminate()
         assert worker.wait() == 0
         row = shop.row(run_id)

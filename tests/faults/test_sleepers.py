@@ -1,4 +1,4 @@
-"""A sleeping worker is woken by every run that it serves, whatever the enqueuer was doing when it fell asleep."""
+"""Every run that a sleeping worker serves wakes it, whatever the enqueuer was doing when the worker fell asleep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASLEEP = "SELECT id FROM rowcall.workers WHERE sleeps_until > now()"
 @pytest.fixture
 def shop(environment: dict[str, str], fresh_url: str) -> Shop:
     shop = Shop(environment, fresh_url)
-    # Far longer than a test waits: nothing is found by the poll.
+    # Much longer than a test waits, so that polling finds nothing.
     shop.environment["ROWCALL_POLL"] = "3600"
     return shop
 

@@ -1,4 +1,4 @@
-"""Workers that are told to stop in the middle of slow work, or of much work: nothing is lost or done twice."""
+"""Workers that are stopped in the middle of slow work, or of much work: nothing is lost or done twice."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop:
     with database.transaction(shop.url) as holder:
         database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")
         shop.open_door(begun)
-        wait_until(lambda: shop.sql(WAITS_FOR_A_ROW), "the worker tries to write the end")
+        wait_until(lambda: shop.sql(WAITS_FOR_A_ROW), "the worker tries to write the result")
         worker.terminate()
         said, _ = worker.communicate()
     left = [line for line in map(json.loads, said.splitlines()) if line["event"] == "run left to its lease"]

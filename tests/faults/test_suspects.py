@@ -1,4 +1,4 @@
-"""A run that kills its worker: it takes no other run with it, and no other run waits for it."""
+"""A run that kills its worker takes no other run with it, and no other run waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall.base import database
 from tests.support.processes import rowcall, running, wait_until
 from tests.support.shop import Shop
 
-# Pairs of runs that one worker had in hand at the same moment.
+# Pairs of runs that one worker had at the same time.
 TOGETHER = """
 SELECT one.id FROM rowcall.job_runs AS one JOIN rowcall.job_runs AS other ON one.id <> other.id
     AND one.started_at < other.finished_at AND other.started_at < one.finished_at
@@ -34,13 +34,13 @@ def everybody(shop: Shop) -> list[int]:
 
 
 def work_until_nothing_is_left(shop: Shop) -> int:
-    """What a service manager does, and what time does to the leases; how many workers were killed."""
+    """Restart killed workers as a service manager does, and let their leases expire; return how many were killed."""
     for killed in range(20):
         if rowcall(shop.environment, "worker", "once", "--concurrency", "10").returncode == 0:
             return killed
         shop.wait_for_the_server()
         shop.leases_run_out()
-    raise AssertionError("the workers are killed again and again")
+    raise AssertionError("workers are still being killed")
 
 
 def test_a_run_that_kills_each_of_its_workers_costs_no_other_run_more_than_one_attempt(shop: Shop) -> None:
@@ -50,7 +50,7 @@ def test_a_run_that_kills_each_of_its_workers_costs_no_other_run_more_than_one_a
     assert work_until_nothing_is_left(shop) == 5
     assert (shop.row(poison)["status"], shop.unsuccessful(poison)) == ("dead", ["expire"] * 5)
     assert {shop.row(run_id)["status"] for run_id in innocent} == {"succeeded"}
-    # With its third attempt it was alone.
+    # On its third attempt it ran alone.
     assert sum(len(shop.unsuccessful(run_id)) for run_id in innocent) <= 2 * 10
 
 
@@ -144,7 +144,7 @@ def test_a_worker_that_has_little_to_do_rests_too_as_soon_as_another_run_has_com
     )
     turns = [number for number, row in enumerate(rows) if row["id"] in alone]
     apart = [(rows[one], rows[two]) for one, two in pairwise(turns) if two > one + 1]
-    assert apart or len(turns) == 1, "another run came between"
+    assert apart or len(turns) == 1, "another run came in between"
     for one, following in apart:
         assert following["started_at"] - one["finished_at"] >= 20 * (one["finished_at"] - one["started_at"])
 

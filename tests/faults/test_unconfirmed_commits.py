@@ -1,4 +1,4 @@
-"""Waits for a synchronous standby that are cancelled: nothing is acknowledged that may be lost."""
+"""Waits for a synchronous standby are cancelled: no commit is confirmed that may be lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CANCEL = f"SELECT pg_cancel_backend(pid) FROM ({WAITING}) AS waiting"
 
 
 class Primary:
-    """A server whose commits wait for a standby, which does not exist, while `waiting` lasts."""
+    """A server whose commits wait for a standby that does not exist, within `waiting`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -49,7 +49,7 @@ class Primary:
 
     @contextmanager
     def waiting(self, cancels: int | None = None) -> Iterator[None]:
-        """Commits wait, and their waits are cancelled: all of them, or so many before the standby is given up."""
+        """Let commits wait and cancel their waits: all, or this many before the standby is no longer required."""
         self.cancelled = 0
         self.need_standby("nobody")
         self._wait_until_needed()
@@ -71,7 +71,7 @@ class Primary:
             self.need_standby("")
 
     def _wait_until_needed(self) -> None:
-        """The server reads its configuration in its own time: commit until one of the commits waits."""
+        """Commit until a commit waits, because the server takes some time to reload its configuration."""
         with closing(database.connect(self.url)) as probe:
             while not probe.notices:
                 fetch_all(probe, "SET client_min_messages = warning; SELECT pg_logical_emit_message(true, 'probe', '')")

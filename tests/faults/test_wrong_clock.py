@@ -1,4 +1,4 @@
-"""A worker whose wall clock is 45 minutes off: what is due, and until when, the database's clock alone decides."""
+"""A worker whose wall clock is 45 minutes off: only the database's clock decides what is due, and until when."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 @pytest.fixture(params=[MINUTES, -MINUTES], ids=["fast", "slow"])
 def minutes(request: pytest.FixtureRequest) -> int:
-    """How far the worker's clock is ahead."""
+    """Return how many minutes the worker's clock is ahead."""
     offset: int = request.param
     return offset
 
 
 @pytest.fixture
 def wrong(shop: Shop, minutes: int) -> dict[str, str]:
-    """The environment of a worker with a wrong wall clock; what it waits by runs on as it should."""
+    """Return the environment of a worker with a wrong wall clock and a correct monotonic clock."""
     library = subprocess.run([FAKETIME, "-m", "-f", "+0", "printenv", "LD_PRELOAD"], stdout=subprocess.PIPE, check=True)
     return {
         **shop.environment,
@@ -48,7 +48,7 @@ def wrong(shop: Shop, minutes: int) -> dict[str, str]:
 
 
 def minutes_ahead(told: Row) -> float:
-    """By how much the clock was ahead that this run of shop_clock was told from."""
+    """Return by how much the clock was ahead from which this run of shop_clock took its time."""
     return float(told["result"]["at"] - told["started_at"].timestamp()) / 60
 
 
@@ -99,7 +99,7 @@ def test_workers_with_right_and_wrong_clocks_respect_each_others_leases(
             wrongs = shop.ask("shop_wait", doors=str(tmp_path))
             kept = shop.wait(wrongs, "running")["locked_until"]
             wait_until(lambda: shop.row(wrongs)["locked_until"] > kept, "the lease is renewed")
-            # Each looks for what is due, and passes the other's run.
+            # Each looks for due runs, and skips the other's run.
             assert minutes_ahead(shop.wait(shop.ask("shop_clock"), "succeeded")) == pytest.approx(minutes, abs=10)
             assert rowcall(shop.environment, "worker", "once").stdout.startswith("claimed 0")
             assert shop.sql(
@@ -107,7 +107,7 @@ def test_workers_with_right_and_wrong_clocks_respect_each_others_leases(
                 " FROM rowcall.job_runs"
                 " WHERE status = 'running'"
             ) == [{"fit": True}]
-            # Both files are in one folder, and both leases are a run's first.
+            # Both doors are in one folder, and both leases have number 1: one file opens both doors.
             shop.open_door(rights)
             for run_id in (rights, wrongs):
                 run = shop.wait(run_id, "succeeded")

@@ -1,4 +1,4 @@
-"""Homes for local servers: empty ones, and ones whose cluster is there already."""
+"""Homes for local servers: new ones, and ones with an existing cluster."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ SOURCES = [source for source in ("machine", "wheel") if _is_here(source)]
 
 @pytest.fixture(params=SOURCES)
 def source(request: pytest.FixtureRequest) -> str:
-    """Each place that PostgreSQL's programs come from."""
+    """Return each source of PostgreSQL's programs."""
     return str(request.param)
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path: Path) -> Iterator[None]:
-    """After the test, no process may remain that has anything open below its folder."""
+    """Wait until no process has anything open below the test's folder."""
     yield
     eventually(lambda: not processes_in(tmp_path))
 
 
 @pytest.fixture
 def opened(nothing_is_left: None) -> Iterator[Open]:
-    """`open_server` with settings for tests; what it opened is closed after the test."""
+    """Yield `open_server` with settings for tests; close what it opened after the test."""
     servers: list[Server] = []
 
     def open_fast(home: Path, source: str = "auto", port: int = 0, options: Mapping[str, str] = FAST) -> Server:
@@ -59,13 +59,13 @@ def opened(nothing_is_left: None) -> Iterator[Open]:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
-    """A home that is not there yet."""
+    """Return a home that does not exist yet."""
     return tmp_path / "home"
 
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose cluster is made and not running."""
+    """Return a home with a cluster that is not running."""
     home = tmp_path_factory.mktemp("made") / "home"
     open_server(home, options=FAST).close()
     eventually(lambda: not processes_in(home))
@@ -74,7 +74,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(made_once: Path, empty: Path) -> Path:
-    """A home of the test's own that starts fast, because its cluster is a copy."""
+    """Return a home for the test that starts fast, because its cluster is a copy."""
     empty.mkdir()
     subprocess.run(["/bin/cp", "-a", Home(made_once).cluster, empty], check=True)
     return empty

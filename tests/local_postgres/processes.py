@@ -1,4 +1,4 @@
-"""Processes as these tests see them: those that use a home, and those that are left in it."""
+"""Find the processes that use a home, and those that remain in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall.local_postgres.home import Home
 PATIENCE = 60.0  # seconds; far more than anything here takes, even on a machine that is busy with other tests
 PROJECT = Path(rowcall.__file__).parents[1]
 
-# Reports the server it uses, and then uses it until its standard input ends.
+# Prints the server that it uses, and uses it until its standard input ends.
 USE = """
 import json, sys
 from pathlib import Path
@@ -38,16 +38,16 @@ Found = TypeVar("Found")
 
 
 def eventually(look: Callable[[], Found]) -> Found:
-    """What `look` finds, as soon as it is true."""
+    """Return the result of `look` as soon as it is true."""
     deadline = time.monotonic() + PATIENCE
     while not (found := look()):
-        assert time.monotonic() < deadline, f"still not so: {look}"
-        time.sleep(0.02)  # between two looks; how long it takes is never asserted
+        assert time.monotonic() < deadline, f"still not true: {look}"
+        time.sleep(0.02)  # between two checks; no test asserts how long it takes
     return found
 
 
 def ask(url: str, question: str) -> Any:
-    """The first value that the server answers."""
+    """Return the first value of the server's answer."""
     connection = psycopg2.connect(url, connect_timeout=30)
     try:
         with connection, connection.cursor() as cursor:
@@ -59,7 +59,7 @@ def ask(url: str, question: str) -> Any:
 
 
 def answers(url: str) -> bool:
-    """Whether a server can be asked there now."""
+    """Whether a server answers there now."""
     try:
         return bool(ask(url, "SELECT true"))
     except psycopg2.OperationalError:
@@ -67,7 +67,7 @@ def answers(url: str) -> bool:
 
 
 def processes_in(folder: Path) -> dict[int, list[str]]:
-    """Every process that works below this folder or has a file open there, with what it holds."""
+    """Return every process that works below this folder or has a file open there, with what it holds."""
     found: dict[int, list[str]] = {}
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
@@ -78,25 +78,25 @@ def processes_in(folder: Path) -> dict[int, list[str]]:
 
 
 def keeper_of(home: Path) -> int:
-    """The process that holds the keeper's lock."""
+    """Return the process that holds the keeper's lock."""
     lock = str(Home(home).keeper_lock)
     [keeper] = [process for process, held in processes_in(home).items() if lock in held]
     return keeper
 
 
 def postmaster_of(home: Path) -> int:
-    """The server's main process."""
+    """Return the server's main process."""
     return int((Home(home).data / "postmaster.pid").read_text().partition("\n")[0])
 
 
 def servers_of(home: Path) -> dict[int, list[str]]:
-    """All of PostgreSQL's processes and what they have open."""
+    """Return all PostgreSQL processes, and what they have open."""
     data = str(Home(home).data)
     return {process: held for process, held in processes_in(home).items() if data in held}
 
 
 class Script:
-    """A Python process that runs one of these scripts until it is told to end."""
+    """A Python process that runs one of these scripts."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Script:
         self.pid = self._process.pid
 
     def report(self) -> dict[str, Any]:
-        """The next line it prints."""
+        """Return the next line that it prints."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, "the process ended without a report"
@@ -127,18 +127,18 @@ class Script:
         return report
 
     def kill(self) -> None:
-        """End it as the kernel does when memory is short."""
+        """Kill it, as the kernel does when memory runs out."""
         self._process.kill()
         self._process.wait()
 
     def end(self) -> None:
-        """Let it go on to its end."""
+        """Close its input, and wait until it ends."""
         self._process.communicate()
 
 
 @contextlib.contextmanager
 def script(code: str, *arguments: str, **how: Any) -> Iterator[Script]:
-    """A running script that ends with the block at the latest."""
+    """Yield a running script, and end it after the block."""
     running = Script(code, arguments, **how)
     try:
         yield running
@@ -149,19 +149,19 @@ def script(code: str, *arguments: str, **how: Any) -> Iterator[Script]:
 
 @contextlib.contextmanager
 def user_of(home: Path, source: str = "auto", **how: Any) -> Iterator[Script]:
-    """Another process that uses the server of this home."""
+    """Yield another process that uses the server of this home."""
     with script(USE, str(home), source, **how) as user:
         yield user
 
 
 def _links(process: Path) -> list[str]:
     links = [process / "cwd"]
-    with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
+    with contextlib.suppress(OSError):  # it has ended, or belongs to another user
         links += (process / "fd").iterdir()
     return [target for link in links if (target := _target(link))]
 
 
 def _target(link: Path) -> str | None:
-    with contextlib.suppress(OSError):  # closed meanwhile
+    with contextlib.suppress(OSError):  # it has been closed
         return str(link.readlink())
     return None

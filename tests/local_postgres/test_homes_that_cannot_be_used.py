@@ -1,4 +1,4 @@
-"""A home that cannot hold a server is refused in one sentence that says what to do."""
+"""A home that cannot hold a server is refused with one sentence that says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is killed: no PostgreSQL stays behind, no data is lost, and the next start works."""
+"""Whatever process is killed, no PostgreSQL remains, no data is lost, and the next start works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rowcall run by an OS user without rights; when root runs these tests, it lends them one."""
+"""Rowcall run by an ordinary OS user; if root runs these tests, it lends what they need to such a user."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ except LocalPostgresError as error:
 
 @pytest.fixture(scope="session")
 def borrowed() -> Iterator[dict[str, Any]]:
-    """How to start a process as an ordinary user: as who we are, or as one whom root lends what is needed."""
+    """Yield how to start a process as an ordinary user: this one or, if this is root, one to whom it lends files."""
     if os.geteuid() != 0:
         yield {}
         return
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # which every user may enter
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # every user may enter it
     try:
         yield lend(folder)
     finally:
@@ -41,7 +41,7 @@ def borrowed() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def folder(borrowed: dict[str, Any]) -> Iterator[Path]:
-    """A folder of that user's own."""
+    """Yield a folder that belongs to that user."""
     own = Path(tempfile.mkdtemp(dir="/tmp"))
     os.chown(own, borrowed.get("user", -1), borrowed.get("group", -1))
     try:

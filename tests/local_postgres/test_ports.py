@@ -1,4 +1,4 @@
-"""The port: the one asked for, the one of last time, or a free one."""
+"""The port: the requested one, the last one, or a free one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.local_postgres.processes import ask, eventually, processes_in
 
 @pytest.fixture
 def taken() -> Iterator[socket.socket]:
-    """A socket that some other program would listen on."""
+    """Yield a socket of another program."""
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         yield other

@@ -1,4 +1,4 @@
-"""Which of several PostgreSQL installations is taken, and what is said when none can be."""
+"""Which of several PostgreSQL installations is used, and the error if none can be."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_folder_without_initdb_is_not_an_installation(tmp_path: Path) -> None:
 
 @pytest.fixture
 def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
-    """A machine that has PostgreSQL 15, and a wheel that has 16 and 18."""
+    """Return a machine with PostgreSQL 15, and a wheel with 16 and 18."""
     _install(tmp_path / "machine" / "15", "postgres (PostgreSQL) 15.1")
     package = tmp_path / "site" / "some_wheel"
     for folder, version in (("pginstall", "16.1"), ("pginstall18", "18.1")):

@@ -1,4 +1,4 @@
-"""Programs of a wheel that the server's OS user or initdb's shell cannot reach are copied to where they can."""
+"""A wheel's programs that the server's OS user or initdb's shell cannot reach are copied to where they can."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rowcall.local_postgres.server import remove
 from tests.local_postgres.conftest import Open
 from tests.local_postgres.processes import ask, eventually, processes_in
 
-NEEDS_COPY = "odd $name"  # whoever runs the tests
+NEEDS_COPY = "odd $name"  # for any user
 
 
 @pytest.fixture(params=["closed", NEEDS_COPY])
 def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The wheel, installed below a folder that only its owner may enter."""
+    """Yield the wheel's folder, below a folder that only its owner may enter."""
     yield from _installed(tmp_path / str(request.param), monkeypatch)
 
 
 @pytest.fixture
 def odd_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The wheel, installed below a folder whose name a shell would misread."""
+    """Yield the wheel's folder, below a folder whose name a shell would misread."""
     yield from _installed(tmp_path / NEEDS_COPY, monkeypatch)
 
 

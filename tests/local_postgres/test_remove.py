@@ -1,4 +1,4 @@
-"""Removing the local server with all its data."""
+"""Remove the local server with all its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A home that is not there becomes a server that answers."""
+"""A home that does not exist becomes a working server."""
 
 from __future__ import annotations
 

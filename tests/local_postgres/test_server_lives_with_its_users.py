@@ -11,7 +11,7 @@ from rowcall.local_postgres.locks import Lock
 from tests.local_postgres.conftest import Open
 from tests.local_postgres.processes import answers, ask, eventually, processes_in, script, servers_of, user_of
 
-# Opens the server, forks, and lets either the child or the parent give its use up; the other one stays.
+# Opens the server, forks, and lets either the child or the parent stop using it; the other one continues.
 FORK = """
 import json, os, sys
 from pathlib import Path
@@ -108,6 +108,6 @@ def test_the_server_inherits_only_the_lock_that_says_it_lives(opened: Open, home
 
 
 def _used(home: Path) -> bool:
-    """Whether the users' lock is held; if not, the keeper is about to stop the server."""
+    """Whether the users' lock is held; otherwise the keeper is about to stop the server."""
     with Lock(Home(home).users_lock) as lock:
         return not lock.try_exclusive()

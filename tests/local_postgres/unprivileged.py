@@ -1,4 +1,4 @@
-"""What root lends an ordinary user for a test: Rowcall, the wheel and a Python, where that user may read them."""
+"""What root lends to an ordinary user for a test: copies of Rowcall, the wheel and Python that the user may read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.local_postgres.processes import PROJECT
 
 
 def lend(folder: Path) -> dict[str, Any]:
-    """Fill this folder, and say how a script is started as the user `nobody`, who can enter no folder of root's."""
+    """Fill this folder, and return how to start a script as the user `nobody`, who cannot enter root's folders."""
     nobody = pwd.getpwnam("nobody")
     folder.chmod(0o755)
     project = folder / "project"
@@ -44,7 +44,7 @@ def _runs(python: Path, user: pwd.struct_passwd) -> bool:
 
 
 def _copy_python(python: Path, folder: Path) -> Path:
-    """This interpreter with its standard library; it finds the library by its own place."""
+    """Copy this interpreter and its standard library, which it finds relative to itself."""
     prefix = Path(sys.base_prefix)
     library = Path(sysconfig.get_path("stdlib"))
     useless = shutil.ignore_patterns("site-packages", "test", "tests", "config-*", "idlelib", "ensurepip")
@@ -53,7 +53,7 @@ def _copy_python(python: Path, folder: Path) -> Path:
         shutil.copy2(shared_object, folder / "lib" / shared_object.name)
     copied = folder / "bin" / python.name
     copied.parent.mkdir()
-    # Built with a shared library, it looks for that in one absolute folder; the copy's is beside it.
+    # If built with a shared library, it has an absolute path to that; the copy's library is beside the copy.
     built_for = os.fsencode(str(sysconfig.get_config_var("LIBDIR")))
     beside = b"$ORIGIN/../lib".ljust(len(built_for), b"\0")
     copied.write_bytes(python.read_bytes().replace(built_for + b"\0", beside + b"\0"))

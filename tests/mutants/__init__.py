@@ -1,5 +1,5 @@
-"""The queue with one guard taken away, again and again: a test must fail each time.
+"""Remove one guard of the queue at a time: a test must fail each time.
 
-`listed` says which guards, `copies` lets the tests loose on a copy of Rowcall in which one is missing, and `make
-mutants` prints who noticed.
+`listed` has the guards, `copies` runs the tests on a copy of Rowcall in which one guard is missing, and `make mutants`
+prints which test failed.
 """

@@ -1,4 +1,4 @@
-"""`make mutants`: take the queue's guards away one by one, and print which test noticed."""
+"""`make mutants`: remove the queue's guards one by one, and print which test failed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.mutants.copies import NONSENSE, Copies, TrialResult
 from tests.mutants.listed import MUTANTS
 from tests.mutants.mutant import QUEUE, Mutant
 
-# What notices fast and says best what is wrong comes first; the model, which should notice nearly everything, last.
+# Tests that fail fast and show best what is wrong come first.  The model catches nearly everything, and comes last.
 FOLDER = "tests/queue/"
 SENTENCES = (
     *(
@@ -53,24 +53,24 @@ SENTENCES = (
 )
 MODEL = f"{FOLDER}model/test_model.py"
 
-# Where a file's tests have another name.
+# Files whose tests have another name.
 OWN_TESTS = {"claim_limited": "limits", "holders": "keys", "sleepers": "sleep"}
 
-# A mutant that lets two wait for each other must not wait for ever.
+# A mutant that causes a deadlock must not wait for ever.
 OPTIONS = {**UNSAFE_AND_FAST, "lock_timeout": "10s"}
 
 
 @click.command()
-@click.option("--model-only", is_flag=True, help="Let only the model-based test look, to see how much it finds alone.")
+@click.option("--model-only", is_flag=True, help="Run only the model-based test.")
 @click.option("--only", default="", metavar="TEXT", help="Only mutants with this in their name, file or place.")
-@click.option("--jobs", default=2, show_default=True, help="Mutants at a time.")
+@click.option("--jobs", default=2, show_default=True, help="The number of mutants at a time.")
 def main(model_only: bool, only: str, jobs: int) -> None:
-    """Take the queue's guards away one by one, and print which test noticed; exit 1 if one was not missed."""
+    """Remove the queue's guards one by one, and print which test failed; exit 1 if no test failed for one of them."""
     began = time.monotonic()
     chosen = [mutant for mutant in MUTANTS if only in f"{mutant.name} {mutant.file} {mutant.place}"]
     if not chosen:
         places = ", ".join(dict.fromkeys(f"{mutant.file.removeprefix(QUEUE)} {mutant.place}" for mutant in MUTANTS))
-        raise click.UsageError(f"no mutant has {only!r} in its name, file or place; there are some in: {places}")
+        raise click.UsageError(f"no mutant has {only!r} in its name, file or place; mutants exist for: {places}")
     with tempfile.TemporaryDirectory() as name, open_server(Path(name) / "server", SOURCE, options=OPTIONS):
         copies = Copies(Path(name), Path(name) / "server", jobs)
         sound = copies.try_out(None, tests_for(None, model_only))
@@ -84,7 +84,7 @@ def main(model_only: bool, only: str, jobs: int) -> None:
 
 
 def tests_for(mutant: Mutant | None, model_only: bool) -> tuple[str, ...]:
-    """The tests in the order in which they are tried: those of the mutant's own file before the others."""
+    """Return the tests in the order in which to run them: those of the mutant's own file first."""
     if model_only:
         return (MODEL,)
     own = OWN_TESTS.get(Path(mutant.file).stem, Path(mutant.file).stem) if mutant else ""
@@ -92,7 +92,7 @@ def tests_for(mutant: Mutant | None, model_only: bool) -> tuple[str, ...]:
 
 
 def shown(mutant: Mutant, result: TrialResult) -> bool:
-    """Print one line; whether the mutant was caught, and was worth catching."""
+    """Print a line, and return whether the mutant was caught and is not nonsense."""
     if result.test is None:
         who = "SURVIVED"
     elif NONSENSE.search(result.reason):

@@ -1,4 +1,4 @@
-"""Copies of Rowcall, in which the tests meet one mutant each."""
+"""Copies of Rowcall in which the tests run with one mutant each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.mutants.mutant import ROOT, Mutant
 
-# Each holds one import package.
+# Each contains one import package.
 SOURCES = ("shared", "api", "worker", "migrations", "example")
 COPIED = (*SOURCES, "tests", "pyproject.toml")
 
@@ -27,16 +27,16 @@ PYTEST = (
 )
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - (.*))?$", re.MULTILINE)
 
-# A mutant must be wrong, and not nonsense that neither Python nor PostgreSQL would read.
+# A mutant must be wrong, but still valid Python and SQL.
 NONSENSE = re.compile(r"SyntaxError|Undefined(?:Column|Table|Function)|NameError|ImportError|IndentationError")
 
-# All tests take a tenth of this on a quiet machine.
+# All tests together take a tenth of this on an idle machine.
 LIMIT_SECONDS = 300
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The test that failed, with the first words of its reason, or None where all passed; and how long that took."""
+    """The test that failed, with the start of its reason, or None if all passed; and how long the tests took."""
 
     test: str | None
     reason: str
@@ -44,7 +44,7 @@ class TrialResult:
 
 
 class Copies:
-    """As many copies as trials at a time; all of them use one server."""
+    """One copy for each concurrent trial; all copies use one server."""
 
     def __init__(self, folder: Path, server: Path, count: int) -> None:
         self._server = server
@@ -59,7 +59,7 @@ class Copies:
             self._free.put(copy)
 
     def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> TrialResult:
-        """Run the tests, up to the first that fails, with this mutant in place."""
+        """Run the tests with this mutant in place, up to the first failure."""
         copy = self._free.get()
         try:
             with in_place(mutant, copy) if mutant else contextlib.nullcontext():
@@ -72,8 +72,9 @@ class Copies:
         ended = subprocess.run(
             [sys.executable, *PYTEST, f"--home={self._server}", *tests],
             cwd=copy,
-            # Bytecode of a mutant must not outlive it; COLUMNS keeps pytest from cutting the reasons short.
-            # What is installed lies behind PYTHONPATH.
+            # Write no bytecode, because a mutant's must not outlive it.  COLUMNS keeps pytest from truncating the
+            # reasons.
+            # PYTHONPATH comes before what is installed.
             env={
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(str(copy / name) for name in SOURCES),
@@ -94,7 +95,7 @@ class Copies:
 
 @contextlib.contextmanager
 def in_place(mutant: Mutant, root: Path) -> Iterator[None]:
-    """Write the mutant into this copy, and take it out again.  The file's old time keeps its old bytecode valid."""
+    """Write the mutant into this copy, and restore the file with its old mtime, which keeps its bytecode valid."""
     path = root / mutant.file
     text, times = path.read_text(), path.stat()
     path.write_text(mutant.applied(root))

@@ -1,4 +1,4 @@
-"""A plugin for the tests that meet a mutant: are they really those of the copy, and is it the copy that they test?"""
+"""A pytest plugin for mutants: check that the copy's tests run, and that they test the copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = (rowcall, rowcall_api, rowcall_worker, rowcall_migrations, rowcall_ex
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to judge a mutant by what is installed."""
+    """Refuse to run if the tests or Rowcall are imported from elsewhere."""
     for module in (*(package.__file__ for package in PACKAGES), __file__):
         if module is None or not Path(module).is_relative_to(config.rootpath):
             raise pytest.UsageError(f"{module} is not in the copy {config.rootpath}: no mutant would be tested")

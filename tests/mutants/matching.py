@@ -1,4 +1,4 @@
-"""Find a text in Python source by its words: white space, line breaks and the breaks of a string do not count."""
+"""Find text in Python source by its words, regardless of white space, line breaks and breaks of strings."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from itertools import accumulate, pairwise
 
 Span = tuple[int, int]
 
-# Three quotes count as one word, since one quote becomes three when a string no longer fits on a line.
+# Three quotes are one word, because one quote becomes three when a string no longer fits on a line.
 WORD = re.compile(r'"""|\w+|\S')
 
 OPENING = re.compile(r"""[a-zA-Z]*('{3}|"{3}|'|")""")
 
-# From 3.12 on, an f-string is many tokens.  Its two ends are what matters here.
+# From Python 3.12 on, an f-string is many tokens.  Only its two ends matter here.
 BEGINS = {token.STRING, getattr(token, "FSTRING_START", token.STRING)}
 ENDS = {token.STRING, getattr(token, "FSTRING_END", token.STRING)}
 
 
 def words(source: str) -> list[str]:
-    """The words of Python source, as `spans_of` compares them."""
+    """Return the words of Python source, as `spans_of` compares them."""
     return [word for word, _ in placed_words(source)]
 
 
 def spans_of(wanted: str, source: str) -> list[Span]:
-    """Where these words stand one after another in Python source."""
+    """Return the places at which these words occur in sequence in Python source."""
     looked_for = [word for word, _ in _words(wanted, [])]
     placed = placed_words(source)
     texts = [word for word, _ in placed]
@@ -40,7 +40,7 @@ def spans_of(wanted: str, source: str) -> list[Span]:
 
 
 def string_breaks(source: str) -> list[Span]:
-    """Where a string ends only to go on as the next one, with the quotes of both."""
+    """Return the places at which a string ends and continues as the next one, including the quotes."""
     breaks = []
     for (start, end), (next_start, next_end) in pairwise(string_literals(source)):
         if not re.sub(r"#.*", "", source[end:next_start]).strip():
@@ -50,7 +50,7 @@ def string_breaks(source: str) -> list[Span]:
 
 
 def opening_of(literal: str) -> tuple[str, str]:
-    """What a string begins with, as in f\"\"\", and the quotes of it."""
+    """Return a string's prefix and opening quotes, as in f\"\"\", and its quotes."""
     opening = OPENING.match(literal)
     assert opening
     return opening[0], opening[1]
@@ -58,7 +58,7 @@ def opening_of(literal: str) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=32)
 def string_literals(source: str) -> list[Span]:
-    """Every string outside of other strings."""
+    """Return the places of all strings outside of other strings."""
     found = []
     lines = [0, *accumulate(len(line) for line in source.splitlines(keepends=True))]
     depth = start = 0
@@ -75,12 +75,12 @@ def string_literals(source: str) -> list[Span]:
 
 @functools.lru_cache(maxsize=32)
 def placed_words(source: str) -> list[tuple[str, Span]]:
-    """Each word of Python source with its place; many mutants are looked for in one file."""
+    """Return each word of Python source with its place, cached because many mutants search one file."""
     return _words(source, string_breaks(source))
 
 
 def _words(source: str, breaks: list[Span]) -> list[tuple[str, Span]]:
-    """Each word with its place; of the quotes where a string breaks nothing is left."""
+    """Return each word with its place, without the quotes at the breaks of strings."""
     for start, end in breaks:
         source = source[:start] + " " * (end - start) + source[end:]
     return [('"' if match[0] == '"""' else match[0], match.span()) for match in WORD.finditer(source)]

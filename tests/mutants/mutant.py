@@ -1,4 +1,4 @@
-"""One mutant: a guard in the queue's code, and what stands there instead."""
+"""A mutant: a guard in the queue's code, and its replacement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUEUE = "shared/rowcall/queue/"
 
 @dataclass(frozen=True)
 class Mutant:
-    """`stands` occurs once in `place`, a constant or function of this file, in whatever layout."""
+    """`stands` occurs once in `place`, a constant or function of this file, in any layout."""
 
     name: str
     file: str
@@ -23,36 +23,36 @@ class Mutant:
     instead: str
 
     def applied(self, root: Path = ROOT) -> str:
-        """The file's text as the mutant would have it."""
+        """Return the file's text with the mutant."""
         return self.applied_to((root / self.file).read_text())
 
     def applied_to(self, text: str) -> str:
-        """This text of the file as the mutant would have it."""
+        """Return this text of the file with the mutant."""
         first, last = lines_of(text, self.place)
         lines = text.splitlines(keepends=True)
         scope = "".join(lines[first:last])
         found = spans_of(self.stands, scope)
         if len(found) != 1:
             raise ValueError(
-                f"{self.name}: {self.stands!r} stands {len(found)} times in {self.place} of {self.file}; the code has"
-                " changed, so correct what stands there, or take the mutant off the list"
+                f"{self.name}: {self.stands!r} occurs {len(found)} times in {self.place} of {self.file}; the code has"
+                " changed, so change the mutant too, or remove it"
             )
         return "".join(lines[:first]) + self._replaced(scope, *found[0]) + "".join(lines[last:])
 
     def _replaced(self, scope: str, start: int, end: int) -> str:
         inside = any(left < place < right for left, right in string_literals(scope) for place in (start, end))
-        # Where a string breaks in what is replaced, what follows may be of another sort: it stays a string of its own.
+        # A string may continue with another prefix after a break inside the replaced text: keep the break.
         breaks = [scope[left:right] for left, right in string_breaks(scope) if inside and start <= left < right <= end]
         return scope[:start] + self.instead.strip() + "".join(breaks) + scope[end:]
 
 
 def at(file: str, place: str, *changes: tuple[str, str, str]) -> list[Mutant]:
-    """Mutants of one place of the queue: what goes wrong, what stands there, and what stands there instead."""
+    """Return mutants of one place of the queue: what goes wrong, the code, and its replacement."""
     return [Mutant(name, QUEUE + file, place, stands, instead) for name, stands, instead in changes]
 
 
 def lines_of(text: str, place: str) -> tuple[int, int]:
-    """Where a module's constant or function begins and ends."""
+    """Return the lines of a module's constant or function."""
     for node in ast.parse(text).body:
         if place in names_of(node):
             assert node.end_lineno
@@ -61,7 +61,7 @@ def lines_of(text: str, place: str) -> tuple[int, int]:
 
 
 def names_of(node: ast.stmt) -> list[str]:
-    """What a statement of a module defines."""
+    """Return the names that a module's statement defines."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []

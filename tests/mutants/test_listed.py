@@ -1,4 +1,4 @@
-"""The list of mutants: true to the code as it stands, and with one for every statement that changes a run."""
+"""The list of mutants matches the code, and covers every statement that changes a run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.mutants.mutant import QUEUE, ROOT, Mutant, names_of
 
 CHANGES_A_RUN = re.compile(r"(UPDATE rowcall\.job_runs|(INSERT INTO|DELETE FROM) rowcall\.job_(runs|attempts))\b")
 
-# The owner's name in a statement, and what else must stand beside it: F is the run, its lease's number, its owner.
+# The owner's guard in a statement, and what must be beside it: the fence is run, lease number and owner.
 OWNER = "locked_by = %(worker)s"
 FENCE = re.compile(r"AND (run\.)?" + re.escape(OWNER))
 LEASE = ("lease_no = %(lease_no)s", "{LEASE_KEY}")
 
 
 def statements(such: re.Pattern[str] = CHANGES_A_RUN) -> dict[tuple[str, str], str]:
-    """Every constant or function of rowcall.queue whose own text changes a run, and that text on one line."""
+    """Return the constants and functions of rowcall.queue whose own text changes a run, with that text on one line."""
     found: dict[tuple[str, str], str] = {}
     for path in sorted((ROOT / QUEUE).rglob("*.py")):
         text = path.read_text()
@@ -34,12 +34,12 @@ def statements(such: re.Pattern[str] = CHANGES_A_RUN) -> dict[tuple[str, str], s
 
 
 def on_one_line(text: str) -> str:
-    """The text whatever its layout."""
+    """Return the text without its layout."""
     return re.sub(r"\s+", " ", text)
 
 
 def by_place() -> dict[tuple[str, str], list[Mutant]]:
-    """The mutants of each statement."""
+    """Return the mutants of each statement."""
     places = defaultdict(list)
     for mutant in MUTANTS:
         places[mutant.file.removeprefix(QUEUE), mutant.place].append(mutant)
@@ -57,7 +57,7 @@ def test_asking_for_mutants_that_there_are_not_tells_where_there_are_some() -> N
     refused = CliRunner().invoke(main, ["--only", "lane.py"])
     assert refused.exit_code == 2
     assert (
-        "no mutant has 'lane.py' in its name, file or place; there are some in: claims/claim.py claim_sql"
+        "no mutant has 'lane.py' in its name, file or place; mutants exist for: claims/claim.py claim_sql"
         in refused.output
     )
 

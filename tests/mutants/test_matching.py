@@ -1,4 +1,4 @@
-"""A mutant is found in a statement by its words, whatever the layout of the statement is."""
+"""A mutant is found in a statement by its words, in any layout."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Layout = Callable[[str], str]
 
 
 def on_one_line(literal: str) -> str:
-    """The string with a single space wherever there is white space."""
+    """Return the string with a single space in place of each white space."""
     return re.sub(r"\s+", " ", literal)
 
 
 def spread(literal: str) -> str:
-    """The string with more white space: each word on a line of its own, where lines may break."""
+    """Return the string with more white space: each word on its own line, where a line break is possible."""
     return with_spaces_as("\n            " if opening_of(literal)[1] == '"""' else "   ", literal)
 
 
 def in_pieces(literal: str) -> str:
-    """The string as many strings, one for each word."""
+    """Return the string as many strings, one for each word."""
     opening, quotes = opening_of(literal)
     return with_spaces_as(f" {quotes} {opening}", literal)
 
 
 def with_spaces_as(between: str, literal: str) -> str:
-    """The string with this in place of each white space of its own text, which is what is outside of braces."""
+    """Return the string with this in place of each white space of its text, that is, outside of braces."""
     depth, parts = 0, []
     for character in on_one_line(literal):
         depth += (character == "{") - (character == "}")
@@ -42,7 +42,7 @@ def with_spaces_as(between: str, literal: str) -> str:
 
 
 def relaid(source: str, layout: Layout) -> str:
-    """The source with every string in this layout, docstrings too."""
+    """Return the source with every string in this layout, including docstrings."""
     end, parts = 0, []
     for start, stop in string_literals(source):
         parts += [source[end:start], layout(source[start:stop])]
@@ -66,7 +66,7 @@ def test_a_mutant_applies_in_the_same_way_however_its_statement_is_laid_out(file
 
 
 def scope_of(text: str, place: str) -> str:
-    """The text of a module's constant or function, in a file that can be read as Python."""
+    """Return the text of a module's constant or function, in a file that Python can read."""
     first, last = lines_of(text, place)
     return "".join(text.splitlines(keepends=True)[first:last])
 

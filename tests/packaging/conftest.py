@@ -11,5 +11,5 @@ from tests.packaging.installed import build_wheel
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree."""
+    """Return the wheel of this tree."""
     return build_wheel(tmp_path_factory.mktemp("wheel"))

@@ -1,4 +1,4 @@
-"""compose.yaml: a valid file, whose services are real commands with real settings, and whose promises hold."""
+"""compose.yaml is valid, its services run real commands with real settings, and what its comments say is true."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ EXAMPLE = (ROOT / ".env.example").read_text()
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"] == "rowcall"}
 
-# Where the shell and the health check find rowcall and python: here, beside the Python that runs the tests.
+# Where the shell and the health check find rowcall and python: here, next to the Python that runs the tests.
 PATH = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
 
 
 def script_of(service: str) -> str:
-    """The shell script of a service, as the shell reads it."""
+    """Return the shell script of a service, as the shell reads it."""
     script: str = OURS[service]["command"][0]
     return script.replace("$$", "$")
 
 
 def commands_of(service: dict[str, Any]) -> list[list[str]]:
-    """What a service asks of rowcall: its command, or the calls in its script."""
+    """Return the rowcall commands of a service: its command, or the calls in its script."""
     if "entrypoint" not in service:
         return [service["command"]]
     return [call.split() for call in re.findall(r"^\s*rowcall (.*?) *&?$", service["command"][0], re.MULTILINE)]
 
 
 def interpolated(text: str) -> set[str]:
-    """The variables that compose fills in."""
+    """Return the variables that compose replaces."""
     return set(re.findall(r"(?<!\$)\$\{(\w+)", text))
 
 
 def without_env_file(environment: Mapping[str, str]) -> dict[str, str]:
-    """What compose fills in where .env says nothing: the defaults."""
+    """Replace variables with their defaults, as compose does without a .env file."""
     return {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in environment.items()}
 
 
 def seconds(duration: str) -> float:
-    """A duration as compose writes it."""
+    """Parse a duration as compose writes it."""
     assert duration.endswith("s")
     return float(duration.removesuffix("s"))
 
@@ -91,7 +91,7 @@ def test_every_command_is_one_that_rowcall_has(name: str) -> None:
     commands = commands_of(OURS[name])
     assert commands
     for command in commands:
-        # click reads the other options before it shows the help, and refuses those it does not know.
+        # click parses the other options before it shows the help, and refuses unknown ones.
         result = CliRunner().invoke(main.rowcall, [*command, "--help"])
         assert result.exit_code == 0, result.output
 
@@ -117,7 +117,7 @@ def test_every_process_runs_the_example_unless_an_app_is_named(name: str) -> Non
 
 
 def given(name: str) -> set[str]:
-    """The settings that a service of ours is given, with what .env says of them."""
+    """Return the settings that a service of ours gets, including those from .env."""
     return set(OURS[name]["environment"])
 
 
@@ -194,7 +194,7 @@ def test_a_password_of_any_characters_reaches_the_database(fresh_url: str) -> No
             connection, f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD %(password)s", {"password": password}
         )
     try:
-        for command in (["migrate"], ["runs", "list"]):  # one by SQLAlchemy, one by psycopg2 alone
+        for command in (["migrate"], ["runs", "list"]):  # one uses SQLAlchemy, the other only psycopg2
             done = rowcall({"DATABASE_URL": url, "PGPASSWORD": password}, *command)
             assert (done.returncode, done.stderr) == (0, "")
     finally:
@@ -214,7 +214,7 @@ def healthy(port: int) -> bool:
 
 @contextmanager
 def serving(environment: Mapping[str, str]) -> Iterator[int]:
-    """The port of an API that runs as long as the block does."""
+    """Yield the port of an API that runs for the block."""
     with start({**environment, "ROWCALL_API_PORT": "0"}, *OURS["api"]["command"]) as api:
         try:
             assert api.stdout is not None
@@ -242,7 +242,7 @@ def test_the_cron_worker_does_what_is_due_and_leaves_nobody_behind_when_it_is_st
         with database.transaction(fresh_url) as connection:
             return bool(queue.get_run(connection, run_id)["status"] == Status.SUCCEEDED)
 
-    # init: true starts it as the head of a process group of its own, which is what its signal goes to.
+    # With init: true, it is the leader of a process group, which is what its signal goes to.
     assert OURS["worker-cron"]["init"] is True
     with subprocess.Popen(
         [*OURS["worker-cron"]["entrypoint"], script_of("worker-cron")],

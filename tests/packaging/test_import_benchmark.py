@@ -1,4 +1,4 @@
-"""`make bench` tells what an import of Rowcall costs a web process beside psycopg2, which that process has anyway."""
+"""`make bench` shows what importing Rowcall costs a web process that has imported psycopg2."""
 
 from __future__ import annotations
 

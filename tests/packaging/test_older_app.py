@@ -1,4 +1,4 @@
-"""A team's app with older pins, and with packages of the same names as Rowcall's folders, takes Rowcall in."""
+"""A team's app with older pins, and with packages named like Rowcall's folders, can use Rowcall."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rowcall.base import database
 from tests.packaging.installed import COMMAND_SECONDS, Environment
 from tests.support.processes import wait_until
 
-# What Flask's own server says when it listens.
+# What Flask's server prints when it listens.
 ADDRESS = re.compile(r"http://[0-9.]+:[0-9]+")
 
 APP = Path(__file__).with_name("older_app")
@@ -32,24 +32,24 @@ pytestmark = [pytest.mark.network, pytest.mark.timeout(900)]
 
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
-    """The app in a folder of its own."""
+    """Return a copy of the app."""
     return shutil.copytree(APP, tmp_path / "app")
 
 
 @pytest.fixture
 def environment(tmp_path: Path, app: Path, wheel: Path) -> Environment:
-    """The app's environment, where Rowcall's worker was added to the app's own pins."""
+    """Return the app's environment, with Rowcall's worker added to the app's own pins."""
     environment = Environment.create(tmp_path / "environment")
     environment.install("--requirement", str(app / "requirements.txt"))
     pinned = environment.packages()
     environment.install(f"{wheel}[worker]")
-    assert pinned - environment.packages() == set(), "pip replaced what the app pins"
+    assert pinned - environment.packages() == set(), "pip replaced packages that the app pins"
     return environment
 
 
 @contextmanager
 def web_app(environment: Environment, app: Path, variables: dict[str, str]) -> Iterator[str]:
-    """The URL of the app's web process, for as long as the block lasts; what it says is shown where a test fails."""
+    """Yield the URL of the app's web process for the block; its output is shown if the test fails."""
     said = app / "web.log"
     with (
         said.open("w") as log,
@@ -72,14 +72,14 @@ def web_app(environment: Environment, app: Path, variables: dict[str, str]) -> I
 
 
 def answer(url: str, data: bytes | None = None) -> Any:
-    """What the app answers."""
+    """Return the app's answer."""
     with urllib.request.urlopen(url, data, timeout=COMMAND_SECONDS) as response:  # noqa: S310 - the app's own address
         return json.load(response)
 
 
 @pytest.fixture
 def own_url(empty_url: str) -> Iterator[str]:
-    """A database of the team's, which its own role owns; with no other rights, and with no schema of its name."""
+    """Yield the URL of a database whose owner is the team's role, which has no other rights and no schema."""
     role = f"team_{uuid.uuid4().hex[:8]}"
     server = psycopg2.extensions.parse_dsn(empty_url)
     with database.transaction(empty_url) as connection:
@@ -96,7 +96,7 @@ def test_it_keeps_its_pins_enqueues_with_its_own_rows_works_and_still_starts(
 ) -> None:
     variables = {"DATABASE_URL": own_url, "ROWCALL_APP": "worker", "ROWCALL_LOG_FORMAT": "json"}
 
-    # Lists every command, and so loads the code of every one that is installed.
+    # Listing the commands imports the code of every installed one.
     helped = environment.run("rowcall", "--help", folder=app)
     assert (helped.returncode, helped.stderr) == (0, "")
     migrated = environment.run("rowcall", "migrate", variables=variables, folder=app)

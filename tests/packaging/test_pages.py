@@ -1,4 +1,4 @@
-"""The pages for people: their links lead somewhere, and they use the glossary's words."""
+"""The pages for people: their links work, and they use the glossary's words."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ REJECTED = [
 
 
 def prose(page: Path) -> str:
-    """The page without its code, in one line."""
+    """Return the page without its code, on one line."""
     text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     return " ".join(re.sub("`[^`]*`", "`", text.replace(GLOSSARY, "")).split())
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of the page, as GitHub names them in links."""
+    """Return the page's headings, as GitHub's links name them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""The proxy before the API: nginx itself, with what compose.yaml gives it and docs/api-server.md tells."""
+"""The proxy in front of the API: a real nginx, with the configuration of compose.yaml and docs/api-server.md."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
 def site() -> str:
-    """What compose.yaml gives to nginx, as nginx reads it."""
+    """Return compose.yaml's configuration for nginx, as nginx reads it."""
     content: str = COMPOSE["configs"]["proxy"]["content"]
     return content.replace("$$", "$")
 
 
 @pytest.fixture(scope="module")
 def proxied(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The proxy, with an API behind it."""
+    """Yield the proxy, with an API behind it."""
     folder = tmp_path_factory.mktemp("proxy")
     nginx = shutil.which("nginx", path=PROGRAM_PATH)
     assert nginx

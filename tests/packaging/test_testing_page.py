@@ -1,4 +1,4 @@
-"""docs/testing.md: its app is written down block by block, and its tests are run by a real pytest and a strict mypy."""
+"""docs/testing.md: its app is written block by block, and a real pytest and a strict mypy check it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def write_app(folder: Path) -> None:
-    """Every block, in the file that its first line names; a later block replaces an earlier one."""
+    """Write every block into the file that its first line names; a later block replaces an earlier one."""
     for language, text in BLOCKS:
         named = re.match(r"# ([\w/]+\.(?:py|ini))\n", text)
         assert named is not None, f"a block of {language} names no file"

@@ -1,4 +1,4 @@
-"""What a web process pays for enqueueing: three packages, and none of Rowcall's code that works, serves or reports."""
+"""Enqueueing costs a web process three packages, and none of Rowcall's code that works, serves or reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ connection.commit()
 print(json.dumps(sorted(sys.modules)))
 """
 
-# A web process that declares what it enqueues; its settings cannot be used.
+# A web process that declares what it enqueues; its settings are invalid.
 ENQUEUE_BY_TYPE = """
 import json, os, sys
 os.environ.update(ROWCALL_CONCURRENCY="many", ROWCALL_SMTP_URL="nonsense", DATABASE_URL="nowhere")
@@ -45,13 +45,13 @@ with psycopg2.connect(sys.argv[1]) as connection, connection.cursor() as cursor:
 print(json.dumps(sorted(sys.modules)))
 """
 
-# What is for those who work, serve, report or have no PostgreSQL of their own.
+# Code for processes that work, serve or report, or for a local PostgreSQL.
 NOT_OF_A_WEB_PROCESS = (
     *("rowcall_api", "rowcall_worker", "rowcall_migrations", "rowcall_example"),
     *("rowcall.local_postgres", "rowcall.cli", "rowcall.definitions", "rowcall.queue.views.stats"),
 )
 
-# A team's app as its type checker reads it: file -> text.  The last lines must be refused.
+# A team's app for its type checker: file -> text.  The last lines must be refused.
 TYPED = {
     "job_types.py": """
 from marshmallow import Schema, fields
@@ -150,7 +150,7 @@ REFUSED = (
 
 
 def modules_after(script: str, *arguments: str, flags: tuple[str, ...] = ()) -> set[str]:
-    """The modules that a fresh process has loaded in the end."""
+    """Return the modules that a fresh process has imported at its end."""
     variables = {name: value for name, value in os.environ.items() if name != "ROWCALL_APP"}
     printed = subprocess.check_output([sys.executable, *flags, "-c", script, *arguments], env=variables, text=True)
     return set(json.loads(printed))
@@ -207,14 +207,14 @@ def test_a_name_that_rowcall_lacks_is_an_attribute_error_as_anywhere() -> None:
 
 
 def write_team(folder: Path) -> None:
-    """The team's package."""
+    """Write the team's package."""
     folder.mkdir()
     for name, text in {"__init__.py": "", **TYPED}.items():
         (folder / name).write_text(text)
 
 
 def complaints_are_those_expected(printed: str) -> bool:
-    """Whether a type checker has refused what must be refused, and nothing else."""
+    """Whether a type checker has refused what it must refuse, and nothing else."""
     complaints = [line for line in printed.splitlines() if ": error:" in line]
     return len(complaints) == len(REFUSED) and all(map(str.__contains__, complaints, REFUSED))
 

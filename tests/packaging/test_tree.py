@@ -1,4 +1,4 @@
-"""The tree stays readable: no file is long, and no folder of the product is crowded."""
+"""The tree stays readable: no file is long, and no folder of the product has many files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tests.support.processes import ROOT
 
-# A newcomer reads a file of this length in one sitting, and sees a folder of this size at one glance.
+# A newcomer can read a file of this length at one sitting, and see a folder of this size at a glance.
 LINES = 300
 FILES = 16
 
 
 def packages() -> Iterator[Path]:
-    """The folder of each package of the wheel."""
+    """Yield the folder of each package in the wheel."""
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     for package in wheel["packages"]:
         assert (ROOT / package).is_dir(), package

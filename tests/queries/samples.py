@@ -12,7 +12,7 @@ LATER = datetime(2027, 1, 5, 12, tzinfo=UTC).isoformat()
 HASH = "9f86d081884c7d659a2feaa0c55ad015"
 INFINITE = "infinity"
 
-# A definition's own fields have the values that they have by default; what is null there has one here.
+# A definition's fields have their default values; those that are null by default have a value here.
 DEFINITION = {name: str(value) for name, value in as_sent(Content("noop")).items() if value is not None}
 
 SAMPLES = {
@@ -149,7 +149,7 @@ SAMPLES = {
 
 
 def sample(name: str, array: bool) -> str:
-    """The value of a parameter as PostgreSQL writes it; `array` where the statement takes an array."""
+    """Return the value of a parameter as PostgreSQL writes it; `array` if the statement takes an array."""
     if name.startswith("behind_"):
         return "9223372036854775807"
     if name not in SAMPLES:

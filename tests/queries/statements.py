@@ -1,7 +1,7 @@
-"""Every statement that the code sends, found in the code itself.
+"""Find every statement that the code sends, in the code itself.
 
-A statement is a constant of a module, or a text within one, that some function sends.  A constant that only appears
-inside other statements is a part of them, and is not listed on its own.
+A statement is a constant of a module, or a text within one, that some function sends.  A constant that is used only
+inside other statements is part of them, and is not listed separately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import rowcall
 ROOT = Path(rowcall.__path__[0])
 PACKAGES = ("queue", "effects", "definitions")
 
-# What runs a statement, and with which argument it is given.
+# The functions that send a statement, which is their second argument.
 SENDERS = ("fetch_all", "fetch_one", "fetch_value", "fetch_tuples", "fetch_prepared", "searched")
 
 STATEMENT = re.compile(r"\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE|WITH|SET)\b")
@@ -30,7 +30,7 @@ Origin = tuple[str, str]
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: where it is, what the comment above it says, and the text that PostgreSQL gets."""
+    """A statement: its place, the comment above it, and the text that PostgreSQL gets."""
 
     module: str
     name: str
@@ -40,7 +40,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Source:
-    """One module's source."""
+    """A module's source."""
 
     name: str
     text: str
@@ -51,7 +51,7 @@ class Source:
 
     @cached_property
     def constants(self) -> dict[str, ast.Assign]:
-        """Name -> its assignment, in the order of the module."""
+        """Return name -> assignment, in the order of the module."""
         return {
             node.targets[0].id: node
             for node in self.tree.body
@@ -60,16 +60,16 @@ class Source:
 
     @cached_property
     def imported(self) -> dict[str, str]:
-        """Name -> the module that it comes from."""
+        """Return name -> the module that it is imported from."""
         imports = [node for node in self.tree.body if isinstance(node, ast.ImportFrom)]
         return {alias.name: node.module or "" for node in imports for alias in node.names}
 
     def origin(self, name: str) -> Origin:
-        """Where a name that is used here is defined."""
+        """Return where a name that is used here is defined."""
         return (self.name if name in self.constants else self.imported.get(name, ""), name)
 
     def sent(self) -> Iterator[tuple[Origin, tuple[Origin, ...]]]:
-        """Constants that functions use whole, each with those that are sent before it in the same round trip."""
+        """Yield constants that functions send whole, each with those sent before it in the same round trip."""
         for function in ast.walk(self.tree):
             if isinstance(function, ast.FunctionDef):
                 yield from self._used(function)
@@ -84,13 +84,13 @@ class Source:
                 yield from self._used(child)
 
     def parts(self, name: str) -> list[Origin]:
-        """The constants that this one is made of."""
+        """Return the constants that this one is made of."""
         inside = [node for text in ast.walk(self.constants[name]) if _is_made_of(text) for node in ast.walk(text)]
         names = dict.fromkeys(node.id for node in inside if isinstance(node, ast.Name) and node.id.isupper())
         return [self.origin(part) for part in names]
 
     def comment(self, name: str) -> tuple[str, ...]:
-        """The comment right above a constant, line by line."""
+        """Return the lines of the comment right above a constant."""
         above = self.text.splitlines()[: self.constants[name].lineno - 1]
         lines: list[str] = []
         while above and above[-1].startswith("#"):
@@ -98,7 +98,7 @@ class Source:
         return tuple(lines)
 
     def written_inside(self) -> list[int]:
-        """The lines on which a function sends a statement that is not a constant."""
+        """Return the lines on which a function sends a statement that is not a constant."""
         calls = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call) and len(node.args) > 1]
         return [
             call.lineno
@@ -110,14 +110,14 @@ class Source:
 
 
 def sources() -> dict[str, Source]:
-    """Every module of the packages, by its name."""
+    """Return every module of the packages by its name."""
     files = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
     names = [".".join(("rowcall", *file.relative_to(ROOT).with_suffix("").parts)) for file in files]
     return {name: Source(name, file.read_text()) for name, file in zip(names, files, strict=True)}
 
 
 def statements() -> list[Statement]:
-    """Every statement, module by module, in the order of the source."""
+    """Return every statement, module by module, in the order of the source."""
     known = sources()
     sent: dict[Origin, tuple[Origin, ...]] = {}
     for source in known.values():
@@ -134,7 +134,7 @@ def statements() -> list[Statement]:
 
 
 def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """The texts within a constant, each with the way to it."""
+    """Yield the texts within a constant, each with its path."""
     if isinstance(value, str):
         yield name, value.strip()
     elif isinstance(value, Mapping):
@@ -147,7 +147,7 @@ def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _explanation(known: Mapping[str, Source], source: Source, name: str) -> tuple[str, ...]:
-    """The comment of a constant; without one, the comments of its parts."""
+    """Return the comment of a constant or, if it has none, the comments of its parts."""
     comment = source.comment(name)
     if comment:
         return comment
@@ -173,7 +173,7 @@ def _is_format(node: ast.AST) -> bool:
 
 
 def _operands(node: ast.AST) -> Iterator[ast.AST]:
-    """The terms of a sum."""
+    """Yield the terms of a sum."""
     if isinstance(node, ast.BinOp):
         yield from _operands(node.left)
         yield from _operands(node.right)

@@ -1,4 +1,4 @@
-"""What a database holds, as PostgreSQL itself writes it down."""
+"""The contents of a database, as PostgreSQL itself describes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from rowcall.base import database
 from rowcall.schema.revision import VERSION_TABLE
 
-# Everything that makes a table what it is.
+# Everything that defines a table.
 CATALOGUE = """
 SELECT 'column' AS kind, c.relname || '.' || a.attname AS name,
     concat_ws(' ', a.attnum, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,
@@ -26,7 +26,7 @@ SELECT 'options', relname, array_to_string(reloptions, ',')
 FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace('rowcall')
 """
 
-# Everything in a schema that has a name of its own.
+# Everything in a schema that has a name.
 OBJECTS = """
 SELECT relname AS name FROM pg_class WHERE relnamespace = %(schema)s::regnamespace
 UNION SELECT proname FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace
@@ -37,24 +37,24 @@ UNION SELECT conname FROM pg_constraint WHERE connamespace = %(schema)s::regname
 
 
 def catalogue(url: str) -> set[tuple[str, str, str | None]]:
-    """Rowcall's tables, without alembic's own."""
+    """Return Rowcall's tables, except alembic's."""
     rows = asked(url, CATALOGUE)
     return {(row["kind"], row["name"], row["definition"]) for row in rows if VERSION_TABLE not in row["name"]}
 
 
 def objects(url: str, schema: str) -> set[str]:
-    """The names of what is in a schema."""
+    """Return the names of the objects in a schema."""
     return {row["name"] for row in asked(url, OBJECTS, schema=schema)}
 
 
 def asked(url: str, sql: str, **parameters: Any) -> list[dict[str, Any]]:
-    """Run one statement in a transaction of its own."""
+    """Run one statement in its own transaction."""
     with database.transaction(url) as connection:
         return database.fetch_all(connection, sql, parameters)
 
 
 def digest(url: str, schema: str) -> dict[str, str]:
-    """Table -> a digest of its rows, of all tables in a schema."""
+    """Return table -> digest of its rows, for all tables in a schema."""
     tables = asked(url, "SELECT tablename AS name FROM pg_tables WHERE schemaname = %(schema)s", schema=schema)
     return {
         row["name"]: asked(

@@ -1,11 +1,11 @@
-"""A schema in front of pg_catalog that holds a trap for every name that Rowcall uses: whoever steps on one fails."""
+"""A schema in front of pg_catalog with a trap for every name that Rowcall uses: code that uses a trap fails."""
 
 from __future__ import annotations
 
 from rowcall.base import database
 from rowcall.schema.tables import metadata
 
-# What Rowcall's SQL calls; a new function is added here, and the test of the list says so.
+# Functions in Rowcall's SQL; when a new one is missing here, a test fails.
 FUNCTIONS = (
     *("now", "clock_timestamp", "pg_notify", "pg_advisory_xact_lock", "to_jsonb", "jsonb_build_object", "unnest"),
     *("lower", "length", "octet_length", "md5", "array_length", "jsonb_typeof", "concat_ws", "to_regclass"),
@@ -14,8 +14,8 @@ FUNCTIONS = (
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "||", "->", "->>", "?", "<@", "@>")
 
-# Exactly the arguments that PostgreSQL's own have, so that the first schema in the search_path wins.  What takes "any"
-# or is the server's own part can be written in C only.
+# With exactly the arguments of PostgreSQL's own, so that the first schema in the search_path wins.  Functions that take
+# "any" or internal types can be written only in C.
 TRAPS = """
 DO $traps$
 DECLARE known record;
@@ -47,7 +47,7 @@ TYPES = ("integer", "smallint", "bigint", "text", "name", "timestamptz", "interv
 
 
 def lay_traps(url: str) -> None:
-    """Make the schema, and put it first for everybody who connects to this database from now on."""
+    """Create the schema, and put it first in the search_path of all new connections to this database."""
     with database.transaction(url) as connection:
         database.fetch_all(connection, "CREATE SCHEMA hostile")
         for table in metadata.tables.values():
@@ -63,5 +63,5 @@ def lay_traps(url: str) -> None:
 
 
 def safe(url: str) -> str:
-    """The same database for the test's own looks."""
+    """Return the same database for the test's own queries, without the traps."""
     return f"{url}?options=-csearch_path%3Dpg_catalog"

@@ -1,4 +1,4 @@
-"""The Rowcall after this one: a copy of the tree with one more migration, whose commands run beside our own."""
+"""The next version of Rowcall: a copy of the tree with one more migration; its commands run beside ours."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('rowcall.job_runs
 
 
 def newer_rowcall(folder: Path, environment: Mapping[str, str], fits: str = REVISION) -> dict[str, str]:
-    """The environment of its commands; `fits` is the oldest code that its migration leaves working."""
+    """Return the environment of its commands; `fits` is the oldest revision whose code works after its migration."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     versions = folder / "migrations" / "rowcall_migrations" / "versions"

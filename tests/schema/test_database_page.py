@@ -1,4 +1,4 @@
-"""docs/database.md: its commands are carried out, and what it lists is what there is."""
+"""docs/database.md: its commands work, and its lists are complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 
 
 def carried_out(block: str, url: str, folder: Path, environment: dict[str, str]) -> None:
-    """Run a block as a person would paste it, beside this Python and a psql."""
+    """Run a block as a person would paste it, with this Python and a psql on the PATH."""
     path = os.pathsep.join((str(Path(sys.executable).parent), str(find_programs().folder), os.defpath))
     done = subprocess.run(
         ["/bin/sh", "-euc", block],

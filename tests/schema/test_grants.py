@@ -1,4 +1,4 @@
-"""`rowcall migrate --grants`: what each role does works, and nothing else does."""
+"""`rowcall migrate --grants`: each role can do its work, and nothing else."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ DUTIES = ("enqueue", "worker", "api")
 
 @dataclass(frozen=True)
 class Granted:
-    """A database whose roles have what the script gives them."""
+    """A database whose roles have the rights of the script."""
 
     url: str
     names: dict[str, str]
 
     @property
     def script(self) -> str:
-        """What `rowcall migrate --grants` prints for these names."""
+        """Return what `rowcall migrate --grants` prints for these names."""
         return as_grants([f"{duty}={name}" for duty, name in self.names.items()])
 
 
 @pytest.fixture
 def granted(fresh_url: str) -> Iterator[Granted]:
-    """The script has been run; roles belong to the whole server, so their names are this test's own."""
+    """Run the script, and yield the database; a suffix makes the roles' names unique on the server."""
     made = Granted(fresh_url, {duty: f"{duty}_{uuid.uuid4().hex[:8]}" for duty in DUTIES})
     psql(fresh_url, made.script)
     yield made
@@ -54,21 +54,21 @@ def granted(fresh_url: str) -> Iterator[Granted]:
 
 @pytest.fixture
 def enqueuer(granted: Granted) -> Iterator[Role]:
-    """Who may enqueue."""
+    """Yield a role that may enqueue."""
     with role(granted.url, "web", member_of=granted.names["enqueue"]) as made:
         yield made
 
 
 @pytest.fixture
 def worker(granted: Granted) -> Iterator[Role]:
-    """Who may work."""
+    """Yield a role that may work."""
     with role(granted.url, "jobs", member_of=granted.names["worker"]) as made:
         yield made
 
 
 @pytest.fixture
 def server(granted: Granted) -> Iterator[Role]:
-    """Who may serve the API."""
+    """Yield a role that may serve the API."""
     with role(granted.url, "http", member_of=granted.names["api"]) as made:
         yield made
 
@@ -195,7 +195,7 @@ def test_the_api_deletes_no_runs(server: Role) -> None:
 
 
 def refused(by: Role, statement: str) -> None:
-    """See that the database refuses a statement to this role."""
+    """Assert that the database refuses a statement to this role."""
     with database.transaction(by.url) as connection:
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
             database.fetch_all(connection, statement)

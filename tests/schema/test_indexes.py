@@ -1,4 +1,4 @@
-"""Indexes of large tables: built beside the work, and built anew where the build was interrupted."""
+"""Indexes of large tables: built without blocking, and built again after an interruption."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ WHERE datname = current_database() AND state = 'idle' AND query LIKE '%%CREATE I
 
 @pytest.fixture
 def newer(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> dict[str, str]:
-    """The environment of the Rowcall after this one, whose migration builds an index on job_runs."""
+    """Return the environment of the next version of Rowcall, whose migration builds an index on job_runs."""
     return newer_rowcall(tmp_path, {**environment, "DATABASE_URL": fresh_url})
 
 
 @pytest.fixture
 def holder(fresh_url: str) -> Iterator[PgConnection]:
-    """A transaction with an old snapshot: the build of an index waits for its end, and nothing else does."""
+    """Yield a transaction with an old snapshot: building an index waits for its end, and nothing else does."""
     connection = database.connect(fresh_url)
     connection.set_session(isolation_level="REPEATABLE READ")
     database.fetch_all(connection, "SELECT 1")

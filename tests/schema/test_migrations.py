@@ -1,4 +1,4 @@
-"""Migrations: what they make, what the code believes, and how one becomes the other."""
+"""Migrations: the tables that they make match the code, and each downgrade undoes its upgrade."""
 
 from __future__ import annotations
 

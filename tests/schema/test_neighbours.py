@@ -1,4 +1,4 @@
-"""A team's own tables, of the same names as ours: nothing that Rowcall does touches them."""
+"""Rowcall does not touch a team's own tables, even if they have the same names as ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = sorted({table.name for table in metadata.tables.values()} | {"users", "o
 
 @pytest.fixture
 def shared_url(empty_url: str) -> str:
-    """A database whose default schema holds a table for each of our names, with other columns and a row in each."""
+    """Return a database whose default schema has a table for each of our names, with other columns and one row."""
     with database.transaction(empty_url) as connection:
         for name in NAMES:
             database.fetch_all(

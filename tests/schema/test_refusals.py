@@ -1,4 +1,4 @@
-"""Databases that cannot be migrated: each is left as it is, and the reason is a sentence with what to do."""
+"""Databases that cannot be migrated stay as they are, and a sentence says why and what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.roles import Role, role
 
 @pytest.fixture
 def tenant(empty_url: str) -> Iterator[Role]:
-    """A role that may connect to an empty database, and nothing more: no superuser, no owner."""
+    """Yield a role that may connect to an empty database, and nothing else: it is neither superuser nor owner."""
     with role(empty_url, "tenant") as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""A rolling deploy: this code works on, under load, while and after the next one migrates the database."""
+"""A rolling deploy: this code keeps working under load while the next one migrates the database, and afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUCCEEDED = "SELECT count(*) AS runs FROM rowcall.job_runs WHERE status = 'succe
 
 @dataclass
 class Load:
-    """Clients that ask for runs by HTTP, one after another, and ask between them whether the API is ready."""
+    """Clients that enqueue runs by HTTP, one after another, and request /readyz in between."""
 
     port: int
     key: str
@@ -36,13 +36,13 @@ class Load:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the clients."""
         self._threads = [threading.Thread(target=self._ask) for _ in range(CLIENTS)]
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Ask no more; what was asked is answered."""
+        """Stop the clients after their current requests."""
         self._stopped.set()
         for thread in self._threads:
             thread.join(LIMIT_SECONDS)
@@ -66,13 +66,13 @@ class Load:
 
 @pytest.fixture
 def ours(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
-    """The environment of this code's processes."""
+    """Return the environment of this code's processes."""
     return {**environment, "DATABASE_URL": fresh_url, "ROWCALL_POLL": "0.05"}
 
 
 @pytest.fixture
 def load(ours: dict[str, str], tmp_path: Path) -> Iterator[Load]:
-    """This code's API and worker, with as many requests as they answer."""
+    """Run this code's API and worker, with as many requests as they answer."""
     with database.transaction(ours["DATABASE_URL"]) as connection:
         key = api_keys.create_key(connection, "load", ["enqueue", "read"], Operator("tests"))
     with served(ours, tmp_path) as server, running(ours, "worker", "run"):
@@ -89,11 +89,9 @@ def succeeded(url: str) -> int:
 
 
 def wait_for_more(url: str, load: Load) -> None:
-    """Return when the API has taken more runs, and the worker has done more, than by now."""
+    """Return when the API has accepted more runs, and the worker has done more, than until now."""
     taken, done = len(load.run_ids), succeeded(url)
-    wait_until(
-        lambda: len(load.run_ids) > taken + 20 and succeeded(url) > done + 20, "more runs are asked for and done"
-    )
+    wait_until(lambda: len(load.run_ids) > taken + 20 and succeeded(url) > done + 20, "more runs are enqueued and done")
 
 
 def test_the_older_code_serves_and_works_on_while_the_newer_one_migrates(
@@ -105,13 +103,13 @@ def test_the_older_code_serves_and_works_on_while_the_newer_one_migrates(
     assert f"is now {NEXT}" in migrated.stdout, migrated.stderr
     assert asked(fresh_url, INDEX_IS_VALID) == [{"indisvalid": True}]
     wait_for_more(fresh_url, load)
-    # Both at once, as long as the deploy takes; and what starts only now.
+    # Both versions work at the same time, including processes that start only now.
     for environment in (newer, ours):
         assert rowcall(environment, "worker", "once", "--limit", "5").returncode == 0
     wait_for_more(fresh_url, load)
     load.stop()
     assert set(load.statuses) == {200, 202}
-    wait_until(lambda: succeeded(fresh_url) == len(load.run_ids), "every run that was asked for is done")
+    wait_until(lambda: succeeded(fresh_url) == len(load.run_ids), "every enqueued run is done")
     done = asked(
         fresh_url, "SELECT id FROM rowcall.job_runs WHERE status = 'succeeded' AND lease_no = 1 AND attempts = 1"
     )

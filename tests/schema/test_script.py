@@ -1,4 +1,4 @@
-"""`rowcall migrate --sql`: a script that psql runs as it is, and that leaves `rowcall migrate` nothing to do."""
+"""`rowcall migrate --sql` prints a script that psql runs as it is, after which `rowcall migrate` has nothing to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.roles import role
 
 
 def printed(environment: dict[str, str], *options: str) -> str:
-    """What the command prints; it needs no database for that."""
+    """Return what the command prints; it needs no database."""
     done = rowcall({**environment, "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}, "migrate", *options)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""A hostile search_path: everything works as if the schema in front of pg_catalog were not there."""
+"""With a hostile schema in front of pg_catalog in the search_path, everything still works."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.processes import APPS, ROOT, rowcall, running, wait_until
 
 @pytest.fixture
 def hostile_url(empty_url: str) -> Iterator[str]:
-    """A migrated database; the traps were laid before."""
+    """Yield a database that was migrated after the traps were laid."""
     lay_traps(empty_url)
     migrate(empty_url, 3)
     yield empty_url
@@ -33,7 +33,7 @@ def hostile_url(empty_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def ours(hostile_url: str, environment: dict[str, str]) -> dict[str, str]:
-    """The environment of Rowcall's processes on it."""
+    """Return the environment of Rowcall's processes on it."""
     return {
         **environment,
         "DATABASE_URL": hostile_url,
@@ -95,13 +95,13 @@ def test_a_worker_claims_finishes_beats_sweeps_and_ticks(
     statuses = "SELECT job_type, status FROM rowcall.job_runs WHERE job_type <> 'shop_wait' ORDER BY id"
     beats = "SELECT id FROM rowcall.workers WHERE heartbeat_at > started_at"
     with running(ours, "worker", "run"):
-        wait_until(lambda: asked(looks, beats), "the worker's heart beats")
+        wait_until(lambda: asked(looks, beats), "the worker sends heartbeats")
         (tmp_path / "1 open").touch()
         (tmp_path / "2 open").touch()
         waits = "SELECT status FROM rowcall.job_runs WHERE job_type = 'shop_wait'"
         wait_until(lambda: asked(looks, waits)[0]["status"] in ("failed", "succeeded"), "the first attempt has failed")
         done = {("noop", "succeeded"), ("shop_pack", "dead")}
-        wait_until(lambda: {tuple(row.values()) for row in asked(looks, statuses)} == done, "all is done")
+        wait_until(lambda: {tuple(row.values()) for row in asked(looks, statuses)} == done, "all runs are done")
     outcomes = {row["outcome"] for row in asked(looks, "SELECT outcome FROM rowcall.job_attempts")}
     assert outcomes == {"fail", "give up", "expire"}
     occurrences = asked(looks, "SELECT DISTINCT outcome FROM rowcall.schedule_occurrences")

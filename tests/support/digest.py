@@ -1,4 +1,4 @@
-"""A digest of a whole database: the same as long as no row of any table has changed."""
+"""A digest of a whole database, which changes when a row of any table changes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ TABLES = """
 SELECT schemaname, tablename FROM pg_tables WHERE schemaname IN ('rowcall', 'example') ORDER BY tablename
 """
 
-# When a key was last used is noted whatever became of the request.
+# Each request updates this column, whatever its outcome.
 NOTED_ALWAYS = {"api_keys": "last_used_at"}
 
 
 class Digest:
-    """Looks at one database again and again; the connection must be in no transaction between the looks."""
+    """Takes digests of one database; the connection must not be in a transaction in between."""
 
     def __init__(self, connection: PgConnection) -> None:
         connection.autocommit = True
@@ -23,7 +23,7 @@ class Digest:
         self._sql = " UNION ALL ".join(_rows_of(row["schemaname"], row["tablename"]) for row in tables)
 
     def __call__(self) -> str:
-        """What all rows of all tables are now."""
+        """Return a digest of all rows of all tables."""
         found: str = database.fetch_value(
             self._connection, f"SELECT md5(string_agg(digest, ' ' ORDER BY name)) FROM ({self._sql}) AS tables"
         )

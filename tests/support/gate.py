@@ -1,7 +1,7 @@
-"""A gate inside the database: a worker's write that a test wants to catch waits there, in the server, until it may go.
+"""A gate in the database, at which a worker's write waits, in the server, until the test opens it.
 
-What a worker does between two instructions cannot be seen from outside.  But while its statement waits at the gate, it
-is known exactly what has been done and what has not, and there the worker can be killed or frozen.
+A test cannot see what a worker does between two statements.  But while a statement waits at the gate, the test knows
+exactly what has been done and what has not, and can kill or freeze the worker there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from tests.support.processes import wait_until
 
-# Advisory locks are a database's own, and nothing else takes this one in a test's database.
+# Advisory locks are per database, and nothing else takes this one in a test's database.
 LOCK = 4711
 
 BUILD = f"""
@@ -23,7 +23,7 @@ SELECT setval('writes', %(before)s);
 CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     IF TG_LEVEL = 'ROW' OR nextval('writes') = 0 THEN
-        -- A worker's patience with what others have locked is not what is tested here.
+        -- The tests do not concern a worker's timeouts for locks.
         PERFORM set_config('lock_timeout', '0', true);
         PERFORM pg_advisory_xact_lock_shared({LOCK});
     END IF;
@@ -39,41 +39,41 @@ WHERE locktype = 'advisory' AND objid = {LOCK} AND NOT granted
 
 
 class Gate:
-    """The gate of one database: open until it is told which write to hold."""
+    """The gate of one database; it is open until a test calls one of the hold methods."""
 
     def __init__(self, connection: PgConnection) -> None:
         self._connection = connection
 
     def hold_change(self, when: str, table: str = "job_runs") -> None:
-        """Hold this change of a run, or of another table's row (SQL on NEW and OLD), before it is committed."""
+        """Hold an update of a run, or of another table's row, that meets this SQL condition on NEW and OLD."""
         self._close(f"TRIGGER gate BEFORE UPDATE ON rowcall.{table} FOR EACH ROW WHEN ({when})")
 
     def hold_commit(self, table: str) -> None:
-        """Hold the commit of whoever has inserted into this table."""
+        """Hold the commit of a transaction that has inserted into this table."""
         self._close(
             f"CONSTRAINT TRIGGER gate AFTER INSERT ON rowcall.{table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
         )
 
     def hold_write(self, number: int) -> None:
-        """Hold the write to job_runs that has this number, counted from now on."""
+        """Hold the write to job_runs with this number, counted from now."""
         self._close("TRIGGER gate AFTER UPDATE ON rowcall.job_runs FOR EACH STATEMENT", before=-number)
 
     def wait(self) -> None:
-        """Return as soon as a statement stands at the gate."""
+        """Return as soon as a statement waits at the gate."""
         wait_until(lambda: self._sql(WAITING), "a statement waits at the gate")
 
     def open(self) -> None:
-        """Let everything through, now and until the next is to be held."""
+        """Let everything through, until a hold method is called again."""
         self._sql("SELECT pg_advisory_unlock_all()")
 
     def turn_away(self) -> None:
-        """Undo what stands at the gate: the server ends the connection, as when it notices that its client is dead."""
+        """End the connection that waits at the gate, as the server does when it notices that a client is dead."""
         self._sql(f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) AS waiting")
         wait_until(lambda: not self._sql(WAITING), "nothing waits at the gate")
         self.open()
 
     def _close(self, trigger: str, before: int = 0) -> None:
-        """Close the gate, and put it where this trigger stands instead of where it stood."""
+        """Close the gate, and move it to this trigger."""
         self._sql(f"SELECT pg_advisory_lock({LOCK})")
         self._sql(f"{BUILD} CREATE {trigger} EXECUTE FUNCTION wait_at_gate()", before=before)
 
@@ -83,7 +83,7 @@ class Gate:
 
 @contextmanager
 def gate(url: str) -> Iterator[Gate]:
-    """A gate in this database; it opens when the block is left."""
+    """Yield a gate in this database, and open it at the end of the block."""
     connection = database.connect(url)
     connection.autocommit = True
     try:

@@ -1,4 +1,4 @@
-"""What housekeeping tests share: runs that ended long ago, and walks in the test's own transaction."""
+"""Helpers of housekeeping tests: runs that ended long ago, and walks in the test's transaction."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TYPES = load_catalogue(None)
 
 
 def ended(connection: Connection, status: Status, ago: str, **columns: str) -> Row:
-    """A run that was asked for and ended in this status that long ago."""
+    """Insert a run that was enqueued, and ended in this status, that long ago."""
     moment = f"now() - interval '{ago}'"
     return run_in(connection, status, **dict.fromkeys(("created_at", "finished_at", "updated_at"), moment), **columns)
 
 
 class Rehearsal:
-    """Steps that are all of one transaction, which the test rolls back."""
+    """The steps of a walk, all in one transaction, which the test rolls back."""
 
     def __init__(self, connection: PgConnection) -> None:
         self._connection = connection
@@ -32,31 +32,31 @@ class Rehearsal:
 
     @contextmanager
     def step(self) -> Iterator[PgConnection]:
-        """A part of the transaction."""
+        """Yield the connection."""
         self.open = True
         yield self._connection
         self.open = False
 
     def save(self, connection: PgConnection, what: Any) -> None:
-        """As a run would have it back."""
+        """Keep what a run would get back."""
         assert connection is self._connection
         self.saved.append(json.loads(json.dumps(what)))
 
 
 def prune(connection: PgConnection, **policy: Any) -> dict[str, int]:
-    """What prune_runs counts, with this policy."""
+    """Run prune_runs with this policy and return its counts."""
     *_, last = prune_runs(TYPES["prune_runs"].checked(policy), PruneOptions(Rehearsal(connection)))
     return dict(last.counts)
 
 
 def expire(connection: PgConnection, **policy: Any) -> int:
-    """How many rows expire_keys deletes, with this policy."""
+    """Run expire_keys with this policy and return how many rows it deleted."""
     *_, last = expire_keys(TYPES["expire_keys"].checked(policy), PruneOptions(Rehearsal(connection)))
     return last.counts["deleted"]
 
 
 def left(connection: Connection) -> list[int]:
-    """The ids of all runs."""
+    """Return the ids of all runs."""
     return [row["id"] for row in fetch_all(connection, "SELECT id FROM rowcall.job_runs ORDER BY id")]
 
 
@@ -64,7 +64,7 @@ OLD_ONES = ("400 days", "399 days", "91 days", "90 days", "1 day")
 
 
 def occurrences(connection: PgConnection, *agos: str, name: str = "nightly") -> int:
-    """A definition with occurrences that were skipped so long ago."""
+    """Insert a definition with occurrences that were skipped that long ago, and return its id."""
     definition_id: int = fetch_value(
         connection,
         "INSERT INTO rowcall.job_definitions (name, job_type) VALUES (%(name)s, 'noop') RETURNING id",
@@ -80,7 +80,7 @@ def occurrences(connection: PgConnection, *agos: str, name: str = "nightly") -> 
 
 
 def occurrences_left(connection: PgConnection, definition_id: int) -> list[int]:
-    """How many days ago each of those was that are left."""
+    """Return how many days ago the remaining occurrences were."""
     rows = fetch_all(
         connection,
         "SELECT extract(day FROM now() - nominal_at)::integer AS days FROM rowcall.schedule_occurrences"

@@ -1,4 +1,4 @@
-"""Wait until a session of the test waits for a lock."""
+"""Wait until another session waits for a lock."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databas
 
 
 def wait_for_a_waiting_session(url: str, sessions: int = 1) -> None:
-    """Return when so many sessions of this database wait for another one."""
+    """Return when this many sessions of the database wait for a lock."""
     connection = database.connect(url)
-    connection.autocommit = True  # one transaction would see the same activity for ever
+    connection.autocommit = True  # within one transaction, pg_stat_activity would not change
     wait_until(lambda: database.fetch_value(connection, WAITING) >= sessions, "sessions wait for a lock")
     connection.close()

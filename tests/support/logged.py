@@ -1,4 +1,4 @@
-"""What is logged, as lines to look at."""
+"""Collect log lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall.testing.log import Lines
 
 @contextmanager
 def logged() -> Iterator[list[dict[str, Any]]]:
-    """The lines that this process logs within the block."""
+    """Yield the list of lines that this process logs within the block."""
     before = logs.log()
     lines: list[dict[str, Any]] = []
     logs.use(logs.Log(Lines(lines), "debug", "json"))

@@ -1,4 +1,4 @@
-"""The plan of a statement, as PostgreSQL carried it out, and how many rows it looked at."""
+"""The plan of a statement as PostgreSQL executed it, and how many rows it read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.base.prepared import SETTINGS
 
 
 def plan(connection: PgConnection, sql: str, parameters: dict[str, Any], before: str = "") -> list[dict[str, Any]]:
-    """Every node of the plan as it ran, after what comes before; what the statements did is rolled back."""
+    """Execute `before` and the statement, roll back, and return every node of the statement's plan."""
     with connection.cursor() as cursor:
         cursor.execute(f"BEGIN; {before}", parameters)
         settings = SETTINGS.match(sql)
@@ -29,7 +29,7 @@ def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def looked_at(nodes: list[dict[str, Any]], table: str = "job_runs") -> int:
-    """How many rows of the table the statement looked at, also those it passed over."""
+    """Return how many rows of the table the statement read, including those it skipped."""
     scans = [node for node in nodes if node.get("Relation Name") == table and "Scan" in node["Node Type"]]
     assert scans, f"the statement reads {table}"
     assert "Seq Scan" not in {node["Node Type"] for node in scans}, json.dumps(scans, indent=1)

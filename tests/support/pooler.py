@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from tests.support.processes import wait_until
 
-# Where Debian puts it is not on every user's path.
+# Debian's folder for it is not on every user's PATH.
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 CONFIG = """
@@ -33,7 +33,7 @@ ignore_startup_parameters = extra_float_digits
 
 @contextmanager
 def pgbouncer(url: str, mode: str, folder: Path) -> Iterator[str]:
-    """A pooler in this mode in front of a database; the URL that leads through it."""
+    """Run a pooler in this mode in front of a database, and yield the URL that goes through it."""
     assert PROGRAM is not None, "pgbouncer is not installed (Debian: apt-get install pgbouncer)"
     parts = urlsplit(url)
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -49,7 +49,7 @@ def pgbouncer(url: str, mode: str, folder: Path) -> Iterator[str]:
             mode=mode,
         )
     )
-    # It refuses to be root, and reads its configuration before it becomes somebody else.
+    # It refuses to run as root, but reads its configuration before it changes the user.
     as_nobody = ["-u", "nobody"] if os.geteuid() == 0 else []
     process = subprocess.Popen([PROGRAM, "-q", *as_nobody, str(config)], stderr=subprocess.DEVNULL)
     try:

@@ -1,7 +1,7 @@
-"""`rowcall` in a fork of a process that has loaded it: loading is most of what a short command costs.
+"""Run `rowcall` in a fork of a process that has loaded it, because loading takes most of a short command's time.
 
-One such process serves a test process and ends with it.  Each call is a process of its own, with the arguments,
-environment, folder and output that it would have had; only what Python itself reads at its start is the server's.
+Each test process has one such server, which ends with it.  Each call is a separate process with its own arguments,
+environment, folder and output; only what Python reads at its start is the server's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from rowcall.base.child_processes import dies_with_us
 
-# All that commands load when they are called.  A team's package is loaded by the fork, which knows its name.
+# Everything that commands import when they are called.  The fork imports the app, because it knows its name.
 MODULES = (
     "rowcall.cli.main",
     "rowcall.cli.definitions.command",
@@ -37,7 +37,7 @@ MODULES = (
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command, and wait until it ends."""
     with (
         tempfile.TemporaryFile("w+") as stdout,
         tempfile.TemporaryFile("w+") as stderr,
@@ -64,7 +64,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], seconds: float
 
 @cache
 def _server() -> Path:
-    """Where the process listens that serves this one."""
+    """Start this process's server, and return the path of its socket."""
     folder = Path(tempfile.mkdtemp(prefix="rowcall-preloaded-"))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "socket"))
@@ -95,10 +95,10 @@ serve(listener)
 
 
 def serve(descriptor: int) -> None:
-    """Fork for each order, until the process that asks is gone."""
+    """Fork for each order, until the test process is gone."""
     for module in MODULES:
         __import__(module)
-    # A collection in a fork would copy every page of what is loaded.
+    # Collect now: a collection in a fork would copy every page.
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -113,7 +113,7 @@ def serve(descriptor: int) -> None:
 
 
 def _carry_out(line: socket.socket) -> None:
-    """Fork once more for the command itself, and tell how it ended."""
+    """Fork once more for the command itself, and report how it ended."""
     head, descriptors, _, _ = socket.recv_fds(line, 8, 2)
     size, order = int.from_bytes(head, "big"), b""
     while len(order) < size:

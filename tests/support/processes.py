@@ -1,4 +1,4 @@
-"""Real processes: started, waited for, and looked for."""
+"""Start real processes, wait for them, and find them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support import preloaded
 ROOT = Path(__file__).parents[2]
 APPS = ROOT / "tests" / "support" / "apps"
 
-# Generous: what takes longer than this on a busy machine is hanging.
+# Generous: a process that takes longer, even on a busy machine, hangs.
 LIMIT_SECONDS = 60.0
-# Between two looks; how long something takes is never asserted.
+# The time between two checks; no test asserts how long something takes.
 POLL_SECONDS = 0.02
 
 
 def rowcall(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `rowcall` to its end."""
+    """Run `rowcall`, and wait until it ends."""
     if starts_alike(environment):
         return preloaded.run(arguments, environment, LIMIT_SECONDS)
     return subprocess.run(
@@ -32,7 +32,7 @@ def rowcall(environment: Mapping[str, str], *arguments: str) -> subprocess.Compl
 
 
 def starts_alike(environment: Mapping[str, str]) -> bool:
-    """Whether Python would start with it as it did here, but for the tests' own apps, which a fork can load later."""
+    """Whether Python would start the same with this environment, except for the tests' apps, which a fork can load."""
     names = [
         name for name in {*environment, *os.environ} if name.startswith(("PYTHON", "LD_")) and name != "PYTHONPATH"
     ]
@@ -41,7 +41,7 @@ def starts_alike(environment: Mapping[str, str]) -> bool:
 
 
 def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
-    """Start `rowcall` and go on; its output can be read."""
+    """Start `rowcall` without waiting; its output can be read."""
     return subprocess.Popen(
         own_command(*arguments), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -49,7 +49,7 @@ def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[s
 
 @contextmanager
 def running(environment: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The same for a block; a process that has not ended with it is killed."""
+    """Start `rowcall` for the block, and kill it at the end if it still runs."""
     with start(environment, *arguments) as process:
         try:
             yield process
@@ -58,24 +58,24 @@ def running(environment: Mapping[str, str], *arguments: str) -> Iterator[subproc
 
 
 def read_until(process: subprocess.Popen[str], event: str) -> None:
-    """Read what a process says until it logs this event; fail when it ends without."""
+    """Read a process's output until it logs this event; fail if it ends before that."""
     assert process.stdout is not None
     for line in process.stdout:
         if f'"{event}"' in line:
             return
-    raise AssertionError(f"the process ended and never said {event!r}")
+    raise AssertionError(f"the process ended without logging {event!r}")
 
 
 def freeze(process: subprocess.Popen[str]) -> None:
-    """Stop it where it is.  The signal only asks for that, and on a busy machine other threads go on for a while."""
+    """Stop it with SIGSTOP, and wait: on a busy machine, some threads go on for a while after the signal."""
     process.send_signal(signal.SIGSTOP)
-    wait_until(lambda: state_of(process.pid) == "T", "the process stands still")
+    wait_until(lambda: state_of(process.pid) == "T", "the process is stopped")
 
 
 def state_of(pid: int) -> str | None:
-    """The letter of a process's state in /proc, such as T for stopped; None where there is no such process.
+    """Return a process's state letter from /proc, such as T for stopped, or None if there is no such process.
 
-    One that ends between the opening of its file and the reading makes the reading fail.
+    If the process ends after its file was opened, reading the file fails.
     """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -84,12 +84,12 @@ def state_of(pid: int) -> str | None:
 
 
 def gone(pid: int) -> bool:
-    """Whether there is no such process, or only one that waits to be reaped."""
+    """Whether there is no such process, or only a zombie."""
     return state_of(pid) in (None, "Z")
 
 
 def from_a_fork(work: Callable[[], object]) -> str:
-    """What this returns, as text, in a fork of the test's own process; empty where it fails there."""
+    """Run this in a fork of the test process and return its result as text, or "" if it fails."""
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
@@ -104,7 +104,7 @@ def from_a_fork(work: Callable[[], object]) -> str:
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:
-    """Return as soon as something holds; fail with its name when it never does."""
+    """Return as soon as `holds` returns something true; fail with `what` if it never does."""
     until = time.monotonic() + LIMIT_SECONDS
     while not holds():
         assert time.monotonic() < until, f"waited {LIMIT_SECONDS:g} seconds for this: {what}"
@@ -112,7 +112,7 @@ def wait_until(holds: Callable[[], object], what: str) -> None:
 
 
 def living_with(marker: str) -> dict[int, str]:
-    """The living processes that name this text in command line, environment or working folder: pid -> command line."""
+    """Return the processes that have this text in command line, environment or working folder: pid -> command line."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -120,7 +120,7 @@ def living_with(marker: str) -> dict[int, str]:
         try:
             command = (entry / "cmdline").read_bytes()
             words = command + (entry / "environ").read_bytes() + os.fsencode((entry / "cwd").readlink())
-        except OSError:  # it ended meanwhile, or belongs to somebody else
+        except OSError:  # it has ended, or belongs to another user
             continue
         if marker.encode() in words and not gone(int(entry.name)):
             found[int(entry.name)] = command.replace(b"\0", b" ").decode()

@@ -9,7 +9,7 @@ from tests.support.processes import LIMIT_SECONDS
 
 
 def psql(url: str, script: str) -> str:
-    """Run a script to its end, and stop at the first error, which CalledProcessError carries."""
+    """Run a script and return its output; raise CalledProcessError at the first error."""
     return subprocess.run(
         [find_programs().folder / "psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", "-", url],
         input=script,

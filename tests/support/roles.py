@@ -1,4 +1,4 @@
-"""Roles of a test's own, as a managed PostgreSQL gives them: they may connect, and have what they are granted."""
+"""Database roles for a test, like those of a managed PostgreSQL: they may connect and do what they are granted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.base import database
 
 @dataclass(frozen=True)
 class Role:
-    """A role, the URL by which it connects, and the one by which the database's owner does."""
+    """A role, its URL, and the URL of the database's owner."""
 
     name: str
     url: str
@@ -22,7 +22,7 @@ class Role:
 
 @contextmanager
 def role(owners_url: str, name: str, member_of: str | None = None) -> Iterator[Role]:
-    """A role that can log in, for the block; roles belong to the whole server, so its name is its own."""
+    """Yield a new role that can log in, and drop it after the block; the suffix makes its name unique on the server."""
     parts = urlsplit(owners_url)
     unique = f"{name}_{uuid.uuid4().hex[:8]}"
     with database.transaction(owners_url) as connection:
@@ -31,5 +31,5 @@ def role(owners_url: str, name: str, member_of: str | None = None) -> Iterator[R
             database.fetch_all(connection, f"GRANT {member_of} TO {unique}")
     yield Role(unique, parts._replace(netloc=f"{unique}:test@{parts.hostname}:{parts.port}").geturl(), owners_url)
     with database.transaction(owners_url) as connection:
-        # Objects that it made, and rights it was given in this database, would keep it.
+        # A role cannot be dropped while it owns objects or has rights in this database.
         database.fetch_all(connection, f"DROP OWNED BY {unique} CASCADE; DROP ROLE {unique}")

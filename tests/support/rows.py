@@ -1,4 +1,4 @@
-"""Rows as tests need them, written straight into the table: back-dated instead of waited for."""
+"""Insert rows in the state that a test needs: back-dated, so that no test waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS: dict[str, str] = {
 
 
 def run_in(connection: Connection, status: Status, **columns: str) -> Row:
-    """A run in this status, on its second attempt of five; columns are given as SQL."""
+    """Insert a run in this status, on its second attempt of five; columns are given as SQL."""
     values = {**COLUMNS, "status": f"'{status}'"}
     if status is Status.RUNNING:
         values |= {"locked_by": f"'{WORKER}'", "locked_until": "now() + interval '2 minutes'"}
@@ -41,19 +41,19 @@ def run_in(connection: Connection, status: Status, **columns: str) -> Row:
 
 
 def row_of(connection: Connection, run_id: int) -> dict[str, Any]:
-    """The run as it stands in the table now."""
+    """Return the run's row."""
     row = fetch_one(connection, "SELECT * FROM rowcall.job_runs WHERE id = %(run_id)s", {"run_id": run_id})
     assert row is not None
     return row
 
 
 def definition_of(connection: Connection, name: str) -> int:
-    """The id of a definition of this name, which has no schedule."""
+    """Insert a definition with this name and no schedule, and return its id."""
     sql = "INSERT INTO rowcall.job_definitions (name, job_type) VALUES (%(name)s, 'noop') RETURNING id"
     found: int = fetch_value(connection, sql, {"name": name})
     return found
 
 
 def at(moment: datetime) -> str:
-    """A moment as SQL."""
+    """Return a datetime as SQL."""
     return f"'{moment.isoformat()}'"

@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own, which it may stop, kill and start again."""
+"""A PostgreSQL server for one test, which may stop, kill and restart it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rowcall.local_postgres.server import open_server
 from tests.support.processes import wait_until
 from tests.support.superuser import let_do_all
 
-# What was committed outlives the server's processes.  It need not outlive the machine, so no disk is waited for.
+# A commit must survive the end of the server's processes, but not of the machine, so no disk is waited for.
 LASTING = {"fsync": "off"}
 
 
 class OwnServer:
-    """A server that nobody keeps: the local one's cluster and programs, started and ended by the test."""
+    """A server that only the test starts and ends; its cluster and programs are those of a local server."""
 
     def __init__(self, folder: Path) -> None:
         with open_server(folder, options=LASTING) as made:
@@ -32,23 +32,23 @@ class OwnServer:
         self.start()
 
     def restart(self, number: signal.Signals) -> None:
-        """End it as this signal does, and start it again: SIGINT stops it, SIGQUIT and SIGKILL make it recover."""
+        """Send it this signal and start it again: SIGINT stops it cleanly, SIGQUIT and SIGKILL make it recover."""
         self.kill(number)
         self.start()
 
     def kill(self, number: signal.Signals) -> None:
-        """End it as this signal does."""
+        """Send it this signal, and wait until it has ended."""
         process = int((self._home.data / "postmaster.pid").read_text().partition("\n")[0])
         os.kill(process, number)
         wait_until(self._postmaster.ended, "the server has ended")
 
     def stop(self) -> None:
-        """End it for good."""
+        """Stop it."""
         self._postmaster.stop()
 
     def start(self) -> None:
         """Start it again."""
-        # The lock is free when the last process of the server before is gone.
+        # The lock is free when the last process of the previous server is gone.
         with leftovers.wait_out(self._home) as lock:
             account = claim(self._home.cluster)
             self._postmaster = Postmaster.start(self._home, self._programs, account, self._port, LASTING, lock)
@@ -57,7 +57,7 @@ class OwnServer:
 
 @contextmanager
 def own_server(folder: Path) -> Iterator[OwnServer]:
-    """A server that runs for as long as the block."""
+    """Yield a server, and stop it after the block."""
     server = OwnServer(folder)
     try:
         yield server

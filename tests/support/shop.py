@@ -1,4 +1,4 @@
-"""The shop's side of a test: its environment, its requests, and what became of them."""
+"""The environment of the shop's processes, the runs that a test enqueues, and checks of what became of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rowcall.base import database
 from tests.support.processes import APPS, ROOT, wait_until
 from tests.support.rows import row_of
 
-# What workers and their handlers have connected; the tests' own connections carry other names.
+# Connections of workers and handlers; the tests' connections have other application names.
 WORKERS_BACKENDS = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name ~ '^rowcall '"
 )
 
 
 class Shop:
-    """A database, and the environment of processes that work for the shop on it."""
+    """A database, and the environment of the shop's processes."""
 
     def __init__(self, environment: dict[str, str], url: str) -> None:
         self.url = url
@@ -29,7 +29,7 @@ class Shop:
             "ROWCALL_APP": "shop",
             "PYTHONPATH": f"{APPS}:{ROOT}",
             "ROWCALL_POLL": "0.05",
-            # Leases stay as long as in life, so that a busy machine loses none; tests back-date them instead.
+            # Leases are as long as in production, so that a busy machine loses none; tests back-date them instead.
             "ROWCALL_HEARTBEAT": "0.2",
         }
         self.connect()
@@ -37,16 +37,16 @@ class Shop:
         self.sql("CREATE TABLE IF NOT EXISTS bookings (order_id bigint NOT NULL)")
 
     def connect(self) -> None:
-        """Connect anew; one connection serves all looks at the database, because tests look often."""
+        """Open the connection again; all queries share it, because tests query often."""
         self._connection = database.connect(self.url)
         self._connection.autocommit = True
 
     def ask(self, job_type: str, **payload: Any) -> int:
-        """A run, written as enqueue would write it; the tests' own process does not know the shop's types."""
+        """Insert a run as enqueue would; the test process does not know the shop's types."""
         return self.ask_many(job_type, [payload])[0]
 
     def ask_many(self, job_type: str, payloads: list[dict[str, Any]], **columns: object) -> list[int]:
-        """Many runs, in the order of their payloads."""
+        """Insert many runs, and return their ids in the order of the payloads."""
         values = {"max_attempts": 3, **columns}
         rows = self.sql(
             f"INSERT INTO rowcall.job_runs (job_type, payload, {', '.join(values)})"
@@ -60,26 +60,26 @@ class Shop:
         return [row["id"] for row in rows]
 
     def row(self, run_id: int) -> dict[str, Any]:
-        """The run as it stands."""
+        """Return the run's row."""
         return row_of(self._connection, run_id)
 
     def unsuccessful(self, run_id: int) -> list[str]:
-        """How the run's attempts ended that did not succeed, the first one first."""
+        """Return the outcomes of the run's unsuccessful attempts, the first one first."""
         return [attempt["outcome"] for attempt in queue.attempts_of(self._connection, run_id)]
 
     def count(self, status: str) -> int:
-        """How many runs have this status."""
+        """Return how many runs have this status."""
         [counted] = self.sql("SELECT count(*) AS runs FROM rowcall.job_runs WHERE status = %(status)s", status=status)
         runs: int = counted["runs"]
         return runs
 
     def wait(self, run_id: int, status: str) -> dict[str, Any]:
-        """The run, as soon as it has this status."""
+        """Wait until the run has this status, and return its row."""
         wait_until(lambda: self.row(run_id)["status"] == status, f"run {run_id} is {status}")
         return self.row(run_id)
 
     def wait_for_more(self, runs: int, worker: subprocess.Popen[str] | None = None) -> None:
-        """Return when this many more runs have succeeded than now; or when this worker has ended, and does no more."""
+        """Return when this many more runs have succeeded, or when this worker has ended."""
         enough = self.count("succeeded") + runs
         wait_until(
             lambda: self.count("succeeded") >= enough or (worker is not None and worker.poll() is not None),
@@ -87,20 +87,20 @@ class Shop:
         )
 
     def wait_for_workers(self, number: int) -> None:
-        """Return when this many workers have begun, also those that have ended since."""
-        wait_until(lambda: len(self.sql("SELECT id FROM rowcall.workers")) >= number, f"{number} workers have begun")
+        """Return when this many workers have started, including those that have ended since."""
+        wait_until(lambda: len(self.sql("SELECT id FROM rowcall.workers")) >= number, f"{number} workers have started")
 
     def wait_until_begun(self, run_id: int) -> None:
-        """Return when the run's handler works; a run that is running may still wait for a thread."""
-        wait_until(lambda: self.row(run_id)["progress"], f"the handler of run {run_id} tells how far it is")
+        """Return when the run's handler works; a run whose status is running may still wait for a thread."""
+        wait_until(lambda: self.row(run_id)["progress"], f"the handler of run {run_id} reports progress")
 
     def wait_for_knock(self, run_id: int, lease_no: int = 1) -> None:
-        """The same for shop_wait, at once: its handler stands at the door of this lease."""
+        """Return when the handler of shop_wait waits at the door of this lease."""
         knocked = self._door(run_id, f"{lease_no} knocked")
         wait_until(knocked.exists, f"the handler of run {run_id} has knocked")
 
     def open_door(self, run_id: int, lease_no: int = 1) -> None:
-        """Let the handler of shop_wait that has this lease go on."""
+        """Let the handler of shop_wait with this lease continue."""
         self._door(run_id, f"{lease_no} open").touch()
 
     def _door(self, run_id: int, name: str) -> Path:
@@ -111,15 +111,15 @@ class Shop:
         return database.fetch_all(self._connection, statement, parameters)
 
     def leases_run_out(self) -> None:
-        """What time would do to the leases that nobody renews."""
+        """Back-date all leases, as if their time had passed without a heartbeat."""
         self.sql("UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
 
     def wait_for_the_server(self) -> None:
-        """Return when the server has carried out, or given up, what dead workers had asked of it."""
+        """Return when the server has executed or cancelled the last statements of dead workers."""
         wait_until(lambda: not self.sql(WORKERS_BACKENDS), "the killed workers' connections are gone")
 
 
 def kill(worker: subprocess.Popen[str]) -> None:
-    """End it as the kernel does when memory is short."""
+    """Kill it, as the kernel does when memory runs out."""
     worker.kill()
     worker.communicate()

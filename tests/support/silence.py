@@ -1,4 +1,4 @@
-"""A network between a worker and its database that can fall silent: it acknowledges everything and answers nothing."""
+"""A network between a worker and its database that can fall silent: it accepts everything and answers nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Wire:
             threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
 
     def fall_silent(self) -> None:
-        """Carry nothing from now on."""
+        """Stop carrying data."""
         with self._carrying:
             self._silent = True
 
@@ -45,7 +45,7 @@ class Wire:
 
 
 class Network:
-    """Carries bytes to the database's server, for those who connect to `url`."""
+    """Carries data between the database's server and the clients that connect to `url`."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -56,7 +56,7 @@ class Network:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fall_silent(self) -> None:
-        """From now on no connection made so far carries anything; new connections work."""
+        """Stop carrying data on all present connections; new connections work."""
         for wire in self.wires:
             wire.fall_silent()
 
@@ -75,7 +75,7 @@ class Network:
 
 @contextmanager
 def network(url: str) -> Iterator[Network]:
-    """A network in front of this database, for as long as the block."""
+    """Yield a network in front of this database for the block."""
     made = Network(url)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""Attempts at a run whose handler works on tables of its app."""
+"""Attempts at a run whose handler works on its app's tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.rows import WORKER, row_of, run_in
 
 
 class Attempts:
-    """Attempts at one run, one after the other, by a handler thread that keeps its connection."""
+    """Makes attempts at one run, one after another, in a handler thread that keeps its connection."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -43,14 +43,14 @@ class Attempts:
         return Runner({"noop": handler}, resources).attempt(InFlightRun(WORKER, claimed, elapsed() + 60))
 
     def failed_by(self, handler: Callable[[Run], object]) -> tuple[str, str, bool]:
-        """How it failed: the error's type, its text, and whether it is permanent."""
+        """Return the error's type, its text, and whether it is permanent."""
         error = self(handler).error
         assert error is not None
         return error.failure.error_type, error.failure.error, error.failure.permanent
 
     @property
     def state(self) -> tuple[str, list[str]]:
-        """The run's status, and the names of the orders."""
+        """Return the run's status, and the names of the orders."""
         with database.transaction(self.url) as connection:
             names = fetch_all(connection, "SELECT name FROM public.orders ORDER BY id")
             return row_of(connection, self.row["id"])["status"], [order["name"] for order in names]

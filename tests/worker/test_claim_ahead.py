@@ -1,4 +1,4 @@
-"""Claiming ahead in a whole worker: quick runs are taken many at a time, slow ones only where a thread is free."""
+"""Claiming ahead in a whole worker: quick runs are claimed many at a time, slow ones only for a free thread."""
 
 from __future__ import annotations
 

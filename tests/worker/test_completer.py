@@ -1,4 +1,4 @@
-"""The completer: what the end of an attempt does to its run, and what becomes of ends that cannot be written yet."""
+"""The completer: how the end of an attempt changes its run, and what happens to results that cannot be written yet."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SELECT xact_start FROM pg_stat_activity WHERE application_name ~ 'releasing' AND
 
 
 def in_flight(completer: Completer, connection: PgConnection, **columns: str) -> InFlightRun:
-    """A run of this worker."""
+    """Return a run of this worker, in flight."""
     row = run_in(connection, Status.RUNNING, **columns)
     claimed = Claimed(row["id"], row["lease_no"], "noop", {}, row["attempts"], row["max_attempts"], None)
     run = InFlightRun(WORKER, claimed, deadline=0)
@@ -49,13 +49,13 @@ def in_flight(completer: Completer, connection: PgConnection, **columns: str) ->
 
 @pytest.fixture
 def two(completer: Completer, fresh_url: str) -> tuple[InFlightRun, InFlightRun]:
-    """Runs of this worker, committed."""
+    """Return two committed runs of this worker."""
     with database.transaction(fresh_url) as connection:
         return in_flight(completer, connection), in_flight(completer, connection)
 
 
 def ended(completer: Completer, connection: PgConnection, result: AttemptResult, **columns: str) -> InFlightRun:
-    """A run of this worker whose attempt has ended so."""
+    """Return a run of this worker whose attempt has ended with this result."""
     run = in_flight(completer, connection, **columns)
     completer.in_flight.settle(run, result)
     return run
@@ -175,7 +175,7 @@ def test_what_a_stopping_worker_cannot_return_is_named(
     assert "locked" in lines[1]["reason"]
 
 
-# Its text is short; PostgreSQL writes each of its numbers with 309 digits.
+# Short as text, but PostgreSQL writes each of its numbers with 309 digits.
 GROWS = "[" + ", ".join(["1e308"] * 1000) + "]"
 
 

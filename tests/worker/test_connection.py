@@ -1,4 +1,4 @@
-"""Connections of a worker's threads: an outage is told once, when it begins and when it is over."""
+"""Connections of a worker's threads: an outage is logged once when it begins, and once when it is over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.logged import logged
 
 @pytest.fixture
 def links(module_url: str) -> Iterator[tuple[Link, Link]]:
-    """Two threads' links, both connected."""
+    """Yield the links of two threads, both connected."""
     outage = Outage()
     one, other = Link(module_url, "one", outage), Link(module_url, "other", outage)
     one.get()
@@ -30,7 +30,7 @@ def test_an_outage_is_told_once_and_over_with_the_first_connection_made_since_th
     with logged() as said:
         for _ in range(2):
             one.lost(psycopg2.OperationalError("the server is gone"))
-        other.works()  # a statement that had begun before
+        other.works()  # a statement that started before
         assert [line["event"] for line in said] == ["database lost"]
         other.get()
         other.works()

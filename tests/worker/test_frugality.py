@@ -34,13 +34,13 @@ def test_many_quick_runs_share_their_commits_and_round_trips(shop: Shop) -> None
     before = shop.sql(COUNTERS)[0]["commits"]
     assert f"succeeded {RUNS}" in rowcall(shop.environment, "worker", "once").stdout
     commits = shop.sql(COUNTERS)[0]["commits"] - before
-    # A worker's every round trip is one commit, so this bounds both.
+    # Every round trip of a worker is one commit, so this limits both.
     assert commits / RUNS <= 0.05
 
 
 @pytest.fixture
 def quiet_shop(environment: dict[str, str], tmp_path: Path) -> Iterator[Shop]:
-    """A server of its own: the log's position is the whole server's, and on the tests' server others write too."""
+    """Yield a shop on a separate server: the WAL position is per server, and other tests write on the shared one."""
     with open_server(tmp_path / "quiet", options={**UNSAFE_AND_FAST, "autovacuum": "off"}) as server:
         migrate(server.url, lock_timeout=3)
         yield Shop(environment, server.url)
@@ -52,5 +52,5 @@ def test_a_finished_run_writes_little_log(quiet_shop: Shop) -> None:
     before = quiet_shop.sql(COUNTERS)[0]["wal"]
     assert f"succeeded {RUNS}" in rowcall(quiet_shop.environment, "worker", "once").stdout
     cost = (quiet_shop.sql(COUNTERS)[0]["wal"] - before) / RUNS
-    # Seen: 740 to 1,030, as pages happen to fill; an index more on claim or heartbeat would add some 500.
+    # Measured: 740 to 1,030, depending on how pages fill; another index on claim or heartbeat would add about 500.
     assert cost <= 1400

@@ -1,4 +1,4 @@
-"""Handlers' connections: each handler thread keeps one, and nothing that a run leaves on it reaches the next."""
+"""Handlers' connections: each handler thread keeps one, and what a run leaves on it does not affect the next run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HANDLERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rowc
 
 @pytest.fixture
 def connections(fresh_url: str) -> Iterator[Connections]:
-    """The connections of this process, in which the test's own thread is a handler thread."""
+    """Yield this process's connections; the test's own thread is a handler thread."""
     made = Connections(fresh_url, Answers())
     made.keep_for_this_thread()
     yield made
@@ -159,14 +159,14 @@ def test_a_step_within_a_step_and_a_handlers_own_thread_have_connections_of_thei
 ) -> None:
     seen: list[int] = []
     with database.transaction(fresh_url) as watching:
-        watching.autocommit = True  # within a transaction, who is connected never changes
+        watching.autocommit = True  # within a transaction, pg_stat_activity would not change
         with connections.transaction() as outer:
             seen += [outer.info.backend_pid, backend(connections)]
             thread = threading.Thread(target=lambda: seen.append(backend(connections)))
             thread.start()
             thread.join()
         assert len(set(seen)) == 3
-        wait_until(lambda: open_now(watching, fresh_url) == 1, "one is kept")
+        wait_until(lambda: open_now(watching, fresh_url) == 1, "one connection is kept")
 
 
 def test_the_connection_of_a_thread_that_ends_is_closed(fresh_url: str) -> None:
@@ -177,11 +177,11 @@ def test_the_connection_of_a_thread_that_ends_is_closed(fresh_url: str) -> None:
         backend(connections)
 
     with database.transaction(fresh_url) as watching:
-        watching.autocommit = True  # within a transaction, who is connected never changes
+        watching.autocommit = True  # within a transaction, pg_stat_activity would not change
         thread = threading.Thread(target=serve)
         thread.start()
         thread.join()
-        wait_until(lambda: open_now(watching, fresh_url) == 0, "none is open")
+        wait_until(lambda: open_now(watching, fresh_url) == 0, "no connection is open")
 
 
 def test_a_process_that_a_handler_forks_has_connections_of_its_own_and_leaves_the_parents_alone(

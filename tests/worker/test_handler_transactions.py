@@ -1,4 +1,4 @@
-"""What a handler does around its own transactions: they end with their block, and nothing that follows gets lost."""
+"""What a handler does around its own transactions: they end with their block, and nothing after them is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Attempt = Callable[[Callable[[Run], object]], AttemptResult]
 
 @pytest.fixture
 def row(fresh_url: str) -> Row:
-    """A run at work."""
+    """Insert a running run."""
     with database.transaction(fresh_url) as connection:
         return run_in(connection, Status.RUNNING)
 
@@ -42,7 +42,7 @@ def run_id(row: Row) -> int:
 
 @pytest.fixture
 def attempt(fresh_url: str, row: Row) -> Attempt:
-    """Lets a handler work on the run."""
+    """Return a function that lets a handler work on the run."""
     claimed = Claimed(row["id"], row["lease_no"], "noop", {}, row["attempts"], row["max_attempts"], None)
     resources = Resources(Connections(fresh_url, Answers()), Gateways(Settings()), 0.0, {"noop": 60.0})
     return lambda handler: Runner({"noop": handler}, resources).attempt(InFlightRun(WORKER, claimed, elapsed() + 60))

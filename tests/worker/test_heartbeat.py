@@ -1,4 +1,4 @@
-"""The heartbeat and what may be claimed: no lease begins that nobody could keep."""
+"""The heartbeat and claiming: nothing is claimed while leases cannot be renewed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def in_flight() -> InFlight:
 
 @pytest.fixture
 def heart(in_flight: InFlight, module_url: str) -> Iterator[Heartbeat]:
-    """A worker's heart, which is still."""
+    """Yield a worker's heartbeat, which has not been started."""
     worker = Registration("worker-1", "host", 1, "0", None, ["noop"], THREADS)
     heart = Heartbeat(in_flight, Link(module_url, "heartbeat", Outage()), worker, {"noop": 60.0}, 20.0)
     yield heart

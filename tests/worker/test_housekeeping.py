@@ -1,4 +1,4 @@
-"""prune_runs and expire_keys as a worker runs them: by their payload, into the archive, and told with their result."""
+"""prune_runs and expire_keys in a worker: with their payload, into the archive, and with their counts as the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_worker_prunes_into_the_archive_and_expires(fresh_url: str, environmen
     assert "claimed 2, succeeded 2" in rowcall(environment, "worker", "once").stdout
     with database.transaction(fresh_url) as connection:
         pruned, expired = (row_of(connection, run_id)["result"] for run_id in (pruning, expiring))
-        # The two work at the same time: whether the bare row was still there to be looked at is anybody's guess.
+        # Both run at the same time, so prune_runs may or may not see the bare row.
         assert pruned.pop("looked_at") in (2, 3)
         assert pruned == {"deleted": 1, "made_bare": 1, "archived": 2, "occurrences": 0}
         assert expired == {"expired": 1}

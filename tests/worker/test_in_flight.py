@@ -1,4 +1,4 @@
-"""Runs in flight: how many a worker may take, and when it has none left."""
+"""Runs in flight: how many a worker may claim, and when it has none left."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def claimed(number: int) -> InFlightRun:
 
 
 def taken(in_flight: InFlight, count: int) -> list[InFlightRun]:
-    """So many runs, in flight."""
+    """Take this many runs in flight."""
     runs = [claimed(number) for number in range(count)]
     in_flight.accept(0, runs)
     return runs
 
 
 def finish(in_flight: InFlight, runs: list[InFlightRun], seconds: float = 0.0) -> None:
-    """Their handlers took so long."""
+    """Finish these runs, as if their handlers took this long."""
     for run in runs:
         run.begun_at = elapsed() - seconds
         in_flight.waiting.get()
@@ -41,7 +41,7 @@ def finish(in_flight: InFlight, runs: list[InFlightRun], seconds: float = 0.0) -
 
 
 def finish_for_a_while(in_flight: InFlight, seconds: float = 0.0) -> None:
-    """One batch after another, over several windows of the pace."""
+    """Finish one batch after another, over several windows of the pace."""
     until = elapsed() + 3 * WINDOW_SECONDS
     while elapsed() < until:
         finish(in_flight, taken(in_flight, 100), seconds)
@@ -153,7 +153,7 @@ def test_what_a_claim_under_way_brings_after_the_stop_can_be_withdrawn() -> None
     in_flight.close()
     run = claimed(1)
     in_flight.accept(sum(reserved), [run])
-    assert in_flight.waiting.empty(), "a thread could begin it"
+    assert in_flight.waiting.empty(), "a thread could start it"
     assert not in_flight.empty
     assert in_flight.withdraw() == [run]
     in_flight.drop([run])

@@ -1,4 +1,4 @@
-"""What `rowcall worker once --print-...` prints fits this installation, and works there."""
+"""The output of `rowcall worker once --print-...` fits this installation, and works there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.rows import row_of, run_in
 
 FORMATS = ("crontab", "systemd", "k8s")
 
-# Every secret setting, and libpq's own.
+# Every secret setting, and libpq's own secrets.
 SECRETS = {
     "DATABASE_URL": "postgresql://me:hush-1@127.0.0.1:1/none",
     "ROWCALL_SMTP_URL": "smtps://me:hush-2@mail.example.com",
@@ -40,7 +40,7 @@ SECRETS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder whose name must be quoted everywhere, with the shop's package in it."""
+    """Return a folder that contains the shop, and whose name needs quoting everywhere."""
     folder = tmp_path / "my app's 100% $HOME"
     shutil.copytree(APPS / "shop", folder / "shop")
     return folder
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline() -> dict[str, str]:
-    """The environment of a shell without an app, whose DATABASE_URL leads nowhere."""
+    """Return the environment of a shell without an app, whose DATABASE_URL does not work."""
     without_app = {name: value for name, value in os.environ.items() if name != "ROWCALL_APP"}
     return {**without_app, "DATABASE_URL": SECRETS["DATABASE_URL"]}
 
@@ -69,27 +69,27 @@ def rowcall(
 
 
 def printed(format_: str, environment: dict[str, str], *options: str, folder: Path = ROOT, **python: str) -> str:
-    """What --print-FORMAT prints, when nothing is wrong."""
+    """Return the output of --print-FORMAT, and assert that it succeeds."""
     done = rowcall(environment, "worker", "once", f"--print-{format_}", *options, folder=folder, **python)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 def named_secrets(text: str) -> list[str]:
-    """The variables that the comment names as set here."""
+    """Return the variables that the comment lists as set here."""
     [names] = re.findall(r"^# Set here, and to be written there: (.*)$", text, re.MULTILINE)
     return str(names).split(", ")
 
 
 def start_by(text: str) -> None:
-    """Do what cron does with the table's only line: take the \\ before a % away, and run it with no environment."""
+    r"""Do what cron does with the table's only line: remove the \ before each %, and run it without an environment."""
     [line] = [line for line in text.splitlines() if not line.startswith("#")]
     shell_command = line.removeprefix("* * * * * ").replace(r"\%", "%")
     subprocess.run(["/usr/bin/env", "-i", "/bin/sh", "-c", shell_command], cwd="/", timeout=LIMIT_SECONDS, check=True)
 
 
 def container(text: str) -> dict[str, Any]:
-    """The only container of the printed CronJob."""
+    """Return the only container of the printed CronJob."""
     [found] = YAML(typ="safe").load(text)["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     return dict(found)
 
@@ -98,7 +98,7 @@ def container(text: str) -> dict[str, Any]:
 def test_the_line_for_cron_does_what_is_due_with_nothing_in_its_environment(
     environment: dict[str, str], folder: Path, beside: bool
 ) -> None:
-    # An interpreter that has no `rowcall` beside it, and finds everything through PYTHONPATH.
+    # An interpreter without `rowcall` beside it, which imports everything through PYTHONPATH.
     bare = folder / "python"
     bare.symlink_to(sys.executable)
     libraries = [path for path in sys.path if path.endswith("site-packages")]
@@ -150,7 +150,7 @@ def test_a_postgresql_that_only_the_path_leads_to_is_found_by_cron_too(offline: 
     (tmp_path / "postgres").touch(mode=0o755)
     searched = {**offline, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     assert f" PATH={tmp_path}:" in printed("crontab", {**searched, "DATABASE_URL": ""})
-    # Nobody starts a local server here.
+    # This command starts no local server.
     assert "PATH=" not in printed("crontab", searched)
 
 
@@ -178,7 +178,7 @@ def test_secrets_are_named_and_never_printed(offline: dict[str, str], format_: s
 def test_only_what_the_environment_changes_is_printed(offline: dict[str, str], format_: str, tmp_path: Path) -> None:
     offline |= {"ROWCALL_LEASE": "90", "ROWCALL_CONCURRENCY": "10", "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on"}
     text = printed(format_, {**offline, "ROWCALL_FILES": "files"}, folder=tmp_path)
-    # Folders of this machine mean nothing in a pod, whose image has its own.
+    # Folders of this machine mean nothing in a pod: its image has its own.
     here = {} if format_ == "k8s" else {"ROWCALL_HOME": f"{tmp_path}/.rowcall", "ROWCALL_FILES": f"{tmp_path}/files"}
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     given = dict(re.findall(r"\b(ROWCALL_\w+)=([^ \"]+)", "\n".join(lines)))
@@ -220,7 +220,7 @@ def test_the_cron_job_is_what_kubernetes_expects(offline: dict[str, str]) -> Non
 @pytest.mark.program("systemd-analyze")
 def test_the_units_installed_as_told_are_valid(offline: dict[str, str], folder: Path, tmp_path: Path) -> None:
     text = printed("systemd", {**offline, "ROWCALL_APP": "shop"}, "--queues", "50% 'off' $HOME", folder=folder)
-    # Into another folder than systemd's own.
+    # Write to a folder other than systemd's.
     [split] = re.findall(r"^#   \| sudo (awk .*)$", text, re.MULTILINE)
     split, text = split.replace(r"\/etc\/systemd\/", r"\/"), text.replace("/etc/systemd/system", str(tmp_path))
     subprocess.run(["/bin/sh", "-c", split], input=text, text=True, check=True)

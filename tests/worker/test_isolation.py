@@ -1,4 +1,4 @@
-"""Isolation: the worker's side of the fork server, in the test's own process."""
+"""Isolation: the worker's side of the fork server, in the test process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.processes import APPS, ROOT
 
 @pytest.fixture
 def isolation(module_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Isolation]:
-    """Without a fork server yet; those that it starts load the shop's handlers."""
+    """Yield isolation without a fork server yet; those that it starts load the shop's handlers."""
     monkeypatch.setenv("DATABASE_URL", module_url)
     monkeypatch.setenv("ROWCALL_APP", "shop")
     monkeypatch.setenv("PYTHONPATH", f"{APPS}:{ROOT}")
@@ -33,7 +33,7 @@ def isolation(module_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Isol
 
 
 def sockets() -> set[int]:
-    """This process's descriptors of sockets."""
+    """Return this process's socket descriptors."""
     return {int(entry.name) for entry in Path("/proc/self/fd").iterdir() if entry.is_socket()}
 
 

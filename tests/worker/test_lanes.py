@@ -1,4 +1,4 @@
-"""What a worker remembers of lanes: whose turn it is, and from where on it walks."""
+"""What a worker remembers of lanes: whose turn it is, and from which position it claims."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def visited(lanes: Lanes) -> list[tuple[str, int]]:
 
 
 def take(lanes: Lanes, queue: str, runs: int = 1, head: Position = EARLY, priority: int = 0) -> None:
-    """A claim has room for so many runs, takes them from this queue, and finds all other lanes still due."""
+    """Simulate a claim that takes this many runs from this queue, and finds all other lanes still due."""
     visits = lanes.visits()
     heads = {**{(lane.queue, lane.priority): at(0) for lane in visits}, (queue, priority): head}
     taken = Counter({(queue, priority): runs})
@@ -54,7 +54,7 @@ def take(lanes: Lanes, queue: str, runs: int = 1, head: Position = EARLY, priori
 
 
 def find_nothing(lanes: Lanes, heads: list[str]) -> None:
-    """A claim takes nothing, though these queues have something due."""
+    """Simulate a claim that takes nothing, although these queues have due runs."""
     result = ClaimResult([], {}, heads={(queue, 0): at(0) for queue in heads})
     lanes.claimed(lanes.visits(), result, full=False)
 

@@ -1,4 +1,4 @@
-"""When `once` has nothing left to do, and that a worker that ends claims nothing."""
+"""When `once` has nothing left to do, and that a stopping worker claims nothing."""
 
 from __future__ import annotations
 

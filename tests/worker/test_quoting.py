@@ -1,4 +1,4 @@
-"""Whatever a value holds, the reader that a crontab, a unit or a manifest is written for gets it back unchanged."""
+"""Any value in a crontab, a unit or a manifest reaches the program unchanged."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ VALUES = {
 }
 BROKEN = {**VALUES, "ROWCALL_LINES": "one\ntwo\n"}
 
-# What is run tells what it was given.
+# A program that prints what it was given.
 PROBE = 'import json, os, sys; json.dump([os.getcwd(), dict(os.environ), sys.argv[2:]], open(sys.argv[1], "w"))'
 
 
 def installation(folder: Path, variables: dict[str, str]) -> Installation:
-    """Every value as a variable and as an argument, in odd folders."""
+    """Return an installation with every value as a variable and as an argument, in odd folders."""
     return Installation(
         program=[sys.executable, "-c", PROBE, str(folder / "told.json")],
         arguments=list(variables.values()),
@@ -55,11 +55,11 @@ def installation(folder: Path, variables: dict[str, str]) -> Installation:
 
 
 def unescaped(line: str, escaped: str) -> str:
-    """What a cron runs that takes the \\ before these away: all up to the first % that has none."""
+    r"""Do what a cron does: remove the \ before these characters, and return all up to the first unescaped %."""
     return re.sub(r"\\(.)|%.*", lambda found: found[found[1] in escaped] if found[1] else "", line)
 
 
-# Debian's and cronie's; FreeBSD's and others of Vixie's line; BusyBox's.
+# Debian's and cronie's; FreeBSD's and other descendants of Vixie's; BusyBox's.
 CRONS: dict[str, Callable[[str], str]] = {
     "a backslash before a percent sign is taken away": lambda line: unescaped(line, "%"),
     "the first of two backslashes is taken away too": lambda line: unescaped(line, "%\\"),
@@ -88,7 +88,7 @@ def test_a_crontab_gives_back_every_value_with_every_cron(
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that any user can look into."""
+    """Yield a folder that any user can read."""
     with TemporaryDirectory(prefix="rowcall-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -102,7 +102,7 @@ def test_systemd_gives_back_every_value(open_folder: Path, name: str) -> None:
     (open_folder / "rowcall.service").write_text(service)
     read = as_systemd_reads_it(open_folder)
     assert f"WorkingDirectory: {given.folder}\n" in read
-    # A pattern, in which these stand for themselves.
+    # It is a pattern, so these characters need a backslash.
     escaped = f"{given.environment_file}".replace("\\", "\\\\").replace("[", "\\[").replace("*", "\\*")
     assert f"EnvironmentFile: {escaped}\n" in read
     assert [name for name, value in BROKEN.items() if f"Environment: {name}={value}\n" not in read] == []
@@ -116,7 +116,7 @@ def test_systemd_gives_back_every_value(open_folder: Path, name: str) -> None:
 
 
 def as_systemd_reads_it(folder: Path) -> str:
-    """The manager's own account of the service in this folder; it tells all but root, and starts nothing."""
+    """Return how systemd reads the service in this folder; only root is refused, and nothing is started."""
     done = subprocess.run(
         ["/lib/systemd/systemd", "--test", "--system", "--unit=rowcall.service"],
         env={"SYSTEMD_UNIT_PATH": f"{folder}:", "SYSTEMD_LOG_LEVEL": "err"},
@@ -130,7 +130,7 @@ def as_systemd_reads_it(folder: Path) -> str:
 
 
 def started(line: str) -> list[str]:
-    """The words that systemd starts when this is its command line: in all but the first it replaces $NAME."""
+    """Return the words that systemd starts for this command line; it replaces $NAME in all but the first."""
     escapes = {"n": "\n", "t": "\t"}
     quoted = [(plain, inner) for inner, plain in re.findall(r'"((?:\\.|[^"\\])*)"|([^ "]+)', line)]
     words = [plain or re.sub(r"\\(.)", lambda found: escapes.get(found[1], found[1]), inner) for plain, inner in quoted]
@@ -149,5 +149,5 @@ def test_a_manifest_gives_back_every_value_to_every_reader_of_yaml(tmp_path: Pat
 
 
 def expanded(text: str) -> str:
-    """What Kubernetes makes of args and values."""
+    """Return args and values as Kubernetes expands them."""
     return re.sub(r"\$(\$|\(.*?\))", lambda found: "$" if found[1] == "$" else "another variable's value", text)

@@ -1,4 +1,4 @@
-"""Results: what an error means for its run, what is kept of it, and that it crosses from a child process unchanged."""
+"""Results: how an error changes its run, what is stored of it, and that a child process returns it unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "sk_live_0123456789abcdef"
 
 
 class NoSuchOrder(Permanent):
-    """A team's own error."""
+    """An app's own error."""
 
 
 @pytest.mark.parametrize(

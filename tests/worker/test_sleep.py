@@ -1,4 +1,4 @@
-"""When a worker with nothing to do relies on notifications: only when nobody can miss that it sleeps."""
+"""When an idle worker relies on notifications: only when no enqueuer can miss that it sleeps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_told(connection: PgConnection) -> bool:
 
 
 def find_nothing(sleep: Sleep, connection: PgConnection, state: State) -> list[float]:
-    """Look in vain until it is in this state, while other tests have transactions of their own; its pauses."""
+    """Find nothing until it is in this state, while other tests have open transactions; return its pauses."""
     pauses: list[float] = []
 
     def look() -> bool:

@@ -1,4 +1,4 @@
-"""A handler's transaction as SQLAlchemy's connection or session: models and the run's success are one commit."""
+"""A handler's transaction as SQLAlchemy's connection or session: models and the run's success are in one commit."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_steps_and_other_blocks_follow_each_other_on_one_connection(attempt: Att
         with run.step() as plain:
             [row] = fetch_all(plain, "SELECT pg_backend_pid() AS pid, token::uuid, '{\"a\": 1}'::jsonb FROM orders")
             seen.append(row["pid"])
-            # As psycopg2 reads them by itself, whatever SQLAlchemy had before.
+            # As psycopg2 converts them by default, even if SQLAlchemy used the connection before.
             assert [type(value) for value in row.values()] == [int, str, dict]
         with run.step(as_=Connection) as connection:
             seen.append(connection.scalar(text("SELECT pg_backend_pid()")))

@@ -1,4 +1,4 @@
-"""What a lost claim took goes back, and never what this process has in hand or is about to have."""
+"""Runs of a lost claim are unclaimed, but never runs that this process has, or is about to have."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stranded() -> Stranded:
 
 
 def claimed(connection: PgConnection) -> Claimed:
-    """A run that this worker has just claimed."""
+    """Return a run that this worker has just claimed."""
     run_in(connection, Status.QUEUED, attempts="0")
     return queue.claim(connection, WORKER, ClaimRequest({"noop": 60.0}, 1)).claimed[0]
 
@@ -46,7 +46,7 @@ def accept(stranded: Stranded, run: Claimed) -> InFlightRun:
 
 
 def look_twice(stranded: Stranded, connection: PgConnection) -> None:
-    """What it finds with the first look it judges with the second."""
+    """Look twice: the second look decides about what the first one found."""
     for _ in range(2):
         stranded.give_back(connection, WORKER)
 

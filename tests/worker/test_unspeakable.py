@@ -1,4 +1,4 @@
-"""Handlers that raise or return what cannot be told or stored: the run is settled, and its thread lives on."""
+"""Handlers that raise or return what cannot be read or stored: the run is settled, and its thread survives."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from rowcall_worker.runtime.in_flight import InFlight
 from tests.support.processes import rowcall, wait_until
 from tests.support.shop import Shop
 
-# These handlers need no database.
+# These handlers do not use the database.
 NOWHERE = Connections("", Answers())
 
 
 class Unspeakable(Exception):
-    """An error that cannot be told."""
+    """An error whose message cannot be read."""
 
     def __str__(self) -> str:
         raise RuntimeError("not even this")
@@ -40,7 +40,7 @@ class Unspeakable(Exception):
 
 
 class Worse(BaseException):
-    """An error whose words are another one that cannot be told."""
+    """An error whose message raises another such error."""
 
     def __str__(self) -> str:
         raise Unspeakable
@@ -49,7 +49,7 @@ class Worse(BaseException):
 
 
 class Nameless(type):
-    """A type that does not tell its name."""
+    """A type whose name cannot be read."""
 
     @property
     def __name__(cls) -> str:  # type: ignore[override]
@@ -61,21 +61,21 @@ class Anonymous(Exception, metaclass=Nameless):
 
 
 class Careless(Retry):
-    """A team's own error, which forgets what its base wants to know."""
+    """An app's own error, which does not call its base's __init__."""
 
     def __init__(self) -> None:
         Exception.__init__(self, "careless")
 
 
 class CarelessSnooze(Snooze):
-    """The same for the one that asks to wait."""
+    """The same for a snooze."""
 
     def __init__(self) -> None:
         Exception.__init__(self, "careless")
 
 
 class Timeless(tzinfo):
-    """A time zone that knows no time."""
+    """A time zone that raises."""
 
     def utcoffset(self, _: datetime | None) -> None:
         raise RuntimeError("what is time")
@@ -84,21 +84,21 @@ class Timeless(tzinfo):
 
 
 class Mutinous(dict[str, str]):
-    """A result that raises while it is made ready to be stored."""
+    """A result that raises when it is serialized."""
 
     def items(self) -> Any:
         raise KeyboardInterrupt
 
 
 def snooze_until(moment: Any) -> Snooze:
-    """A request to wait whose moment was put there later, past the check."""
+    """Return a snooze whose time was changed after it was checked."""
     error = Snooze(datetime.now(UTC))
     error.until = moment
     return error
 
 
 def retry_after(seconds: Any) -> Retry:
-    """A request to try again whose time was put there later, past the check."""
+    """Return a retry whose delay was changed after it was checked."""
     error = Retry()
     error.after = seconds
     return error
@@ -133,7 +133,7 @@ def noted(error: BaseException, note: object) -> BaseException:
 
 
 def attempted(in_flight: InFlight, number: int) -> AttemptResult:
-    """How the run with this number ended, which some thread has attempted."""
+    """Return the result of an attempt at the run with this number, which a thread makes."""
     run = InFlightRun("worker-1", Claimed(number, 1, "noop", {}, 1, 10, None), elapsed() + 60)
     in_flight.accept(0, [run])
     wait_until(lambda: run.settled, "a thread has settled the run")

@@ -1,4 +1,4 @@
-"""The watchdog: time limits are kept while the database keeps everybody else waiting."""
+"""The watchdog: time limits are kept even while everything waits for the database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEARTBEATS_WAITING = (
     " AND datname = current_database()"
 )
 
-# A server that answers heartbeats much too late.
+# Let each heartbeat take an hour.
 SLOW_HEARTBEATS = """
 CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$;
 CREATE TRIGGER slow BEFORE UPDATE ON rowcall.workers FOR EACH ROW
@@ -31,7 +31,7 @@ WHEN (NEW.heartbeat_at <> OLD.heartbeat_at) EXECUTE FUNCTION be_slow()
 
 
 class Stuck:
-    """A handler that works until it is set free; what was begun, in order."""
+    """A handler that works until it is released; `begun` lists its runs in order."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []
@@ -49,10 +49,10 @@ def in_flight() -> InFlight:
 
 
 def begin(in_flight: InFlight, stuck: Stuck, number: int) -> InFlightRun:
-    """A run whose handler has begun."""
+    """Return a run whose handler has started."""
     run = InFlightRun("worker-1", Claimed(number, 1, "noop", {}, 1, 10, None), elapsed() + 60)
     in_flight.accept(0, [run])
-    wait_until(lambda: number in stuck.begun, "a thread has begun the run")
+    wait_until(lambda: number in stuck.begun, "a thread has started the run")
     return run
 
 

@@ -1,4 +1,4 @@
-"""Workers as processes: what is due is done, what fails is tried again, and stopping loses nothing."""
+"""Workers as processes: due runs are done, failed ones are tried again, and stopping loses nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACK = "shop_pack"
 
 @pytest.fixture
 def shop(environment: dict[str, str], worker_url: str) -> dict[str, str]:
-    """The environment of a worker of the shop, on a database of the test's own."""
+    """Return the environment of a worker of the shop, on a database for this test."""
     return {
         **environment,
         "DATABASE_URL": worker_url,
@@ -32,7 +32,7 @@ def shop(environment: dict[str, str], worker_url: str) -> dict[str, str]:
 
 
 def ask(shop: dict[str, str], payload: dict[str, Any]) -> int:
-    """A run of the shop, written as enqueue would write it; the tests' own process does not know the shop's types."""
+    """Insert a run of the shop as enqueue would; the test process does not know the shop's types."""
     written = {
         "payload": f"'{json.dumps({'ends': 'well', **payload})}'",
         "attempts": "0",
@@ -46,7 +46,7 @@ def ask(shop: dict[str, str], payload: dict[str, Any]) -> int:
 
 
 def ask_by_command(shop: dict[str, str], payload: dict[str, Any]) -> int:
-    """The same as the shop's own people would ask for it."""
+    """Enqueue a run with the command, as the shop's operator would."""
     asked = rowcall(shop, "enqueue", PACK, json.dumps(payload), "--json")
     assert asked.returncode == 0, asked.stderr
     run_id: int = json.loads(asked.stdout)["run_id"]
@@ -59,7 +59,7 @@ def row(shop: dict[str, str], run_id: int) -> dict[str, Any]:
 
 
 def outcome(shop: dict[str, str], ends: str) -> dict[str, Any]:
-    """What one `worker once` makes of a run that ends so."""
+    """Return the row of a run that ends like this, after one `worker once`."""
     run_id = ask(shop, {"order_id": 1, "ends": ends})
     worked = rowcall(shop, "worker", "once")
     assert worked.returncode == 0, worked.stderr
@@ -92,7 +92,7 @@ def test_once_claims_no_more_than_its_limit(shop: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "worker_url", [pytest.param("pooled", marks=pytest.mark.program("pgbouncer"))], indirect=True
-)  # directly, it is three times ten of them: in tests/races
+)  # tests/queue/races does this without a pooler, three times
 def test_ten_at_once_do_each_run_once(shop: dict[str, str]) -> None:
     with database.transaction(shop["DATABASE_URL"]) as connection:
         queue.enqueue_many(connection, "noop", [{"n": n} for n in range(300)])
@@ -165,7 +165,7 @@ def test_a_worker_that_stays_stops_when_told_and_gives_back_what_it_could_not_fi
 ) -> None:
     run_id = ask(shop, {"order_id": 1, "ends": "never"})
     worker = start(shop, "worker", "run", "--grace", "0.1")
-    wait_until(lambda: row(shop, run_id)["progress"], "the handler has begun")
+    wait_until(lambda: row(shop, run_id)["progress"], "the handler has started")
     worker.send_signal(number)
     said, _ = worker.communicate()
     assert worker.returncode == 0, said
@@ -177,7 +177,7 @@ def test_a_worker_that_stays_stops_when_told_and_gives_back_what_it_could_not_fi
 def test_a_second_signal_ends_it_at_once(shop: dict[str, str]) -> None:
     run_id = ask(shop, {"order_id": 1, "ends": "never"})
     worker = start(shop, "worker", "run", "--grace", "3600")
-    wait_until(lambda: row(shop, run_id)["progress"], "the handler has begun")
+    wait_until(lambda: row(shop, run_id)["progress"], "the handler has started")
     worker.terminate()
     read_until(worker, "worker stopping")
     worker.terminate()
@@ -196,7 +196,7 @@ def test_a_worker_that_stays_does_what_comes_later(shop: dict[str, str]) -> None
 
 @pytest.mark.parametrize(
     "worker_url", ["direct"], indirect=True
-)  # a pooler mends a lost connection before it is noticed
+)  # a pooler replaces a lost connection before the worker notices
 def test_a_worker_outlives_its_connection_and_finishes_what_it_did_meanwhile(shop: dict[str, str]) -> None:
     worker = start(shop, "worker", "run")
     first = ask(shop, {"order_id": 1})

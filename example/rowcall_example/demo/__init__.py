@@ -1,6 +1,6 @@
-"""The demo: rows to look at, a stand-in for the outside, and a run of each job.
+"""The demo: rows to look at, stand-ins for the external services, and a run of each job.
 
-`rowcall up` asks for it where an app has a module `demo` with a function `prepare`.
+`rowcall up` runs it for an app that has a module `demo` with a function `prepare`.
 """
 
 from rowcall_example.demo.runs import prepare

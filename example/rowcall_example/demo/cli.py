@@ -1,4 +1,4 @@
-"""`rowcall demo`: an app's own commands are click's, named in its package as entry points of `rowcall.commands`."""
+"""`rowcall demo`: an app adds its own click commands with entry points of `rowcall.commands` in its package."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from rowcall_worker.gateways import endpoint_secret
 
 @click.group("demo")
 def demo_command() -> None:
-    """The rows of a small SaaS, to try the example's jobs on."""
+    """Add the rows of a small SaaS, to try the example's jobs on."""
 
 
 @demo_command.command("seed")
-@click.option("--users", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many there should be.")
-@click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="The day that all is before.  [default: today, UTC]")
+@click.option("--users", type=click.IntRange(1, 1000), default=20, show_default=True, help="The number of demo users.")
+@click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="The rows end before this day.  [default: today, UTC]")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
-    """Add users with orders, invoices and sessions, as far as they are not there yet.
+    """Add users with orders, invoices and sessions, unless they already exist.
 
-    Their addresses end in @example.com, their tables are in the schema `example`.  The same day always gives the same
+    Their addresses end in @example.com, and their tables are in the schema `example`.  The same day always gives the
+    same
     rows.
     """
     app = os.environ.get("ROWCALL_APP", "").strip()
@@ -48,14 +49,14 @@ def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
         added = (f"{number:,} {name.replace('_', ' ')}" for name, number in vars(seeded).items() if name != "today")
         click.echo(f"added {', '.join(added)}, as of {seeded.today}")
     else:
-        click.echo(f"the demo's {users} users are there already: nothing added")
+        click.echo(f"the demo's {users} users already exist: nothing added")
 
 
 @demo_command.command("outside", hidden=True)
 @click.option("--port", type=click.IntRange(1, 65535), required=True)
 @click.option("--folder", type=click.Path(path_type=Path), required=True)
 def outside_command(port: int, folder: Path) -> None:
-    """Stand in for a payment provider and a receiver of webhooks; `rowcall up` starts it."""
+    """Run stand-ins for a payment provider and a webhook receiver; `rowcall up` starts this command."""
     key, words = os.environ.get("ROWCALL_PAYMENT_KEY"), os.environ.get("ROWCALL_WEBHOOK_SECRET")
     if not key or not words:
         raise click.ClickException("set ROWCALL_PAYMENT_KEY and ROWCALL_WEBHOOK_SECRET, as `rowcall up` does")

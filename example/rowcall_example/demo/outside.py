@@ -1,7 +1,8 @@
-"""The demo's counterpart, and no part of production: a payment provider and a receiver of webhooks, on loopback.
+"""Stand-ins for a payment provider and a webhook receiver, on loopback; only for the demo.
 
-`rowcall up` starts it where it seeds the demo.  No money moves: a charge is a line of `charges.jsonl`, a webhook a file
-of `webhooks/`.  It errs twice on purpose: one invoice's first charge is declined, and a flaky event has to come twice.
+`rowcall up` starts them if it seeds the demo.  No money moves: a charge is a line in `charges.jsonl`, a webhook a file
+in `webhooks/`.  They fail twice on purpose: one invoice's first charge is declined, and a flaky event's first delivery
+is refused.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from urllib.parse import parse_qsl
 
 HOST = "127.0.0.1"
 
-# The invoice whose first charge is declined; the ledger sends the next one under another key.
+# The invoice whose first charge is declined; the ledger sends the next charge under another key.
 DECLINED_INVOICE = "DEMO-003-3"
 
-# An event whose id ends so is refused once, and asked for again soon.
+# An event whose id ends like this is refused once, with a request to retry soon.
 FLAKY = "-flaky"
 AGAIN_SECONDS = 2
 
 BODY_BYTES = 1 << 20
 
-# It becomes a file's name.
+# The id becomes a file name.
 EVENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
-# How far a signature's time may be off: what Standard Webhooks advises.
+# How far a signature's time may be off, as Standard Webhooks recommends.
 TOLERANCE_SECONDS = 300
 
 SIGNED = ("id", "timestamp", "signature")
@@ -41,7 +42,7 @@ Answer = tuple[int, dict[str, Any]]
 
 
 class Provider:
-    """Charges once for each key; what it has answered stands in one file, and holds after a restart."""
+    """Charges once per key; its answers are in a file, and remain valid after a restart."""
 
     def __init__(self, file: Path, key: str) -> None:
         self._file = file
@@ -51,9 +52,9 @@ class Provider:
         self._answered = {charge["idempotency_key"]: charge for charge in map(json.loads, lines)}
 
     def charge(self, authorization: str, key: str, form: dict[str, str]) -> Answer:
-        """Answer as the first time, when the key is known."""
+        """Charge, or repeat the answer if the key is known."""
         if not hmac.compare_digest(authorization.encode(), f"Bearer {self._key}".encode()):
-            return 401, _error("invalid_request_error", message="this is not the key that `rowcall up` made")
+            return 401, _error("invalid_request_error", message="this is not the key that `rowcall up` created")
         if not key or not {"amount", "currency", "customer", "description"} <= set(form):
             return 400, _error("invalid_request_error", message="an Idempotency-Key or a field is missing")
         with self._lock:
@@ -79,7 +80,7 @@ class Provider:
 
 
 class Receiver:
-    """Takes signed events, each as a file by its id."""
+    """Accepts signed events, and writes each to a file named after its id."""
 
     def __init__(self, folder: Path, secrets: Sequence[bytes]) -> None:
         self._folder = folder
@@ -88,14 +89,14 @@ class Receiver:
         folder.mkdir(exist_ok=True)
 
     def take(self, event_id: str, sent_at: str, signatures: str, body: bytes) -> Answer:
-        """Check who has sent it, and keep it; a flaky one only when it comes again."""
+        """Check the signature, and store the event; accept a flaky one only at its second delivery."""
         if not EVENT_ID.fullmatch(event_id) or not self._signed(f"{event_id}.{sent_at}.".encode() + body, signatures):
-            return 401, _error("signature", message="the signature does not fit, or the id cannot name a file")
+            return 401, _error("signature", message="the signature does not match, or the id is not a file name")
         if not sent_at.isdecimal() or abs(time.time() - int(sent_at)) > TOLERANCE_SECONDS:
-            return 401, _error("signature", message="it was signed too long ago")
+            return 401, _error("signature", message="the signature's time is too far off")
         if event_id.endswith(FLAKY) and event_id not in self._refused:
             self._refused.add(event_id)
-            return 503, _error("demo", message="the demo's receiver takes this event only when it comes again")
+            return 503, _error("demo", message="the demo's receiver refuses this event's first delivery")
         part = self._folder / f".{event_id}.part"
         part.write_text(json.dumps(json.loads(body), indent=2, ensure_ascii=False) + "\n")
         part.replace(self._folder / f"{event_id}.json")
@@ -108,12 +109,12 @@ class Receiver:
 
 
 def hooks_url(port: int) -> str:
-    """Where the receiver takes events."""
+    """Return the URL at which the receiver accepts events."""
     return f"http://{HOST}:{port}/hooks"
 
 
 def serve(folder: Path, payment_key: str, webhook_secrets: Sequence[bytes], port: int) -> None:
-    """Answer until the process is ended."""
+    """Serve until the process ends."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     provider = Provider(folder / "charges.jsonl", payment_key)
     receiver = Receiver(folder / "webhooks", webhook_secrets)
@@ -130,7 +131,7 @@ def serve(folder: Path, payment_key: str, webhook_secrets: Sequence[bytes], port
                 event_id, sent_at, signatures = (head.get(f"webhook-{name}", "") for name in SIGNED)
                 answer = receiver.take(event_id, sent_at, signatures, body)
             else:
-                answer = 404, _error("demo", message="here are /v1/payment_intents and /hooks")
+                answer = 404, _error("demo", message="only /v1/payment_intents and /hooks exist here")
             self._say(*answer)
 
         def _say(self, status: int, answer: dict[str, Any]) -> None:
@@ -144,7 +145,7 @@ def serve(folder: Path, payment_key: str, webhook_secrets: Sequence[bytes], port
             self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
-            """What it was sent stands in its files."""
+            """Log nothing: the files contain what was received."""
 
     ThreadingHTTPServer((HOST, port), Handler).serve_forever()
 

@@ -1,6 +1,6 @@
-"""What the demo's users are and did: plain rows, the same for the same user and day.
+"""The demo's users and what they did, as plain rows, the same for the same user and day.
 
-Chance comes from the user's number and the day alone.  Times are without a zone, because they are the user's own.
+Randomness depends only on the user's number and the day.  Times have no zone, because they are in the user's own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rowcall_example.sql import Row
 
 DAYS = 21
 
-# A domain that is reserved for examples: no mail ever gets there, and these rows are nobody's.
+# A domain reserved for examples: no mail is ever delivered to it, and no real user has it.
 DOMAIN = "example.com"
 
 
 @dataclass(frozen=True)
 class Company:
-    """What a user of the demo is called, where it lives, and in what it pays, mostly in the first of these."""
+    """A demo user's name, time zone and currencies; it pays mostly in the first currency."""
 
     name: str
     time_zone: str
@@ -51,20 +51,20 @@ COMPANIES = (
     Company("Corner Lamp Repairs", "America/Vancouver", ("USD",)),
 )
 
-# What is worth about a euro, where that is far from one.
+# How many units are worth about a euro, for currencies in which that is far from one.
 WORTH = {"JPY": 160}
 
-# Monday to Sunday: how much of a working day's business is done.
+# Monday to Sunday: business relative to an ordinary working day.
 WEEKDAYS = (1.0, 1.0, 1.1, 1.0, 1.2, 0.6, 0.3)
 
-# The last of the companies has done nothing in the last whole week, so that one report is about a quiet week.
+# The last company did nothing in the last whole week, so that one report is about a quiet week.
 QUIET_EVERY = len(COMPANIES)
 
 # Days from today to an invoice's due_on, and its status; each user has the first two and two of the others.
 PAID = ((-25, "paid"), (-11, "paid"))
 OTHERS = ((3, "open"), (0, "open"), (-7, "open"), (14, "open"), (-30, "void"))
 
-# Name, and days from today to its expiry.
+# A cache entry's name, and days from today to its expiry.
 CACHED = (
     ("dashboard:open_invoices", 1),
     ("dashboard:sales_today", -1),
@@ -75,12 +75,12 @@ CACHED = (
 
 
 def chance_of(number: int, today: date) -> random.Random:
-    """What is thrown for this user's rows, in the order in which they are made."""
+    """Return the random numbers for this user's rows, which are used in the order in which the rows are made."""
     return random.Random(f"{today} {number}")  # noqa: S311  # nothing is kept secret with it, and it must be repeatable
 
 
 def email_of(number: int) -> str:
-    """By which a user of the demo is known."""
+    """Return the address that identifies a demo user."""
     return f"customer-{number:02}@{DOMAIN}"
 
 
@@ -89,14 +89,14 @@ def _company(number: int) -> Company:
 
 
 def user(number: int, _today: date, _chance: random.Random) -> Iterator[Row]:
-    """The user itself."""
+    """Yield the user."""
     company, office = _company(number), 1 + (number - 1) // len(COMPANIES)
     name = company.name if office == 1 else f"{company.name}, Office {office}"
     yield {"email": email_of(number), "name": name, "time_zone": company.time_zone}
 
 
 def orders(number: int, today: date, chance: random.Random) -> Iterator[Row]:
-    """Some each day, by the weekday, most of them around the early afternoon."""
+    """Yield some orders for each day, by the weekday, most of them around the early afternoon."""
     usual = 1 + chance.random() * 4
     for day in _busy_days(number, today):
         for _ in range(round(usual * WEEKDAYS[day.weekday()] * (0.4 + chance.random() * 1.2))):
@@ -111,7 +111,7 @@ def orders(number: int, today: date, chance: random.Random) -> Iterator[Row]:
 
 
 def sessions(number: int, today: date, chance: random.Random) -> Iterator[Row]:
-    """On most days one or two that are over; every other user has one that goes on through today."""
+    """Yield one or two finished sessions on most days; every other user also has one that lasts beyond today."""
     for day in _busy_days(number, today):
         for _ in range(round(chance.random() * 2 * WEEKDAYS[day.weekday()])):
             minutes = 3 + int(chance.random() ** 2 * 110)
@@ -122,7 +122,7 @@ def sessions(number: int, today: date, chance: random.Random) -> Iterator[Row]:
 
 
 def invoices(number: int, today: date, chance: random.Random) -> Iterator[Row]:
-    """Two that are paid, and two of the other kinds in turn."""
+    """Yield two paid invoices, and two of the other kinds in turn."""
     others = (OTHERS[number % len(OTHERS)], OTHERS[(number + 2) % len(OTHERS)])
     for place, (days, status) in enumerate((*PAID, *others), start=1):
         currency = _company(number).currencies[0]
@@ -143,13 +143,13 @@ def _busy_days(number: int, today: date) -> list[date]:
 
 
 def _working_hour(day: date, chance: random.Random) -> str:
-    """A moment between 7 and 21 o'clock, where the user is; the middle is the likeliest."""
+    """Return a time between 7:00 and 21:00, most likely in the middle, in the user's zone."""
     seconds = 7 * 3600 + int((chance.random() + chance.random()) / 2 * 14 * 3600)
     return (datetime.combine(day, time()) + timedelta(seconds=seconds)).isoformat()
 
 
 def _amount(currency: str, least: int, most: int, chance: random.Random) -> int:
-    """Between so many euros' worth; small sums are likelier, and prices end in half or whole units."""
+    """Return an amount worth `least` to `most` euros, more often a small one, in half or whole units."""
     units = least + chance.random() ** 2 * (most - least)
     halves = round(units * WORTH.get(currency, 1) * 2)
     amount_minor: int = halves * 10 ** decimals_of(currency) // 2

@@ -1,4 +1,4 @@
-"""The demo's runs: what `rowcall up` asks for, so that each job is seen at work."""
+"""The demo's runs: `rowcall up` enqueues them to show each job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rowcall_example.sql import Connection, fetch_all, fetch_value
 
 USERS = 20
 
-# Its due date is far enough away that no reminder of it goes out meanwhile, as with the one that is declined.
+# It is due late enough that no reminder is sent for it; the same is true for the declined invoice.
 CHARGED_INVOICE = "DEMO-001-4"
 
 USER = "SELECT id FROM example.users WHERE email = %(email)s"
@@ -34,9 +34,9 @@ Asked = tuple[str, dict[str, Any], str | None]
 
 
 def prepare(connection: Connection, folder: Path) -> Demo | None:
-    """Add the demo's rows, and choose how its outside is reached; None in a database that is in use.
+    """Add the demo's rows, and choose how to reach its services; return None if the database is in use.
 
-    What must be the same at the next start is kept in the folder.
+    The folder keeps what must be the same at the next start.
     """
     try:
         today = seed(connection, USERS).today
@@ -51,13 +51,13 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on",
     }
     unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
-    # Where a file holds the environment's own, ours goes before it.
+    # An empty ..._FILE variable hides one of the environment, which would conflict with the value.
     return Demo(today, folder, port, unset | {f"{name}_FILE": "" for name in unset})
 
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo that can be shown: the day it is of, where its outside is, and the settings that lead there."""
+    """A demo that is ready to run: its day, its folder, and the port and settings of its services."""
 
     today: date
     folder: Path
@@ -66,33 +66,33 @@ class Demo:
 
     @property
     def command(self) -> list[str]:
-        """What stands in for the outside: a command of `rowcall`, with these settings in its environment."""
+        """Return the `rowcall` command that runs the stand-ins, with these settings in its environment."""
         return ["demo", "outside", "--port", str(self.port), "--folder", str(self.folder)]
 
     def ask(self, connection: Connection, program: str, mails: Path, files: Path) -> list[str]:
-        """Enqueue the day's runs, each once however often it is asked for, and say where to see what they do."""
+        """Enqueue the day's runs, each only once, and return lines that say where to see the results."""
         declined = None
         for job_type, payload, key in _runs(connection, self.today, self.port):
             asked = enqueue(connection, job_type, payload, key=key, created_by="rowcall up")
             declined = asked.run_id if job_type == "charge_invoice" else declined
         lines = [
-            "The example's jobs are at work; see what they make, and what became of each:",
+            "The example's jobs are running.  See what they produce, and how each of them ended:",
             "",
             f"  mails       {mails}/*.eml",
             f"  reports     {files}/sales_report   (PDF and CSV)",
             f"  charges     {self.folder}/charges.jsonl",
-            f"  webhooks    {self.folder}/webhooks   (one is refused at first, and comes again)",
+            f"  webhooks    {self.folder}/webhooks   (one is refused at first, and delivered again)",
             "",
             f"  {program} runs list",
             f"  {program} runs list --status dead",
         ]
         if not fetch_value(connection, HAS_SUCCEEDED, {"run_id": declined}):
-            lines.append(f"  {program} runs retry {declined}   (its charge was declined; the next one is not)")
+            lines.append(f"  {program} runs retry {declined}   (its charge was declined; the next one will succeed)")
         return lines
 
 
 def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:
-    """Each job once or twice; the invoice whose charge is declined comes after the other."""
+    """Yield each job once or twice; the invoice whose charge is declined comes last."""
     today, yesterday = str(day), str(day - timedelta(days=1))
     monday = day - timedelta(days=day.weekday() + 7)
     user_id = fetch_value(connection, USER, {"email": email_of(1)})
@@ -102,7 +102,7 @@ def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:
         yield "charge_invoice", {"invoice_id": invoice["id"]}, None
     for name in ("steady", FLAKY.strip("-")):
         event = {"type": "day.begun", "data": {"day": today, "receiver": name}}
-        # With the port in its id: where another port had to be taken, it is another event, for another receiver.
+        # The id contains the port, because on another port it is another event for another receiver.
         event_id = f"demo-{today}-{port}-{name}"
         yield "deliver_webhook", {"event_id": event_id, "url": hooks_url(port), "body": event}, None
     yield "build_sales_report", {"date": yesterday}, None
@@ -112,7 +112,7 @@ def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:
 
 
 def _kept(file: Path, make: Callable[[], str]) -> str:
-    """What the file held last time, or something new; the file is its owner's alone."""
+    """Return the file's content, or write a new value; only the owner may read the file."""
     if not file.exists() or not file.read_text():
         file.touch(mode=0o600)
         file.write_text(make())
@@ -124,7 +124,7 @@ def _signing_secret() -> str:
 
 
 def _kept_port(file: Path) -> int:
-    """The port of last time, because the runs of that time know it; another one where somebody else has it now."""
+    """Return the last port, which earlier runs refer to, or another one if it is in use."""
     try:
         port = _free_port(int(_kept(file, lambda: "0")))
     except OSError:

@@ -1,7 +1,7 @@
-"""The demo: a small SaaS to look at, with what its users did in the three weeks before a day.
+"""The demo: a small SaaS, with what its users did in the three weeks before a day.
 
-The same day gives the same rows, whenever and wherever it is asked for.  Nothing in it happened on that day or later;
-only what is due, and what expires, lies there.
+The same day gives the same rows, at any time and on any machine.  Nothing in it happened on that day or later, but
+invoices may be due and entries may expire then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Seeded:
     cache_entries: int = 0
 
 
-# Two who seed at once would find the same users missing.
+# Otherwise, two concurrent calls would both add the same users.
 LOCK_USERS = "LOCK TABLE example.users IN SHARE ROW EXCLUSIVE MODE"
 
 TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
@@ -39,7 +39,7 @@ THERE = "SELECT email FROM example.users WHERE email = ANY (%(emails)s)"
 
 OTHER_USERS = f"SELECT EXISTS (SELECT FROM example.users WHERE email NOT LIKE '%%@{DOMAIN}')"
 
-# The times of orders and sessions are the users' own; what would lie on today or later by UTC's day is left out.
+# Orders and sessions have local times; those that are today or later in UTC are left out.
 ADD_USERS = """
 INSERT INTO example.users (email, name, time_zone, created_at)
 SELECT email, name, time_zone, %(today)s::timestamp AT TIME ZONE 'UTC' - interval '90 days'
@@ -85,9 +85,9 @@ ON CONFLICT (name) DO NOTHING
 
 
 def seed(connection: Connection, users: int, today: date | None = None) -> Seeded:
-    """Add those of the demo's first users that are not there yet, with all they did; a user that is there stays as is.
+    """Add the demo's first users that do not exist yet, with everything they did; existing users do not change.
 
-    Refused where other users are: the demo's invoices and orders would count among theirs.
+    Refused if there are other users, because the demo's orders and invoices would count among theirs.
     """
     create_tables(connection)
     fetch_all(connection, LOCK_USERS)

@@ -1,7 +1,7 @@
-"""What documents look like: figures in, text and bytes out, with no SQL and no socket.
+"""Documents: figures in, text and bytes out, without SQL and without network.
 
-The same figures give the same bytes, in any thread: nothing here looks at a clock, and nothing is shared but templates.
-What draws and sets type is loaded by the first document, not by the worker's start.
+The same figures give the same bytes, in any thread: nothing here reads a clock, and only templates are shared.  The
+libraries for drawing and typesetting are imported by the first document, not at the worker's start.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ __all__ = ["Letter", "Part", "write_invoice_letter", "write_sales_csv", "write_s
 
 
 def write_weekly_letter(figures: WeeklyFigures) -> Letter:
-    """A user's week beside the week before: tables, a chart in the HTML, and the same as a PDF."""
+    """Return a user's week compared with the week before: tables, a chart in the HTML, and a PDF of the same."""
     from rowcall_example.documents import weekly_letter
 
     return weekly_letter.compose(figures)
 
 
 def write_invoice_letter(invoice: Invoice, kind: ReminderKind) -> Letter:
-    """A reminder of an invoice.  It names dates, never `today`: nobody knows when it is read, or sent again."""
+    """Return a reminder of an invoice.  It contains dates but never "today", because it may be read or sent later."""
     from rowcall_example.documents import invoice_letter
 
     return invoice_letter.compose(invoice, kind)
 
 
 def write_sales_csv(sales: DaySales) -> bytes:
-    """A day's sales as a table for spreadsheets and programs."""
+    """Return a day's sales as a table for spreadsheets and programs."""
     from rowcall_example.documents import sales_csv
 
     return sales_csv.compose(sales)
 
 
 def write_sales_pdf(sales: DaySales) -> bytes:
-    """A day's sales as pages for people."""
+    """Return a day's sales as pages for people."""
     from rowcall_example.documents import sales_pdf
 
     return sales_pdf.compose(sales)

@@ -1,4 +1,4 @@
-"""A bar chart as plain shapes, laid out once and painted twice: as a PNG for a mail, and as lines of a PDF."""
+"""A bar chart as plain shapes, laid out once and drawn twice: as a PNG for a mail, and as lines of a PDF."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABEL_SIZE = 9.0
 LEGEND_SIZE = 8.5
 LEGEND_Y = 28.0
 LEGEND_WIDTH = 76.0
-# Between what is written above the plot and its upper line: room for the value of a bar that reaches it.
+# Between the legend and the top of the plot: room for the value of a bar that reaches it.
 ABOVE = 16.0
 AXIS_WIDTH = 28.0
 LABELS_HEIGHT = 20.0
@@ -23,7 +23,7 @@ MOST_STEPS = 4
 
 @dataclass(frozen=True)
 class Box:
-    """A filled rectangle; with a radius its upper corners are round."""
+    """A filled rectangle; with a radius, its upper corners are round."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Words:
-    """A line of text whose baseline is at y, and which begins, ends or has its middle at x."""
+    """A line of text with its baseline at y, and its start, end or middle at x."""
 
     x: float
     y: float
@@ -51,7 +51,7 @@ Shape: TypeAlias = Box | Words
 
 @dataclass(frozen=True)
 class Drawing:
-    """Shapes, in the order of painting, on a white ground of this size."""
+    """Shapes, in the order of drawing, on a white background of this size."""
 
     width: float
     height: float
@@ -60,7 +60,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Series:
-    """What the bars of one colour tell: a whole number, not below zero, for each label."""
+    """The values of the bars of one colour: a whole number, not below zero, for each label."""
 
     name: str
     colour: str
@@ -68,7 +68,7 @@ class Series:
 
 
 def bars(title: str, labels: Sequence[str], series: Sequence[Series], width: float, height: float) -> Drawing:
-    """Groups of bars side by side; the last series stands in front and has its values above its bars."""
+    """Draw groups of bars side by side; the last series is in front and has its values above its bars."""
     step, top = scale(max(max(each.values) for each in series))
     upper = (LEGEND_Y if len(series) > 1 else TITLE_SIZE) + ABOVE
     plot = Box(AXIS_WIDTH, upper, width - AXIS_WIDTH, height - upper - LABELS_HEIGHT, "")
@@ -82,7 +82,7 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], width: flo
 
 
 def scale(most: int) -> tuple[int, int]:
-    """A round step between grid lines, and the axis's upper end: at most MOST_STEPS steps that hold this value."""
+    """Return a round step between grid lines, and the axis's upper end: at most MOST_STEPS steps, up to this value."""
     power = 1
     while True:
         for digit in (1, 2, 5):
@@ -118,12 +118,12 @@ def _groups(plot: Box, labels: Sequence[str], series: Sequence[Series], top: int
 
 
 def _size_for(texts: Sequence[str], slot: float) -> float:
-    """One size for all, at which the longest has room; a character is about 0.6 of it wide, and words need a gap."""
+    """Return a size at which the longest text fits; a character is about 0.6 of it wide, and words need a gap."""
     return min(LABEL_SIZE, slot / (0.68 * max(map(len, texts))))
 
 
 def _legend(series: Sequence[Series]) -> Iterator[Shape]:
-    """Under the title, in the order of the bars."""
+    """Yield the legend under the title, in the order of the bars."""
     for number, each in enumerate(series):
         x = LEGEND_WIDTH * number
         yield Box(x, LEGEND_Y - 7.5, 8, 8, each.colour)
@@ -131,7 +131,7 @@ def _legend(series: Sequence[Series]) -> Iterator[Shape]:
 
 
 def short(value: int) -> str:
-    """A number that fits beside an axis: 950, 1.2k, 35k, 4.1M."""
+    """Return a number that fits beside an axis: 950, 1.2k, 35k, 4.1M."""
     for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if value >= size:
             return (

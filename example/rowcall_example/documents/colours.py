@@ -1,4 +1,4 @@
-"""The few colours of all documents; each text colour reads well on white."""
+"""The few colours of all documents; each text colour is readable on white."""
 
 INK = "#1f2937"
 MUTED = "#5b6472"

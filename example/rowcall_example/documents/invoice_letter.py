@@ -1,4 +1,4 @@
-"""A reminder of an invoice, in the tone that its kind asks for."""
+"""A reminder of an invoice, in the tone of its kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowcall_example.queries import Invoice, ReminderKind
 
 @dataclass(frozen=True)
 class Tone:
-    """How a reminder is worded; {number}, {amount} and {day} are filled in."""
+    """The wording of a reminder; {number}, {amount} and {day} are filled in."""
 
     subject: str
     heading: str
@@ -26,28 +26,28 @@ class Tone:
 TONES = {
     ReminderKind.UPCOMING: Tone(
         "Invoice {number} will be due on {day}",
-        "A payment is coming up",
-        "This is a friendly note ahead of time: invoice {number} over {amount} will be due on {day}.",
+        "An invoice will be due soon",
+        "This is a friendly reminder: invoice {number} for {amount} will be due on {day}.",
         ACCENT,
     ),
     ReminderKind.DUE: Tone(
         "Invoice {number} is due: {amount} by {day}",
         "Your invoice is due",
-        "Invoice {number} over {amount} is due on {day}. Please arrange the payment by then.",
+        "Invoice {number} for {amount} is due on {day}. Please pay it by then.",
         NOTICE,
     ),
     ReminderKind.OVERDUE: Tone(
-        "Invoice {number} is overdue since {day}",
+        "Invoice {number} is overdue: it was due on {day}",
         "Your invoice is overdue",
-        "Invoice {number} over {amount} was due on {day}, and we have not seen the payment yet."
-        " Please arrange it as soon as you can.",
+        "Invoice {number} for {amount} was due on {day}, and we have not received the payment."
+        " Please pay it as soon as you can.",
         ALARM,
     ),
 }
 
 
 def compose(invoice: Invoice, kind: ReminderKind) -> Letter:
-    """The letter."""
+    """Return the letter."""
     tone, number = TONES[kind], one_line(invoice.number)
     values = {
         "number": number,

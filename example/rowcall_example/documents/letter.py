@@ -1,4 +1,4 @@
-"""What is sent: a letter, and the files that it carries."""
+"""A letter, and the files that it carries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a letter; its HTML shows it as `cid:<content_id>` where it has one."""
+    """A file of a letter; if it has a content_id, the HTML shows it as `cid:<content_id>`."""
 
     name: str
     media_type: str
@@ -17,7 +17,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Letter:
-    """A mail without its envelope: the same in plain text and in HTML, pictures in the HTML, and files beside it."""
+    """A mail without its envelope: plain text, the same in HTML, pictures for the HTML, and attachments."""
 
     subject: str
     text: str

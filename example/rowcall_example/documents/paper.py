@@ -1,4 +1,4 @@
-"""Pages: A4, one font, a title, paragraphs, charts, and tables that go on over several pages."""
+"""Pages: A4, one font, a title, paragraphs, charts, and tables that may continue over several pages."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ FONT = "Open Sans"
 TEXT_SIZE = 9.5
 SMALL_SIZE = 8.5
 ROW_HEIGHT = 18.0
-# Between a cell's words and the next column.
+# Between a cell's text and the next column.
 GAP = 12.0
-# Between charts that stand side by side.
+# Between charts side by side.
 BESIDE = 24.0
 
 
 @dataclass(frozen=True)
 class Column:
-    """A table's column; widths are shares of the page's width.  Figures stand right, and are never cut."""
+    """A table's column; widths are relative.  Figures are right-aligned and never cut."""
 
     title: str
     width: float
@@ -37,7 +37,7 @@ class Column:
 
 
 class Look(NamedTuple):
-    """How a row's words are set."""
+    """The style of a row's text."""
 
     size: float
     colour: str
@@ -49,7 +49,7 @@ PLAIN = Look(TEXT_SIZE, INK)
 
 
 class Paper(FPDF):
-    """A document of one day; `made_on` is what a PDF calls its creation date, so that it tells nothing of the clock."""
+    """A document; `made_on` becomes the PDF's creation date, so that the bytes do not depend on the clock."""
 
     def __init__(self, title: str, about: str, made_on: date) -> None:
         super().__init__(unit="pt", format="A4")
@@ -67,11 +67,11 @@ class Paper(FPDF):
 
     @property
     def bottom(self) -> float:
-        """Where the page ends for what is written on it."""
+        """Return the lower end of a page's content."""
         return self.h - self.b_margin
 
     def header(self) -> None:
-        """The title: large on the first page, a reminder on those after it."""
+        """Draw the title: large on the first page, small on the others."""
         if self.page_no() == 1:
             self.set_fill_color(ACCENT)
             self.rect(0, 0, self.w, 7, style="F")
@@ -85,25 +85,25 @@ class Paper(FPDF):
             self.ln(12)
 
     def footer(self) -> None:
-        """The page's number."""
+        """Draw the page's number."""
         self.set_y(-FOOT + 14)
         self.style(SMALL_SIZE, MUTED)
         self.cell(0, 12, f"Page {self.page_no()} of {{nb}}")
 
     def style(self, size: float, colour: str, bold: bool = False) -> None:
-        """How the next words look."""
+        """Set the style of the next text."""
         self.set_font(FONT, "B" if bold else "", size)
         self.set_text_color(colour)
 
     def say(
         self, text: str, size: float = TEXT_SIZE, colour: str = INK, bold: bool = False, height: float = 14
     ) -> None:
-        """A paragraph over the page's width."""
+        """Add a paragraph across the page."""
         self.style(size, colour, bold)
         self.multi_cell(0, height, text, align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
 
     def section(self, title: str, needs: float = 0) -> None:
-        """A heading, on a new page where what it heads would not fit any more."""
+        """Add a heading, on a new page if its content would not fit."""
         if self.get_y() + 40 + needs > self.bottom:
             self.add_page()
         else:
@@ -112,7 +112,7 @@ class Paper(FPDF):
         self.ln(4)
 
     def chart(self, *drawings: Drawing) -> None:
-        """Drawings side by side, in lines that stay sharp at any size."""
+        """Add drawings side by side, as vectors that stay sharp at any size."""
         height = max(drawing.height for drawing in drawings)
         if self.get_y() + height > self.bottom:
             self.add_page()
@@ -133,11 +133,11 @@ class Paper(FPDF):
                 self.text(left + shape.x - shift, upper + shape.y, shape.text)
 
     def width_of_one_in(self, number: int) -> float:
-        """How wide a drawing is, so that this many fill the page side by side."""
+        """Return the width of a drawing if this many fill the page side by side."""
         return (self.epw - BESIDE * (number - 1)) / number
 
     def grid(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-        """A table whose headings every page repeats; a row with an empty first cell goes on with the one above."""
+        """Add a table with its headings on every page; a row with an empty first cell continues the one above."""
         headings, told_of = [column.title for column in columns], ""
         self._row(columns, headings, HEADING)
         for row in rows:
@@ -154,7 +154,7 @@ class Paper(FPDF):
         self._rule()
 
     def grid_height(self, rows: int) -> float:
-        """What a table with so many rows takes."""
+        """Return the height of a table with this many rows."""
         return ROW_HEIGHT * (rows + 1)
 
     def _row(self, columns: Sequence[Column], cells: Sequence[str], look: Look) -> None:
@@ -171,7 +171,7 @@ class Paper(FPDF):
         self.line(self.l_margin, self.get_y(), self.w - self.r_margin, self.get_y())
 
     def _cell(self, text: str, left: float, upper: float, width: float, figures: bool, look: Look) -> None:
-        """One cell: words are cut to its width, figures set smaller."""
+        """Draw a cell: text is cut to its width, figures are made smaller."""
         room = width - GAP
         self.style(look.size, look.colour, look.bold)
         if figures:
@@ -182,7 +182,7 @@ class Paper(FPDF):
         self.text(left, upper + ROW_HEIGHT / 2 + look.size * 0.36, text)
 
     def _cut(self, text: str, room: float) -> str:
-        """The text, or as much of its beginning as there is room for."""
+        """Return the text, or as much of its beginning as fits."""
         if self.get_string_width(text) <= room:
             return text
         while text and self.get_string_width(f"{text}…") > room:

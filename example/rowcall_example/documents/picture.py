@@ -9,11 +9,11 @@ from PIL import Image, ImageDraw, ImageFont
 from rowcall_example.documents.chart import Box, Drawing, Words
 from rowcall_example.documents.fonts import BOLD, REGULAR
 
-# For screens with two pixels a point, on which a mail shows it larger; and twice that while painting, for smooth edges.
+# For screens with two pixels per point, on which a mail shows it larger; drawn at twice that size, for smooth edges.
 PIXELS_PER_POINT = 3
 FINER = 2
 
-# White around the drawing, so that it stands on its own where a mail is shown on a dark ground.
+# White around the drawing, so that it is readable in a mail with a dark background.
 MARGIN = 12
 COLOURS = 64
 
@@ -21,7 +21,7 @@ ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
 def png(drawing: Drawing) -> bytes:
-    """The picture.  Everything is made anew for it, because a FreeType face belongs to one thread."""
+    """Return the picture.  Nothing is reused, because a FreeType face belongs to one thread."""
     scale = PIXELS_PER_POINT * FINER
     size = (round((drawing.width + 2 * MARGIN) * scale), round((drawing.height + 2 * MARGIN) * scale))
     image = Image.new("RGB", size, "white")
@@ -38,7 +38,7 @@ def png(drawing: Drawing) -> bytes:
 
 
 class Canvas:
-    """An image to paint on in points."""
+    """An image that is drawn on in points."""
 
     def __init__(self, image: Image.Image, scale: int) -> None:
         self._draw = ImageDraw.Draw(image)
@@ -56,7 +56,7 @@ class Canvas:
         )
 
     def words(self, words: Words) -> None:
-        """Set a line of text."""
+        """Draw a line of text."""
         place = ((words.x + MARGIN) * self._scale, (words.y + MARGIN) * self._scale)
         self._draw.text(
             place, words.text, fill=words.colour, font=self._font(words.bold, words.size), anchor=ANCHORS[words.at]
@@ -64,7 +64,7 @@ class Canvas:
 
     def _font(self, bold: bool, size: float) -> ImageFont.FreeTypeFont:
         if (bold, size) not in self._fonts:
-            # Basic layout, because the other one needs a library that may be there or not.
+            # Basic layout, because the other one needs a library that may not be installed.
             self._fonts[bold, size] = ImageFont.truetype(
                 BOLD if bold else REGULAR, size * self._scale, layout_engine=ImageFont.Layout.BASIC
             )

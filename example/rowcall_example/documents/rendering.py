@@ -1,4 +1,4 @@
-"""The templates of letters: HTML with everything escaped that is put into it, and plain text with nothing escaped."""
+"""The templates of letters: HTML, in which every inserted value is escaped, and plain text without escaping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall_example.documents.wording import one_line
 
 
 def rendered(name: str, **values: Any) -> tuple[str, str]:
-    """A letter's text and HTML, from the two templates of this name."""
+    """Return a letter's text and HTML, from the two templates with this name."""
     text, html = (_environment().get_template(f"{name}.{form}").render(values) for form in ("txt", "html"))
     return text, html
 
@@ -33,5 +33,5 @@ def _environment() -> Environment:
 
 
 def _width(text: str, width: int) -> str:
-    """Text in a column of this width; below zero: at its right side."""
+    """Return text in a column of this width; right-aligned if the width is negative."""
     return text.ljust(width) if width > 0 else text.rjust(-width)

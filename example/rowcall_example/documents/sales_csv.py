@@ -1,7 +1,8 @@
-"""A day's sales as CSV (RFC 4180), for spreadsheets and programs alike.
+"""A day's sales as CSV (RFC 4180), for spreadsheets and programs.
 
-One table, whose rows tell what they are: the total of a currency, an hour, or a customer.  It is UTF-8 with a byte
-order mark: without one Excel reads it in the machine's old code page, and programs skip it by the name of utf-8-sig.
+It is one table; the first column says what a row is: the total of a currency, an hour, or a customer.  It is UTF-8 with
+a byte order mark: without that, Excel would read it in the machine's old code page.  Programs skip the mark with the
+encoding utf-8-sig.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from rowcall_example.queries import CurrencySales, DaySales
 
 COLUMNS = ("row", "date", "currency", "hour_utc", "customer_id", "customer", "email", "orders", "amount")
 
-# A spreadsheet takes a cell that begins with one of these for a formula, and carries it out; the last four are the
-# wide forms of the first.  It may pass over blanks, seen and unseen, and it may begin a cell behind a semicolon, a tab
-# or the end of a line: how it splits a file depends on its language.
+# A spreadsheet takes a cell that starts with one of these characters for a formula, and evaluates it; the last four are
+# the wide forms of the first four.  It may skip blanks, visible or not, and it may start a cell after a semicolon, a
+# tab or the end of a line: how it splits a file depends on its language.
 BLANKS = r"(?:[^\S\t\r\n]|[\u200b-\u200f\u2060\ufeff])*+"
 FORMULA = re.compile(rf"^(?={BLANKS}[\t\r\n])|(?:^|[;\t\r\n])(?={BLANKS}[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
 def compose(sales: DaySales) -> bytes:
-    """The file."""
+    """Return the file."""
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n")
     writer.writerow(COLUMNS)
@@ -51,5 +52,5 @@ def _rows(part: CurrencySales) -> Iterator[tuple[object, ...]]:
 
 
 def harmless(text: str) -> str:
-    """Text that somebody typed, marked as text where a spreadsheet would see a formula."""
+    """Return text with a quote in front of what a spreadsheet would take for a formula."""
     return FORMULA.sub(r"\g<0>'", text)

@@ -1,4 +1,4 @@
-"""A day's sales on paper."""
+"""A day's sales as PDF."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ CUSTOMERS = (
 
 
 def compose(sales: DaySales) -> bytes:
-    """The PDF."""
+    """Return the PDF."""
     paper = Paper("Sales report", f"{sales.day:%A}, {day_text(sales.day)}", sales.day)
     if sales.orders:
         _overview(paper, sales)
         _hours(paper, sales)
         _customers(paper, sales)
     else:
-        paper.say("Nothing was ordered on this day.")
+        paper.say("There were no orders on this day.")
     return bytes(paper.output())
 
 
@@ -55,7 +55,7 @@ def _overview(paper: Paper, sales: DaySales) -> None:
     paper.ln(24)
     paper.chart(orders_by_hour(sales, paper.epw))
     paper.ln(4)
-    paper.say("Day and hours are those of UTC. Amounts are never added up across currencies.", SMALL_SIZE, MUTED)
+    paper.say("The day and its hours are in UTC. Amounts are never added up across currencies.", SMALL_SIZE, MUTED)
 
 
 def _total(part: CurrencySales) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def _total(part: CurrencySales) -> tuple[str, ...]:
 
 
 def orders_by_hour(sales: DaySales, width: float) -> Drawing:
-    """All currencies together: orders can be counted up, money cannot."""
+    """Draw the orders of all currencies together: orders can be added up, money cannot."""
     orders = Counter[int]()
     for part in sales.currencies:
         orders.update({hour.hour: hour.orders for hour in part.hours})
@@ -97,14 +97,14 @@ def _hours(paper: Paper, sales: DaySales) -> None:
 
 
 def _customers(paper: Paper, sales: DaySales) -> None:
-    """The best of each currency, currency by currency."""
+    """Add the best customers of each currency."""
     paper.section("By customer", needs=paper.grid_height(3))
     paper.grid(CUSTOMERS, [row for part in sales.currencies for row in _customer_rows(part)])
     for part in sales.currencies:
         unnamed = part.customers - len(part.best)
         if unnamed:
             paper.ln(4)
-            sentence = f"And {counted(unnamed, 'customer')} more in {part.currency}, who spent less than these."
+            sentence = f"{counted(unnamed, 'more customer')} in {part.currency} spent less than these."
             paper.say(sentence, SMALL_SIZE, MUTED)
 
 

@@ -1,4 +1,4 @@
-"""What a weekly report tells, in words and rows: the same in the letter and on paper."""
+"""The words and rows of a weekly report, the same in the letter and in the PDF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHART_HEIGHT = 158.0
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of the week beside the week before."""
+    """One number of the week compared with the week before."""
 
     name: str
     now: str
@@ -27,7 +27,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class DayRow:
-    """One day of the table; a day has an amount for each currency, or none."""
+    """One day of the table; it has an amount for each currency, or none."""
 
     day: str
     orders: str
@@ -46,14 +46,14 @@ class Chart:
 
 
 def summary(figures: WeeklyFigures) -> str:
-    """The week in a sentence or two."""
+    """Return the week in a sentence or two."""
     days, week, before = days_text(figures.first, figures.last), figures.week, figures.before
     if not week.empty:
-        return f"{days} brought {_happened(week)}: {_compared(week.orders, before.orders)}."
+        return f"{days} had {_happened(week)}: {_compared(week.orders, before.orders)}."
     if not before.empty:
-        return f"{days} was quiet: no orders and no sessions. The week before brought {_happened(before)}."
+        return f"{days} was quiet: no orders and no sessions. The week before had {_happened(before)}."
     return (
-        f"{days} was quiet: no orders and no sessions. That is quite all right;"
+        f"{days} was quiet: no orders and no sessions. That is fine:"
         " everything is as you left it, and ready when you are."
     )
 
@@ -69,7 +69,7 @@ def _compared(now: int, before: int) -> str:
 
 
 def counts(figures: WeeklyFigures) -> Iterator[Figure]:
-    """What can be counted."""
+    """Yield the counts."""
     for name in ("orders", "sessions", "minutes"):
         now, before = getattr(figures.week, name), getattr(figures.before, name)
         yield Figure(
@@ -82,7 +82,7 @@ def counts(figures: WeeklyFigures) -> Iterator[Figure]:
 
 
 def amounts(figures: WeeklyFigures) -> Iterator[Figure]:
-    """The sum of each currency that either week has."""
+    """Yield the sum of each currency in either week."""
     now, before = (
         {sales.currency: sales.amount_minor for sales in week.sales} for week in (figures.week, figures.before)
     )
@@ -98,7 +98,7 @@ def amounts(figures: WeeklyFigures) -> Iterator[Figure]:
 
 
 def day_rows(figures: WeeklyFigures) -> Iterator[DayRow]:
-    """The table."""
+    """Yield the rows of the table."""
     for day in figures.week.days:
         yield DayRow(
             f"{day.day:%a} {day.day.day} {day.day:%b}",
@@ -110,7 +110,7 @@ def day_rows(figures: WeeklyFigures) -> Iterator[DayRow]:
 
 
 def charts(figures: WeeklyFigures, width: float) -> Iterator[Chart]:
-    """Orders and minutes per day beside those of the week before, each where there is something to see."""
+    """Yield charts of orders and minutes per day, compared with the week before, unless all values are zero."""
     for name, title in (("orders", "Orders per day"), ("minutes", "Minutes per day")):
         now, before = ([getattr(day, name) for day in week.days] for week in (figures.week, figures.before))
         if any(now + before):

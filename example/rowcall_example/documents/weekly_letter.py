@@ -8,12 +8,12 @@ from rowcall_example.documents.rendering import rendered
 from rowcall_example.documents.wording import counted, days_text
 from rowcall_example.queries import WeeklyFigures
 
-# Shown wider than it is drawn, so that its labels are as large as the mail's small print.
+# Mails show it wider than it is drawn, so that its labels are as large as the mail's small text.
 CHART_WIDTH = 392.0
 
 
 def compose(figures: WeeklyFigures) -> Letter:
-    """The letter; of a quiet week it tells only that it was quiet, for figures below zero would be a reproach."""
+    """Return the letter; for a quiet week it has no figures, because negative changes would read like a reproach."""
     days = days_text(figures.first, figures.last)
     charts = [] if figures.week.empty else list(weekly.charts(figures, CHART_WIDTH))
     text, html = rendered(
@@ -41,5 +41,5 @@ def compose(figures: WeeklyFigures) -> Letter:
 
 
 def content_id(name: str) -> str:
-    """How the HTML names a picture; the part's Content-ID stands in angle brackets."""
+    """Return the name of a picture in the HTML; the part's Content-ID has angle brackets around it."""
     return f"{name}@weekly-report"

@@ -1,4 +1,4 @@
-"""The weekly report on paper."""
+"""The weekly report as PDF."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAYS = (
 
 
 def compose(figures: WeeklyFigures) -> bytes:
-    """The PDF; its date is the week's last day."""
+    """Return the PDF; its date is the week's last day."""
     user = figures.user
     paper = Paper("Weekly report", days_text(figures.first, figures.last), figures.last)
     paper.say(f"For {drawable(one_line(user.name), user.email)}", bold=True)
@@ -34,7 +34,7 @@ def compose(figures: WeeklyFigures) -> bytes:
         _tell(paper, figures)
     paper.ln(8)
     paper.say(
-        f"Days are those of {user.time_zone}. A session counts on the day it began, with its minutes.",
+        f"Days are in the time zone {user.time_zone}. A session and its minutes count on the day it began.",
         SMALL_SIZE,
         MUTED,
     )
@@ -42,7 +42,7 @@ def compose(figures: WeeklyFigures) -> bytes:
 
 
 def _tell(paper: Paper, figures: WeeklyFigures) -> None:
-    paper.section("The week beside the week before")
+    paper.section("This week and the week before")
     rows = [*weekly.counts(figures), *weekly.amounts(figures)]
     paper.grid(FIGURES, [(figure.name, figure.now, figure.before, figure.change) for figure in rows])
     charts = list(weekly.charts(figures, paper.width_of_one_in(2)))
@@ -54,7 +54,7 @@ def _tell(paper: Paper, figures: WeeklyFigures) -> None:
 
 
 def _day_rows(figures: WeeklyFigures) -> list[tuple[str, ...]]:
-    """A row for each day, and a further one for each further currency of that day."""
+    """Return a row for each day, and another one for each further currency of that day."""
     rows: list[tuple[str, ...]] = []
     for row in weekly.day_rows(figures):
         first, *more = row.amounts or ("–",)

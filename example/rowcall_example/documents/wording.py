@@ -1,4 +1,4 @@
-"""Words and figures as people read them, the same in every kind of document."""
+"""Words and numbers for people, the same in all documents."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from datetime import date
 
 LONGEST_NAME = 80
 
-# Beyond that a share tells nobody anything.
+# A larger percentage means nothing to a reader.
 LARGEST_SHARE = 999
 
-# They turn the direction of all text that follows, also of what is not the name's.
+# These change the direction of all text that follows them, even beyond the name.
 DIRECTION_MARKS = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 
 
 def one_line(text: str) -> str:
-    """What somebody typed, fit for a subject or a sentence: on one line, no control characters, not endless."""
+    """Make typed text fit for a subject or a sentence: one line, no control characters, limited length."""
     visible = "".join(" " if unicodedata.category(sign) in ("Cc", "Zl", "Zp") else sign for sign in text)
     words = " ".join(visible.translate(DIRECTION_MARKS).split())
     return words if len(words) <= LONGEST_NAME else f"{words[: LONGEST_NAME - 1].rstrip()}…"
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """1 order, 1,234 orders."""
+    """Return 1 order, or 1,234 orders."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def day_text(day: date) -> str:
-    """20 November 2026."""
+    """Return 20 November 2026."""
     return f"{day.day} {day:%B} {day.year}"
 
 
 def days_text(first: date, last: date) -> str:
-    """9–15 November 2026, naming month and year twice only where they differ."""
+    """Return 9–15 November 2026, with month and year twice only if they differ."""
     if first.year != last.year:
         return f"{day_text(first)} – {day_text(last)}"
     if first.month != last.month:
@@ -41,7 +41,7 @@ def days_text(first: date, last: date) -> str:
 
 
 def change_text(now: int, before: int) -> str:
-    """How a count moved: +5 (+17%), −3 (−9%), unchanged; without a share where there was nothing before."""
+    """Return the change of a count: +5 (+17%), −3 (−9%), unchanged; without a percentage if it was zero before."""
     if now == before:
         return "unchanged"
     share = f" ({share_text(now, before)})" if before else ""
@@ -49,7 +49,7 @@ def change_text(now: int, before: int) -> str:
 
 
 def share_text(now: int, before: int) -> str:
-    """How an amount moved: +17%, −9%, unchanged, or new."""
+    """Return the change of an amount: +17%, −9%, unchanged, or new."""
     if now == before:
         return "unchanged"
     if not before:

@@ -1,4 +1,4 @@
-"""What each job type does: one file per job."""
+"""The handlers: one file per job."""
 
 from rowcall_example.handlers import (
     build_sales_report,

@@ -1,4 +1,4 @@
-"""build_sales_report: a day's sales as CSV and PDF, for people to open."""
+"""build_sales_report: write a day's sales as CSV and PDF, for people to open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS = {"csv": write_sales_csv, "pdf": write_sales_pdf}
 
 @BUILD_SALES_REPORT.handler
 def build_sales_report(run: Run) -> dict[str, Any]:
-    """Write both files; the same day again is the same files."""
+    """Write both files; the same day gives the same files."""
     day = run.payload["date"]
     with run.step() as connection:
         sales = sales_of_day(connection, date.fromisoformat(day))

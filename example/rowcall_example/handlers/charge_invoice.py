@@ -1,4 +1,4 @@
-"""charge_invoice: an invoice is paid by its customer's means of payment, once."""
+"""charge_invoice: charge an invoice to its customer, once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rowcall_example.queries.invoices import Invoice, Marked, invoice_with_user,
 
 @CHARGE_INVOICE.handler
 def charge_invoice(run: Run) -> dict[str, Any] | None:
-    """Charge what the invoice asks for, then mark it as paid with the run's success."""
+    """Charge the invoice's amount, then mark the invoice as paid, together with the run's success."""
     with run.step() as connection:
         invoice = invoice_with_user(connection, run.payload["invoice_id"])
         begun = {effect["state"] for effect in run.effects(connection)} - {"refused"}
-    # What an earlier attempt has charged for certain is looked at below, together with what has become of the invoice.
+    # A charge that an earlier attempt has certainly made is handled below, with the invoice's current state.
     if invoice.status != "open" and "applied" not in begun:
         return _nothing_to_charge(invoice, may_be_charged=bool(begun))
     effect = run.effect(
@@ -36,26 +36,26 @@ def charge_invoice(run: Run) -> dict[str, Any] | None:
     with run.transaction(result) as connection:
         marked = mark_paid(connection, invoice.id, invoice.amount_minor, invoice.currency)
         charge = f"{effect.reference}: {invoice.amount_minor} {invoice.currency} minor units"
-        # Where another run has charged it, it is that run's payment by which it is paid.
+        # If another run has charged it, it was paid with that run's charge.
         if marked is Marked.ALREADY_PAID and effect.run_id == run.id:
             raise Permanent(
                 f"invoice {invoice.number} was paid twice: by the charge of this run ({charge}), and by another payment"
-                " before that was known: refund one of the two"
+                " in the meantime: refund one of the two"
             )
         if marked in (Marked.VOID, Marked.OTHER_AMOUNT):
             raise Permanent(
-                f"invoice {invoice.number} was charged ({charge}), and has changed meanwhile ({marked}): refund it,"
-                " or correct the invoice by hand"
+                f"invoice {invoice.number} was charged ({charge}), but has changed in the meantime ({marked}): refund"
+                " the charge, or correct the invoice by hand"
             )
     return None
 
 
 def _nothing_to_charge(invoice: Invoice, may_be_charged: bool) -> dict[str, Any]:
-    """The invoice is paid or void; loud where that is not all there is to know."""
+    """Return why there is nothing to charge; raise an error if a person must look at it."""
     if may_be_charged:
         raise Permanent(
-            f"invoice {invoice.number} is {invoice.status}, and nobody knows whether this run has charged it too: look"
-            " for the charge at the payment provider, and refund it if it is there"
+            f"invoice {invoice.number} is {invoice.status}, and it is not known whether this run has charged it too:"
+            " look for the charge at the payment provider, and refund it if it exists"
         )
     if invoice.status == "void":
         raise Permanent(f"invoice {invoice.number} is void: there is nothing to charge")

@@ -1,4 +1,4 @@
-"""cleanup_nightly: what has expired is deleted, in batches that lock little and each count once."""
+"""cleanup_nightly: delete what has expired, in short batches that each count once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from rowcall_example.job_types import CLEANUP_NIGHTLY
 from rowcall_example.queries.cache import count_old_cache_entries, delete_old_cache_entries
 from rowcall_example.queries.sessions import count_expired_sessions, delete_expired_sessions
 
-# A batch is one transaction; a crash costs no more than the last one, and nobody waits long for its locks.
+# A batch is one transaction: a crash costs at most the last one, and its locks are short.
 BATCH = 1000
 
-# Progress is a share of what was there; counting a larger heap exactly would cost more than it tells.
+# Progress is a share of what there is to delete; an exact count of more rows would take too long.
 COUNTED_MOST = 1_000_000
 
-# The weekly report compares a user's week with the one before it: their sessions are still counted then.
+# The weekly report compares a user's week with the one before, and still needs those sessions.
 SESSIONS_KEPT = timedelta(days=15)
 
-# What is deleted: its name, how long it is kept after it has expired, how it is counted, and how it is deleted.
+# What is deleted: its name, how long it is kept after it expires, and the functions that count and delete it.
 STEPS = (
     ("sessions", SESSIONS_KEPT, count_expired_sessions, delete_expired_sessions),
     ("cache_entries", timedelta(0), count_old_cache_entries, delete_old_cache_entries),
@@ -28,7 +28,7 @@ STEPS = (
 
 @CLEANUP_NIGHTLY.handler
 def cleanup_nightly(run: Run) -> dict[str, int]:
-    """Delete what nobody needs any more at the day's end (UTC); the figures count over all attempts."""
+    """Delete what has expired by the day's end (UTC); the figures are totals over all attempts."""
     _, ends = utc_day(date.fromisoformat(run.payload["day"]))
     deleted: dict[str, int] = {name: 0 for name, *_ in STEPS} | (run.saved() or {})
     with run.step() as connection:

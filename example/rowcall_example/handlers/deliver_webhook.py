@@ -1,4 +1,4 @@
-"""deliver_webhook: an event reaches its receiver at least once, always under the same id."""
+"""deliver_webhook: deliver an event at least once, always under the same id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall_example.job_types import DELIVER_WEBHOOK
 
 @DELIVER_WEBHOOK.handler
 def deliver_webhook(run: Run) -> dict[str, Any]:
-    """Deliver it, signed anew for each try."""
+    """Deliver it, with a new signature for each attempt."""
     event_id, url, body = (run.payload[name] for name in ("event_id", "url", "body"))
 
     def deliver(_: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""refresh_cache: a named value is computed anew and kept."""
+"""refresh_cache: compute a named value again, and store it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall_example.queries.cache import refresh
 
 @REFRESH_CACHE.handler
 def refresh_cache(run: Run) -> None:
-    """Compute it and keep it, in the transaction that ends the run."""
+    """Compute and store it, in the transaction that finishes the run."""
     result: dict[str, Any] = {}
     with run.transaction(result) as connection:
         entry = refresh(connection, run.payload["name"])

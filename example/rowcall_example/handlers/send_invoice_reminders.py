@@ -1,4 +1,4 @@
-"""send_invoice_reminders: one mail for each invoice whose reminder falls on the day."""
+"""send_invoice_reminders: enqueue a mail for each invoice with a reminder on this day."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from rowcall import Run
 from rowcall_example.job_types import SEND_INVOICE_EMAIL, SEND_INVOICE_REMINDERS
 from rowcall_example.queries.invoices import due_invoices
 
-# More than any small SaaS sends in a day; what is beyond it is enqueued by the next page, in the same transaction.
+# More than any small SaaS sends in a day; the next page enqueues the rest, in the same transaction.
 PAGE = 10_000
 
 
 @SEND_INVOICE_REMINDERS.handler
 def send_invoice_reminders(run: Run) -> None:
-    """Enqueue the mails together with the run's success; the key of each keeps a second run from adding any."""
+    """Enqueue the mails together with the run's success; their keys prevent a second run from adding any."""
     day = date.fromisoformat(run.payload["day"])
     result = {"due": 0, "added": 0}
     with run.transaction(result) as connection:

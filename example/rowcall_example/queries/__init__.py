@@ -1,7 +1,7 @@
-"""The app's SQL: one module for each thing it is about.
+"""The app's SQL: one module for each subject.
 
-All functions take the caller's connection first, run in its transaction, and never commit.  Sums of money are kept per
-currency and in its minor unit, and are never added up across currencies.
+All functions take the caller's connection first, run in its transaction, and never commit.  Sums of money are separate
+for each currency, in its minor unit, and are never added up across currencies.
 """
 
 from rowcall_example.queries.cache import CacheEntry, count_old_cache_entries, delete_old_cache_entries, refresh

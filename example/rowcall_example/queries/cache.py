@@ -1,4 +1,4 @@
-"""Cache entries: values with a name, computed here in SQL, kept for a while, and cleaned away when they are old."""
+"""Cache entries: named values, computed here in SQL, stored until they expire, and deleted later."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rowcall_example.sql import Connection, fetch_one, fetch_value
 
 @dataclass(frozen=True)
 class Computed:
-    """How a named value comes about: one expression that is a jsonb, and how long the value holds."""
+    """How to compute a named value: an SQL expression of type jsonb, and how long the value is valid."""
 
     sql: str
     holds: timedelta
 
 
-# By orders_day: the day so far, in UTC.
+# Uses the index orders_day: the day so far, in UTC.
 SALES_TODAY = """
 SELECT coalesce(jsonb_agg(to_jsonb(sales) ORDER BY currency), '[]') FROM (
     SELECT currency, count(*) AS orders, sum(amount_minor) AS amount_minor FROM example.orders
@@ -28,7 +28,7 @@ SELECT coalesce(jsonb_agg(to_jsonb(sales) ORDER BY currency), '[]') FROM (
 ) AS sales
 """
 
-# All open invoices are what invoices_due holds.
+# The index invoices_due contains exactly the open invoices.
 OPEN_INVOICES = """
 SELECT coalesce(jsonb_agg(to_jsonb(invoiced) ORDER BY currency), '[]') FROM (
     SELECT currency, count(*) AS invoices, sum(amount_minor) AS amount_minor,
@@ -38,7 +38,7 @@ SELECT coalesce(jsonb_agg(to_jsonb(invoiced) ORDER BY currency), '[]') FROM (
 ) AS invoiced
 """
 
-# By sessions_expiry.
+# Uses the index sessions_expiry.
 LIVE_SESSIONS = "SELECT to_jsonb(count(*)) FROM example.sessions WHERE expires_at > now()"
 
 COMPUTED = {
@@ -47,7 +47,7 @@ COMPUTED = {
     "dashboard:sales_today": Computed(SALES_TODAY, timedelta(minutes=15)),
 }
 
-# From the head of cache_entries_expiry, in batches; rows that another cleanup, or a refresh, has locked are left alone.
+# Uses the index cache_entries_expiry, in batches; it skips rows that another cleanup or a refresh has locked.
 DELETE_OLD = """
 WITH gone AS (
     DELETE FROM example.cache_entries WHERE ctid = ANY (ARRAY (
@@ -68,7 +68,7 @@ SELECT count(*) FROM (
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A named value, since when it stands, and until when it holds."""
+    """A named value, when it was computed, and when it expires."""
 
     name: str
     value: Any
@@ -77,7 +77,7 @@ class CacheEntry:
 
 
 def refresh(connection: Connection, name: str) -> CacheEntry:
-    """Compute the named value anew and store it; CacheNameUnknown names those there are."""
+    """Compute the named value and store it; raise CacheNameUnknown for any other name."""
     if name not in COMPUTED:
         raise CacheNameUnknown(name, tuple(COMPUTED))
     row = fetch_one(connection, refresh_statement(name), {"name": name, "holds": COMPUTED[name].holds})
@@ -86,7 +86,7 @@ def refresh(connection: Connection, name: str) -> CacheEntry:
 
 
 def refresh_statement(name: str) -> str:
-    """Compute and store in one statement."""
+    """Return the statement that computes and stores it."""
     return f"""
 INSERT INTO example.cache_entries (name, value, expires_at)
 VALUES (%(name)s, ({COMPUTED[name].sql}), now() + %(holds)s)
@@ -96,12 +96,12 @@ RETURNING name, value, refreshed_at, expires_at
 
 
 def delete_old_cache_entries(connection: Connection, before: datetime, limit: int) -> int:
-    """Delete a batch of those that expired before this moment: how many went; fewer than limit when none are left."""
+    """Delete a batch of entries that expired before this time; return how many: fewer than limit if none are left."""
     deleted: int = fetch_value(connection, DELETE_OLD, {"before": before, "limit": limit})
     return deleted
 
 
 def count_old_cache_entries(connection: Connection, before: datetime, most: int) -> int:
-    """How many there are to delete, counted no further than `most`."""
+    """Return how many there are to delete, counting to `most` at most."""
     counted: int = fetch_value(connection, COUNT_OLD, {"before": before, "most": most})
     return counted

@@ -1,4 +1,4 @@
-"""Invoices: which are to be reminded of on a day, whose they are, and how one becomes paid."""
+"""Invoices: which need a reminder on a day, which user they belong to, and how they become paid."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rowcall_example.sql import Connection, fetch_all, fetch_one
 
 
 class ReminderKind(StrEnum):
-    """What a reminder tells."""
+    """The kinds of reminders."""
 
     UPCOMING = "upcoming"
     DUE = "due"
     OVERDUE = "overdue"
 
 
-# How many days after an invoice's due_on its reminders go out.
+# How many days after an invoice's due_on each reminder is sent.
 REMINDER_DAYS = {ReminderKind.UPCOMING: -3, ReminderKind.DUE: 0, ReminderKind.OVERDUE: 7}
 
-# One probe of invoices_due for each kind.  An invoice has one due_on, so it is met once a day at most, and pages can
-# go by its id; materialized, because a planner that saw the ORDER BY would walk through the ids of all invoices.
+# One lookup in invoices_due for each kind.  An invoice has one due_on, so it appears at most once, and its id can serve
+# as the position of a page.  Materialized, because with the ORDER BY the planner would scan all invoices by id.
 DUE_INVOICES = f"""
 WITH reminder (kind, days) AS (
     VALUES {", ".join(f"('{kind}', {days})" for kind, days in REMINDER_DAYS.items())}
@@ -34,7 +34,7 @@ WITH reminder (kind, days) AS (
 SELECT id AS invoice_id, kind FROM due WHERE id > %(after_id)s ORDER BY id LIMIT %(limit)s
 """
 
-# By the primary keys.
+# Uses the primary keys.
 GET_INVOICE = """
 SELECT invoices.id, number, amount_minor, currency, status, due_on, paid_at, invoices.created_at,
     user_id, email, name, time_zone
@@ -51,7 +51,7 @@ RETURNING id
 
 @dataclass(frozen=True)
 class Reminder:
-    """An invoice to be reminded of, and how."""
+    """An invoice that needs a reminder, and the reminder's kind."""
 
     invoice_id: int
     kind: ReminderKind
@@ -59,7 +59,7 @@ class Reminder:
 
 @dataclass(frozen=True)
 class Invoice:
-    """An invoice, and whose it is."""
+    """An invoice and its user."""
 
     id: int
     number: str
@@ -73,7 +73,7 @@ class Invoice:
 
 
 class Marked(StrEnum):
-    """What came of marking an invoice as paid."""
+    """The result of marking an invoice as paid."""
 
     PAID = "paid"
     ALREADY_PAID = "already paid"
@@ -82,13 +82,13 @@ class Marked(StrEnum):
 
 
 def due_invoices(connection: Connection, day: date, after_id: int, limit: int) -> list[Reminder]:
-    """The open invoices that are to be reminded of on this day (UTC), by id, a page at a time: those after after_id."""
+    """Return a page of open invoices with a reminder on this day (UTC), by id, after after_id."""
     rows = fetch_all(connection, DUE_INVOICES, {"day": day, "after_id": after_id, "limit": limit})
     return [Reminder(row["invoice_id"], ReminderKind(row["kind"])) for row in rows]
 
 
 def invoice_with_user(connection: Connection, invoice_id: int) -> Invoice:
-    """The invoice and its user, or InvoiceNotFound."""
+    """Return the invoice and its user, or raise InvoiceNotFound."""
     row = fetch_one(connection, GET_INVOICE, {"invoice_id": invoice_id})
     if row is None:
         raise InvoiceNotFound(invoice_id)
@@ -97,7 +97,7 @@ def invoice_with_user(connection: Connection, invoice_id: int) -> Invoice:
 
 
 def mark_paid(connection: Connection, invoice_id: int, amount_minor: int, currency: str) -> Marked:
-    """Mark it as paid if it is open and this is what it asks for; otherwise change nothing and say why."""
+    """Mark it as paid if it is open and has this amount; otherwise change nothing and return the reason."""
     paid = fetch_one(
         connection, MARK_PAID, {"invoice_id": invoice_id, "amount_minor": amount_minor, "currency": currency}
     )

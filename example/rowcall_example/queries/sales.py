@@ -1,4 +1,4 @@
-"""A day's sales (UTC): by hour, and by customer."""
+"""A day's sales (UTC), by hour and by customer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import date
 from rowcall_example.days import utc_day
 from rowcall_example.sql import Connection, Row, fetch_all
 
-# Whoever comes after these is counted, but not named.
+# Customers after these are counted, but not named.
 NAMED_CUSTOMERS = 500
 
-# Both statements take the day's range of orders_day, and nothing else of the table.
+# Both statements read only the day's range of the index orders_day.
 HOURS = """
 SELECT extract(hour FROM ordered_at AT TIME ZONE 'UTC')::integer AS hour, currency,
     count(*) AS orders, sum(amount_minor) AS amount_minor
@@ -40,7 +40,7 @@ ORDER BY currency, place
 
 @dataclass(frozen=True)
 class HourSales:
-    """What was ordered within one hour of the day, in one currency."""
+    """The orders of one hour of the day, in one currency."""
 
     hour: int
     currency: str
@@ -50,7 +50,7 @@ class HourSales:
 
 @dataclass(frozen=True)
 class CustomerSales:
-    """What one customer ordered on the day, in one currency."""
+    """The orders of one customer on the day, in one currency."""
 
     user_id: int
     name: str
@@ -62,7 +62,7 @@ class CustomerSales:
 
 @dataclass(frozen=True)
 class CurrencySales:
-    """The whole day in one currency; the best customers first, and how many there were in all."""
+    """The whole day in one currency: the best customers first, and the number of all customers."""
 
     currency: str
     hours: tuple[HourSales, ...]
@@ -71,30 +71,30 @@ class CurrencySales:
 
     @property
     def orders(self) -> int:
-        """All orders."""
+        """Return the number of orders."""
         return sum(hour.orders for hour in self.hours)
 
     @property
     def amount_minor(self) -> int:
-        """What they come to."""
+        """Return their total amount."""
         return sum(hour.amount_minor for hour in self.hours)
 
 
 @dataclass(frozen=True)
 class DaySales:
-    """A day's sales, one part for each currency in which something was ordered."""
+    """A day's sales, one part for each currency with orders."""
 
     day: date
     currencies: tuple[CurrencySales, ...]
 
     @property
     def orders(self) -> int:
-        """Orders of all currencies."""
+        """Return the number of orders in all currencies."""
         return sum(sales.orders for sales in self.currencies)
 
 
 def sales_of_day(connection: Connection, day: date) -> DaySales:
-    """What was ordered on this day (UTC)."""
+    """Return the sales of this day (UTC)."""
     start, end = utc_day(day)
     values = {"start": start, "end": end, "most": NAMED_CUSTOMERS}
     hours = [_as_whole_numbers(row) for row in fetch_all(connection, HOURS, values)]
@@ -117,5 +117,5 @@ def _currencies(hours: Iterable[Row]) -> list[str]:
 
 
 def _as_whole_numbers(row: Row) -> Row:
-    """PostgreSQL adds bigints up as numeric, so that no sum can overflow."""
+    """Convert sums to int: PostgreSQL adds bigints up as numeric, so that no sum can overflow."""
     return {**row, "amount_minor": int(row["amount_minor"])}

@@ -1,4 +1,4 @@
-"""Sessions that have expired, and how they are cleaned away."""
+"""Delete sessions that have expired."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from rowcall_example.sql import Connection, fetch_value
 
-# From the head of sessions_expiry, in batches; rows that another cleanup has locked are left to it.
+# Uses the index sessions_expiry, in batches; it skips rows that another cleanup has locked.
 DELETE_EXPIRED = """
 WITH gone AS (
     DELETE FROM example.sessions WHERE ctid = ANY (ARRAY (
@@ -26,15 +26,15 @@ SELECT count(*) FROM (
 
 
 def delete_expired_sessions(connection: Connection, before: datetime, limit: int) -> int:
-    """Delete a batch of those that expired before this moment: how many went; fewer than limit when none are left.
+    """Delete a batch of sessions that expired before this time; return how many: fewer than limit if none are left.
 
-    The weekly report counts sessions that are still here, so `before` decides what it can count.
+    The weekly report counts sessions that still exist, so `before` decides what it can count.
     """
     deleted: int = fetch_value(connection, DELETE_EXPIRED, {"before": before, "limit": limit})
     return deleted
 
 
 def count_expired_sessions(connection: Connection, before: datetime, most: int) -> int:
-    """How many there are to delete, counted no further than `most`."""
+    """Return how many there are to delete, counting to `most` at most."""
     counted: int = fetch_value(connection, COUNT_EXPIRED, {"before": before, "most": most})
     return counted

@@ -1,4 +1,4 @@
-"""Users: whom the jobs write to, and by which calendar they live."""
+"""Users, with their addresses and time zones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rowcall_example.errors import UserNotFound
 from rowcall_example.sql import Connection, fetch_one
 
-# By the primary key.
+# Uses the primary key.
 GET_USER = "SELECT id, email, name, time_zone FROM example.users WHERE id = %(user_id)s"
 
 
@@ -22,7 +22,7 @@ class User:
 
 
 def get_user(connection: Connection, user_id: int) -> User:
-    """The user, or UserNotFound."""
+    """Return the user, or raise UserNotFound."""
     row = fetch_one(connection, GET_USER, {"user_id": user_id})
     if row is None:
         raise UserNotFound(user_id)

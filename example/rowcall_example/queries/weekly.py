@@ -1,4 +1,4 @@
-"""A user's week, day by day in the user's own time zone, beside the week before it."""
+"""A user's week and the week before, day by day in the user's own time zone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rowcall_example.errors import TimeZoneUnknown
 from rowcall_example.queries.users import User, get_user
 from rowcall_example.sql import Connection, fetch_all
 
-# In both statements the index (orders_user, sessions_user) finds the user's rows between two moments that lie a day
-# outside of the days asked for, which is enough for every zone; then the user's own calendar decides.  So a day has 23
-# or 25 hours where the clock changes, and it does not matter whether its midnight exists.
+# In both statements, the index (orders_user, sessions_user) finds the user's rows from a day before to a day after the
+# requested days, which is enough for every zone; then the user's calendar decides.  So a day has 23 or 25 hours when
+# the clock changes, and its midnight need not exist.
 ORDERS = """
 SELECT (ordered_at AT TIME ZONE %(zone)s)::date AS day, currency, count(*) AS orders, sum(amount_minor) AS amount_minor
 FROM example.orders
@@ -26,8 +26,8 @@ GROUP BY 1, 2
 ORDER BY 1, 2
 """
 
-# A session belongs to the day on which it began, with the time until it expired or that day was over, so that a day's
-# figures never change once it is past.
+# A session belongs to the day on which it began, and counts until it expired or that day ended, so that the figures of
+# a past day never change.
 SESSIONS = """
 WITH begun AS (
     SELECT started_at, expires_at, (started_at AT TIME ZONE %(zone)s)::date AS day FROM example.sessions
@@ -44,7 +44,7 @@ ORDER BY 1
 
 @dataclass(frozen=True)
 class Sales:
-    """Orders in one currency, and what they come to."""
+    """Orders in one currency, and their total amount."""
 
     currency: str
     orders: int
@@ -53,7 +53,7 @@ class Sales:
 
 @dataclass(frozen=True)
 class DayFigures:
-    """One day: sales by currency, how many sessions began on it, and their minutes."""
+    """One day: sales by currency, the number of sessions that began, and their minutes."""
 
     day: date
     sales: tuple[Sales, ...] = ()
@@ -62,34 +62,34 @@ class DayFigures:
 
     @property
     def orders(self) -> int:
-        """Orders of all currencies."""
+        """Return the number of orders in all currencies."""
         return sum(sales.orders for sales in self.sales)
 
 
 @dataclass(frozen=True)
 class Week:
-    """Every day of it, also those on which nothing happened."""
+    """All its days, including those on which nothing happened."""
 
     days: tuple[DayFigures, ...]
 
     @property
     def orders(self) -> int:
-        """Orders of all currencies."""
+        """Return the number of orders in all currencies."""
         return sum(day.orders for day in self.days)
 
     @property
     def sessions(self) -> int:
-        """Sessions that began in this week."""
+        """Return the number of sessions that began in this week."""
         return sum(day.sessions for day in self.days)
 
     @property
     def minutes(self) -> int:
-        """Minutes of these sessions."""
+        """Return the minutes of these sessions."""
         return sum(day.minutes for day in self.days)
 
     @property
     def sales(self) -> tuple[Sales, ...]:
-        """The week's sales by currency."""
+        """Return the week's sales by currency."""
         orders: dict[str, int] = defaultdict(int)
         amounts: dict[str, int] = defaultdict(int)
         for day in self.days:
@@ -100,13 +100,13 @@ class Week:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing happened at all."""
+        """Whether nothing happened."""
         return not (self.orders or self.sessions)
 
 
 @dataclass(frozen=True)
 class WeeklyFigures:
-    """What a weekly report tells: whose week, the week itself, and as many days before it."""
+    """The figures of a weekly report: the user, the week, and the same number of days before it."""
 
     user: User
     week: Week
@@ -114,17 +114,17 @@ class WeeklyFigures:
 
     @property
     def first(self) -> date:
-        """The week's first day."""
+        """Return the week's first day."""
         return self.week.days[0].day
 
     @property
     def last(self) -> date:
-        """Its last day."""
+        """Return its last day."""
         return self.week.days[-1].day
 
 
 def weekly_figures(connection: Connection, user_id: int, first: date, last: date) -> WeeklyFigures:
-    """The days from first to last, both included, by the user's calendar, and as many before them."""
+    """Return the days from first to last (included) in the user's zone, and the same number of days before them."""
     user = get_user(connection, user_id)
     _check_zone(connection, user)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
@@ -142,13 +142,13 @@ def weekly_figures(connection: Connection, user_id: int, first: date, last: date
 
 
 def bounds(first: date, last: date) -> dict[str, date | datetime]:
-    """The days, and moments that are safely outside of them in every zone."""
+    """Return the days, and times that are outside them in every zone."""
     day = timedelta(days=1)
     return {"first": first, "last": last, "earliest": utc_day(first - day)[0], "latest": utc_day(last + day)[1]}
 
 
 def _check_zone(connection: Connection, user: User) -> None:
-    """Refuse a zone that PostgreSQL does not know, also where there is no row that would need it."""
+    """Refuse a zone that PostgreSQL does not know, even if no row needs it."""
     try:
         fetch_all(connection, "SELECT now() AT TIME ZONE %(zone)s", {"zone": user.time_zone})
     except psycopg2.errors.InvalidParameterValue:

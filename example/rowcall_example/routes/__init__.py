@@ -1,4 +1,4 @@
-"""The app's own endpoints: the API mounts every blueprint that is named here."""
+"""The app's own endpoints: the API mounts every blueprint listed here."""
 
 from rowcall_example.routes.cleanups import blueprint as cleanups
 from rowcall_example.routes.invoices import blueprint as invoices

@@ -1,4 +1,4 @@
-"""/v1/cleanups: ask for a day's cleanup."""
+"""/v1/cleanups: enqueue a day's cleanup."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from rowcall_api.app_routes import Answer, Blueprint, EnqueueHeaders, answers_with_a_run, enqueue_and_answer, needs
 from rowcall_example.job_types import CLEANUP_NIGHTLY
 
-blueprint = Blueprint("cleanups", __name__, url_prefix="/v1/cleanups", description="Deleting what nobody needs.")
+blueprint = Blueprint("cleanups", __name__, url_prefix="/v1/cleanups", description="Deletion of expired rows.")
 
 
 @blueprint.post("")
@@ -16,8 +16,8 @@ blueprint = Blueprint("cleanups", __name__, url_prefix="/v1/cleanups", descripti
 @answers_with_a_run(blueprint)
 @needs("enqueue")
 def clean_up(payload: dict[str, Any], headers: dict[str, Any]) -> Answer:
-    """Delete the sessions and cache entries that nobody needs any more at a day's end (UTC).
+    """Delete the sessions and cache entries that have expired by the end of a day (UTC).
 
-    Without an `Idempotency-Key` the day is the key.
+    Without an `Idempotency-Key`, the day is the key.
     """
     return enqueue_and_answer(CLEANUP_NIGHTLY.name, CLEANUP_NIGHTLY.schema().dump(payload), headers["idempotency_key"])

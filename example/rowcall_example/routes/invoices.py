@@ -1,4 +1,4 @@
-"""/v1/invoices: ask for an invoice to be charged."""
+"""/v1/invoices: enqueue the charge of an invoice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall_example.job_types import CHARGE_INVOICE
 from rowcall_example.queries.invoices import invoice_with_user
 from rowcall_example.sql import Connection
 
-blueprint = Blueprint("invoices", __name__, url_prefix="/v1/invoices", description="Invoices that are to be paid.")
+blueprint = Blueprint("invoices", __name__, url_prefix="/v1/invoices", description="Payment of invoices.")
 
 
 @blueprint.post("/<int:invoice_id>/charge")
@@ -20,9 +20,9 @@ blueprint = Blueprint("invoices", __name__, url_prefix="/v1/invoices", descripti
 @answers_with_a_run(blueprint)
 @needs("enqueue")
 def charge_invoice(headers: dict[str, Any], invoice_id: int) -> Answer:
-    """Charge an invoice by its customer's means of payment, and mark it as paid.
+    """Charge an invoice to its customer, and mark it as paid.
 
-    Without an `Idempotency-Key` the invoice is the key. Under whichever key it is asked for, it is charged once.
+    Without an `Idempotency-Key`, the invoice is the key. It is charged only once, under any key.
     """
 
     def must_exist(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""/v1/reports: ask for a user's weekly report."""
+"""/v1/reports: enqueue a user's weekly report."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ blueprint = Blueprint("reports", __name__, url_prefix="/v1/reports", description
 def send_weekly_report(payload: dict[str, Any], headers: dict[str, Any]) -> Answer:
     """Send a user the report of a week.
 
-    Without an `Idempotency-Key` user and week are the key: a report is sent once. A user that does not exist is a wrong
-    field, and answered 422.
+    Without an `Idempotency-Key`, user and week are the key: a report is sent once. If the user does not exist, the
+    response is 422.
     """
 
     def must_exist(connection: Connection) -> None:
@@ -39,6 +39,6 @@ def send_weekly_report(payload: dict[str, Any], headers: dict[str, Any]) -> Answ
         except UserNotFound as error:
             raise Problem(422, "user-not-found", str(error), errors={"user_id": str(error)}) from None
 
-    # The view gets the values that the schema made of the body; a payload is stored in its JSON form.
+    # `payload` contains the values that the schema parsed from the body; a run stores their JSON form.
     stored = SEND_WEEKLY_REPORT.schema().dump(payload)
     return enqueue_and_answer(SEND_WEEKLY_REPORT.name, stored, headers["idempotency_key"], must_exist)

@@ -1,4 +1,4 @@
-"""A definition of each test's own, over HTTP."""
+"""A definition for each test, over HTTP."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NIGHTLY = {
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A name of this test's own: they share the database."""
+    """Return a name for this test, because the tests share a database."""
     return "".join(sign if sign.isalnum() else "-" for sign in request.node.name.lower())[-90:].strip("-")
 
 
 @pytest.fixture
 def path(name: str) -> str:
-    """Where the definition of this name is."""
+    """Return the path of this test's definition."""
     return f"/v1/definitions/{name}"
 
 
 @pytest.fixture
 def nightly(call: Call, path: str) -> dict[str, Any]:
-    """The definition of this name, just made."""
+    """Create this test's definition."""
     return told(call("PUT", path, json=NIGHTLY))
 
 

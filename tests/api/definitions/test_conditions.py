@@ -1,4 +1,4 @@
-"""Definitions changed only as their caller has seen them: ETag, If-Match and If-None-Match."""
+"""Conditional changes of definitions: ETag, If-Match and If-None-Match."""
 
 from __future__ import annotations
 

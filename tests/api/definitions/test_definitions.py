@@ -1,4 +1,4 @@
-"""/v1/definitions: what should exist, put, seen, steered, previewed; and whether anybody ticks it."""
+"""/v1/definitions: put, get, list and delete definitions; and whether a worker ticks them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("example_app")
 INVALID = "urn:rowcall:problem:definition-invalid"
 
 
-# Put, get, delete.
+# Put, get, delete
 
 
 def test_a_definition_is_made_with_201_and_kept_with_200(call: Call, path: str, name: str) -> None:
@@ -42,7 +42,7 @@ def test_an_answer_has_every_field_and_times_with_offset(nightly: dict[str, Any]
 
 def test_what_get_answers_can_be_put_again(nightly: dict[str, Any], call: Call, path: str) -> None:
     assert (call("PUT", path, json=nightly).status_code, call("GET", path).json) == (200, nightly)
-    # What only tells how it is now is ignored, whatever it says.
+    # Read-only fields are ignored, whatever their value.
     answer = call("PUT", path, json={**nightly, "revision": 77, "next_run_at": "never", "paused_at": True})
     assert answer.json == nightly
     edited = told(call("PUT", path, json={**nightly, "schedule": "45 2 * * *"}))
@@ -86,7 +86,7 @@ def test_what_can_be_no_name_is_not_found(call: Call, at: str) -> None:
         assert call(method, f"/v1/definitions/{at}{end}").status_code == 404
 
 
-# What is refused.
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_reading_needs_read_steering_operate_and_what_makes_runs_enqueue_too(cal
             assert answer.status_code in (200, 201, 202, 204, 403, 404)
 
 
-# What describes itself.
+# Descriptions
 
 
 def test_openapi_says_what_is_sent_and_what_is_answered(call: Call) -> None:
@@ -184,7 +184,7 @@ def test_openapi_says_what_is_sent_and_what_is_answered(call: Call) -> None:
         assert told_only == set(described_fields) - set(SENT)
 
 
-# Whether anybody ticks.
+# Ticks
 
 
 @pytest.mark.usefixtures("nightly")
@@ -194,7 +194,7 @@ def test_ready_turns_into_degraded_while_no_worker_ticks_what_is_scheduled(app: 
     assert client.get("/readyz").json == {"status": "ready"}
     tick_was(module_url, "'2026-01-02T03:04:05Z'")
     degraded = client.get("/readyz")
-    # No reason to take the API out of service.
+    # This is no reason to take the API out of service.
     assert degraded.status_code == 200
     assert told(degraded) == {
         "status": "degraded",
@@ -204,6 +204,6 @@ def test_ready_turns_into_degraded_while_no_worker_ticks_what_is_scheduled(app: 
 
 
 def tick_was(url: str, moment: str) -> None:
-    """When a worker last ticked."""
+    """Set when a worker last ticked."""
     with database.transaction(url) as connection:
         database.fetch_all(connection, f"UPDATE rowcall.schedule_ticks SET ticked_at = {moment}")

@@ -1,4 +1,4 @@
-"""GET /v1/definitions ends a page by its bytes, however large the payloads are."""
+"""GET /v1/definitions ends a page when it has enough bytes, however large the payloads are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /v1/definitions/{name}/preview: its next times, those up to a moment, and the outcome of an outage."""
+"""GET /v1/definitions/{name}/preview: the next times, the times up to a given one, and the result of an outage."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.api.definitions.conftest import rows
 pytestmark = pytest.mark.usefixtures("example_app")
 
 
-# Preview.
+# Preview
 
 
 @pytest.fixture
 def preview(nightly: dict[str, Any], call: Call, path: str) -> Callable[..., Any]:
-    """Ask for a preview of the nightly definition."""
+    """Return a function that requests a preview of the nightly definition."""
     return lambda **query: call("GET", f"{path}/preview", scope="read", query_string=query)
 
 

@@ -1,4 +1,4 @@
-"""Definitions paused, resumed and run by hand over HTTP, and their occurrences."""
+"""Definitions paused, resumed and run now over HTTP, and their occurrences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.definitions.making import overdue, row_of
 pytestmark = pytest.mark.usefixtures("example_app")
 
 
-# Steer.
+# Pause, resume, run now
 
 
 def test_a_pause_keeps_the_next_time_and_resume_ends_it(

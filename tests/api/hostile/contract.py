@@ -1,4 +1,4 @@
-"""Hooks for schemathesis: what it is to hold against, beyond its own checks."""
+"""Hooks for schemathesis: what it checks besides its own checks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import schemathesis
 
-# What a schema refuses, as opposed to a rule with a problem of its own: a key that another content has, say.
+# The problem type of what the schema refuses.  Other rules have their own, for example a key with other content.
 REFUSED_BY_THE_SCHEMA = "urn:rowcall:problem:unprocessable-entity"
 
-# What JSON Schema cannot tell of a field: what an earlier answer said, what goes with what, which days are a week.
-# The document has the pattern of ETags, but schemathesis also sends a 0 there, in its coverage phase.
+# JSON Schema cannot express these: a value from an earlier response, fields that belong together, days that form a
+# week. The document has the pattern of ETags, but schemathesis also sends a 0 there, in its coverage phase.
 UNTOLD = {"cursor", "reference", "date_range", "If-Match", "If-None-Match"}
 
-# Nor of any value: which characters a text has, whether it is JSON, and that 1.0 was not written as an integer.
+# Nor these, in any field: the characters of a text, whether it is JSON, and that 1.0 was not written as an integer.
 NO_VALUE = (
     "cannot be stored",
     "which is not a character",
@@ -27,7 +27,7 @@ NO_VALUE = (
 def what_fits_the_schema_is_not_refused_by_it(
     ctx: schemathesis.CheckContext, response: schemathesis.Response, case: schemathesis.Case[Any]
 ) -> None:
-    """A request that the document allows may break a rule, and then a problem of its own says which."""
+    """Assert that a request which matches the schema is refused only by a rule with its own problem type."""
     meta = case.meta
     if meta is None or not meta.generation.mode.is_positive or response.status_code != 422:
         return

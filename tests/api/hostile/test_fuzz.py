@@ -1,4 +1,4 @@
-"""Any value for any parameter of any route in /openapi.json: answered, and without a change where it is refused."""
+"""Any value for any parameter of any route in /openapi.json gets a response, and a refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.api.conftest import PROBLEM, Call, There, told
 from tests.support.digest import Digest
 
-# Of the examples that a test has by its profile, each route has one in so many.
+# Each route gets one in this many of the profile's examples.
 SHARE = 5
 
-# Half of the surrogate pairs and the null character are what databases fall over.
+# Surrogate halves and the null character are what databases cannot store.
 TEXTS = st.text(st.characters(), max_size=20) | st.sampled_from(
     [
         "\0",
@@ -49,7 +49,7 @@ VALUES = st.recursive(
 
 @dataclass(frozen=True)
 class Operation:
-    """A route, and what it takes: names in its path, its query and its headers, and the fields of its body."""
+    """A route and its parameters: in the path, query and headers, and the fields of its body."""
 
     method: str
     path: str
@@ -60,7 +60,7 @@ class Operation:
 
 
 def operations(described: dict[str, Any]) -> Iterator[Operation]:
-    """Every operation of the interface."""
+    """Yield every operation of the API."""
     for path, item in described["paths"].items():
         for method in sorted(item.keys() & {"get", "put", "post", "delete"}):
             parameters = [*item.get("parameters", ()), *item[method].get("parameters", ())]
@@ -72,7 +72,7 @@ def operations(described: dict[str, Any]) -> Iterator[Operation]:
 
 PLACES = ("path", "query", "header")
 
-# Where the other fields are as usual, one that is not comes further.
+# If the other fields are valid, an invalid one gets further.
 USUAL = {
     "job_type": "noop",
     "payload": {},
@@ -85,7 +85,7 @@ USUAL = {
 
 
 def properties(described: dict[str, Any], operation: dict[str, Any]) -> list[str]:
-    """The fields of an operation's body."""
+    """Return the fields of an operation's body."""
     content = operation.get("requestBody", {}).get("content", {})
     schema = content.get("application/json", {}).get("schema", {})
     name = schema.get("$ref", "").rpartition("/")[2]
@@ -94,7 +94,7 @@ def properties(described: dict[str, Any], operation: dict[str, Any]) -> list[str
 
 @st.composite
 def requests(draw: st.DrawFn, operation: Operation, there: There) -> dict[str, Any]:
-    """One request to this operation, with any of its parameters as nobody expects them."""
+    """Draw a request to this operation, with unexpected values for any of its parameters."""
 
     def part(found: re.Match[str]) -> str:
         return quote(draw(st.just(str(there.parts[found[1]])) | TEXTS.filter(bool)), safe="", errors="surrogatepass")
@@ -115,7 +115,7 @@ def requests(draw: st.DrawFn, operation: Operation, there: There) -> dict[str, A
 
 
 def header(value: str) -> str:
-    """The text as a header can carry it at all."""
+    """Return the text in a form that a header can carry."""
     return re.sub(r"[\r\n]", "", value).encode("utf-8", "replace").decode("latin-1")
 
 
@@ -123,14 +123,14 @@ def test_any_value_of_any_parameter_is_answered_and_changes_nothing_where_it_is_
     call: Call, digest: Digest, there: There
 ) -> None:
     seen: set[int] = set()
-    # What is there is taken away last.
+    # Deletes come last.
     for operation in sorted(operations(told(call("GET", "/openapi.json"))), key=lambda one: one.method == "DELETE"):
         tries(operation, call, digest, there, seen)
     assert {200, 202, 404, 422} <= seen
 
 
 def tries(operation: Operation, call: Call, digest: Digest, there: There, seen: set[int]) -> None:
-    """Ask one operation for much."""
+    """Send many requests to one operation."""
 
     @hypothesis.settings(max_examples=hypothesis.settings().max_examples // SHARE)
     @hypothesis.given(sent=requests(operation, there))

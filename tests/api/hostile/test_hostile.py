@@ -1,4 +1,4 @@
-"""Hostile bodies and keys: refused with a problem that names what was wrong, while no row of any table changes."""
+"""Hostile bodies and keys: refused with a problem that names the error, and no row of any table changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_with(**fields: Any) -> bytes:
 
 
 def run_text(field: str, value: str) -> str:
-    """A request for a run whose one field is written as no JSON library would."""
+    """Return the body of a run request with one field written as no JSON library would write it."""
     others = "" if field == "job_type" else '"job_type": "noop", '
     return f'{{{others}"{field}": {value}}}'
 
@@ -59,7 +59,7 @@ def run_text(field: str, value: str) -> str:
         b'{"":' * DEEP + b"1" + b"}" * DEEP,
         b'[{"a":' * (DEEP // 2) + b"1" + b"}]" * (DEEP // 2),
         run_with(payload={"a": json.loads("[" * 31 + "]" * 31)}),
-        # Many strings that never end: looked at once, not once for each of them.
+        # Many unterminated strings: scanned once, not once for each of them.
         b'"\\' * 100_000,
     ],
 )
@@ -154,7 +154,7 @@ UNUSABLE: dict[str, Sequence[object]] = {
     "queue": ("", "q" * 500, "Mail", "a b", "'; --", "a/b", "mail\n", "\u202e", "ma\u00efl", 1, True, [], {}),
     "job_type": (None, "", "j" * 64, "j" * 200_000, 1, True, [], {}),
     "payload": (None, [], "", "{}", 1, True, [[]], {"a": "x" * 70_000}),
-    # Nothing of these can be said by who asks.
+    # A caller cannot set any of these.
     "id": (1,),
     "status": ("succeeded",),
     "lease_no": (7,),
@@ -219,5 +219,5 @@ def test_an_idempotency_key_that_is_none_is_refused(refused: Call, key: str) -> 
 
 
 def test_an_idempotency_key_sent_twice_is_refused(refused: Call) -> None:
-    # HTTP joins a header that is sent twice with a comma, so no key may have one.
+    # HTTP joins repeated headers with a comma, so no key may contain one.
     refused("POST", "/v1/runs", 422, "Idempotency-Key", **posted(run_with()), headers={"Idempotency-Key": "mine,mine"})

@@ -1,6 +1,6 @@
-"""Hostile paths, queries, methods and headers: refused with a problem, while no row of any table changes.
+"""Hostile paths, queries, methods and headers: refused with a problem, and no row of any table changes.
 
-What is asked of queries is read from /openapi.json, so that it holds for every route there is.
+The query parameters come from /openapi.json, so that the tests cover every route.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_CURSORS = ("", "x", "0", "-1", "eyJ9", "AAAA", "%00", "1,2", "2030-01-01T00:0
 
 
 def described(call: Call) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """Every operation of the interface: method, path, and its parameters in the query."""
+    """Yield every operation of the API: method, path and its query parameters."""
     for path, operations in told(call("GET", "/openapi.json"))["paths"].items():
         for method, operation in operations.items():
             if method in {"get", "put", "post", "delete"}:

@@ -1,4 +1,4 @@
-"""Hostile bytes on the wire, sent to a real server: refused with a problem, while no row of any table changes."""
+"""Hostile bytes sent to a real server: refused with a problem, and no row of any table changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.digest import Digest
 NOOP = b'{"job_type": "noop"}'
 LIMIT = 256 * 1024
 
-KEY = "rc_key"  # stands for the right one
+KEY = "rc_key"  # a placeholder for the right one
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def server(
     folder = tmp_path_factory.mktemp("api")
     with served({"DATABASE_URL": module_url, "PATH": ""}, folder, ROWCALL_API_WORKERS="1") as server:
         yield server
-        assert "Traceback" not in server.log.read_text(), "whatever is sent is no fault of ours"
+        assert "Traceback" not in server.log.read_text(), "no request may cause a traceback"
 
 
 def post(*headers: str, body: bytes = NOOP) -> bytes:
@@ -125,7 +125,7 @@ def test_what_is_no_proper_request_is_refused_as_a_problem(
     assert ask(server, get(), keys).status == 200
 
 
-# A request that gunicorn itself refuses has no request id and no access line.
+# A request that gunicorn refuses has no request id and no access line.
 REACHES_THE_APPLICATION = (
     *("a body too large", "chunks without an end", "a chunk whose size is none", "a chunk longer than it says"),
     *("a compressed body", "an authorization twice", "a null in a path", "a tunnel", "an unknown method"),
@@ -180,7 +180,7 @@ def test_no_header_makes_a_path_another_one_or_a_request_more_trusted(
 
 
 def statuses(server: Server, raw: bytes, keys: dict[str, str]) -> list[bytes]:
-    """The statuses of all answers on one connection, up to its end."""
+    """Return the statuses of all responses on one connection, up to its end."""
     with server.connect() as connection:
         send(connection, raw.replace(KEY.encode(), keys["admin"].encode()))
         answers = b"".join(iter(lambda: connection.recv(65_536), b""))

@@ -1,4 +1,4 @@
-"""schemathesis with all its checks: thousands of requests out of /openapi.json, and what must hold of each answer."""
+"""schemathesis with all its checks: it makes thousands of requests from /openapi.json, and checks each response."""
 
 from __future__ import annotations
 

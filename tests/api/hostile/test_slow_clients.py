@@ -1,4 +1,4 @@
-"""Clients that are silent, drip, or leave: they cost no thread, and the others are answered meanwhile."""
+"""Clients that are silent, slow or gone block no thread, and others get their responses meanwhile."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.support.processes import LIMIT_SECONDS, wait_until
 READY = b"GET /readyz HTTP/1.1\r\nHost: here\r\n\r\n"
 LAST_READY = READY.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
-# More of each than a process has threads.
+# More than a process has threads.
 MANY = 20
 
-# More answers than the buffers of a connection hold.
+# More responses than the buffers of a connection hold.
 PIPELINED = 100
 
-# A server that waits longer for a request than any test takes, also on a busy machine.
+# A server that waits longer for a request than any test takes, even on a busy machine.
 BEGIN = "from rowcall_api.http import receiving; from rowcall.cli.main import main\n"
 PATIENT = f"{BEGIN}receiving.REQUEST_SECONDS = 3600.0; main()"
 
-# A server that waits half a second for a request, so that nobody waits ten for a test.
+# A server that waits half a second for a request, so that no test has to wait ten.
 IMPATIENT = f"""{BEGIN}
 receiving.REQUEST_SECONDS = 0.5
 receiving.ANSWER_SECONDS = 0.5
@@ -62,19 +62,19 @@ def impatient(module_url: str, there: There, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def clients() -> Iterator[ExitStack]:
-    """Closes what the test connected."""
+    """Yield a stack that closes the test's connections."""
     with ExitStack() as clients:
         yield clients
 
 
 def keep_nobody_waiting(server: Server, clients: Sequence[socket.socket]) -> bool:
-    """Whether a request is answered while the server still waits for all of these."""
+    """Whether the server answers a request while it still waits for all of these clients."""
     assert [server.ask(READY).status for _ in range(3)] == [200] * 3
     return all(is_open(client) for client in clients)
 
 
 def is_open(client: socket.socket) -> bool:
-    """Whether the server has neither closed the connection nor answered; 100 Continue does not count as an answer."""
+    """Whether the server has neither closed the connection nor answered; 100 Continue is not an answer."""
     client.setblocking(False)
     try:
         return client.recv(100) == CONTINUE
@@ -110,7 +110,7 @@ def test_clients_that_send_a_part_of_a_request_keep_nobody_waiting(
 
 def test_600_silent_clients_keep_nobody_waiting(server: Server, clients: ExitStack) -> None:
     silent = [clients.enter_context(server.connect()) for _ in range(600)]
-    # Where few descriptors are allowed, the oldest of them have given way.
+    # If few descriptors are allowed, the server has closed the oldest connections.
     assert keep_nobody_waiting(server, silent[-MANY:])
 
 
@@ -122,7 +122,7 @@ def test_clients_that_do_not_close_after_their_last_answer_keep_nobody_waiting(
         send(client, LAST_READY)
         assert (heard(client).status, client.recv(1)) == (200, b"")
     assert server.ask(READY).status == 200
-    # A server that had closed would refuse this with a reset.
+    # If the server had closed its side, this would cause a reset.
     for client in lingering:
         client.sendall(b"late")
 
@@ -130,13 +130,13 @@ def test_clients_that_do_not_close_after_their_last_answer_keep_nobody_waiting(
 def test_clients_that_do_not_read_their_answers_keep_nobody_waiting(server: Server, clients: ExitStack) -> None:
     for _ in range(MANY):
         ask_and_read_nothing(server, clients)
-    # So many that the others' answers fill all buffers meanwhile.
+    # Enough that the others' responses fill all buffers meanwhile.
     assert {server.ask(READY).status for _ in range(300)} == {200}
 
 
 def test_a_client_that_does_not_read_its_answers_is_let_go(impatient: Server, clients: ExitStack) -> None:
     deaf = ask_and_read_nothing(impatient, clients)
-    for _ in range(3):  # each as long as a client may take for an answer, or longer
+    for _ in range(3):  # each takes at least as long as a client may take for a response
         assert clients.enter_context(impatient.connect()).recv(1) == b""
     assert 0 < everything_from(deaf).count(b"HTTP/1.1 200 OK") < PIPELINED
 
@@ -150,7 +150,7 @@ def ask_and_read_nothing(server: Server, clients: ExitStack) -> socket.socket:
 
 
 def everything_from(client: socket.socket) -> bytes:
-    """What is still there to read."""
+    """Return what the server has sent until it closed the connection."""
     answers = bytearray()
     with suppress(ConnectionError):
         while more := client.recv(65_536):

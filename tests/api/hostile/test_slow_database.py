@@ -1,4 +1,4 @@
-"""A database that keeps all threads of the API waiting: the process still says that it is alive."""
+"""A slow database blocks all threads of the API: the process still reports that it is alive."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ def test_a_process_whose_threads_all_wait_for_the_database_says_that_it_is_alive
         wait_for_a_waiting_session(module_url, THREADS)
         for target in ("/healthz", "/healthz?now"):
             assert server.ask(f"GET {target} HTTP/1.1\r\nHost: here\r\n\r\n".encode()).status == 200
-        assert not select.select(waiting, [], [], 0)[0], "one of them was answered before"
+        assert not select.select(waiting, [], [], 0)[0], "one of them was already answered"

@@ -1,4 +1,4 @@
-"""gunicorn's options, and the page that tells operators of them."""
+"""gunicorn's options, and the page that describes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call: keys, scopes, and what a caller without them learns."""
+"""Who may call: keys, scopes, and the responses to callers without them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.api.conftest import MAKER, Call, There
 
 GONE = 999_999_999
 
-# What a route asks for is not looked at before the key; so this may be sent to all of them.
+# A route's input is not read before the key, so any route can get this.
 NONSENSE: dict[str, Any] = {"data": b"{", "content_type": "text/plain", "query_string": {"limit": "\0"}}
 
 Route = tuple[str, str]
 
 
 def routes(app: flask.Flask, parts: Mapping[str, object]) -> Iterator[Route]:
-    """Every method of every route below /v1, with these values wherever it has parts."""
+    """Yield every method of every route below /v1, with these values for its path parameters."""
     adapter = app.url_map.bind("localhost")
     for rule in app.url_map.iter_rules():
         if rule.rule.startswith("/v1"):
@@ -34,12 +34,12 @@ def routes(app: flask.Flask, parts: Mapping[str, object]) -> Iterator[Route]:
 
 
 def missing(value: object) -> object:
-    """What is there as little as this is there."""
+    """Return a value like this one that does not exist."""
     return {"nightly": "nobody", "sent_emails": "payments"}.get(str(value), GONE)
 
 
 def said(answer: TestResponse) -> tuple[int, object]:
-    """What an answer tells its caller."""
+    """Return what the caller gets."""
     return answer.status_code, answer.get_data()
 
 
@@ -110,7 +110,7 @@ def test_each_scope_opens_what_it_is_for_and_admin_opens_all(app: flask.Flask, t
 
 @pytest.fixture
 def forgetful(app: flask.Flask) -> flask.Flask:
-    """An application with a route that forgot everything, behind the same door."""
+    """Yield an application with the same guard, and a route that names no scope."""
     forgetful = flask.Flask("forgetful")
     forgetful.config.update(app.config)
     forgetful.extensions = app.extensions
@@ -203,7 +203,7 @@ def test_a_refused_request_counts_as_a_use_of_the_key(call: Call, module_url: st
 def test_noting_a_use_neither_waits_for_anybody_nor_fails_a_request(
     call: Call, module_url: str, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What waited would wait beyond the time that a test has.
+    # A statement that waited would exceed the test's timeout.
     monkeypatch.setattr("rowcall_api.http.database.PATIENCE_SECONDS", 150)
     with database.transaction(module_url) as connection:
         used(connection, "operate", "NULL")

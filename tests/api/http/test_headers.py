@@ -1,4 +1,4 @@
-"""Headers of every answer: what a browser and a cache may do with it, and what a refused key lacks."""
+"""Headers of every response: what browsers and caches may do with it, and why a key was refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/openapi.json: produced from the routes, valid, the same each time, and true of the answers."""
+"""/openapi.json: generated from the routes, valid, the same every time, and correct for the responses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ sys.stdout.write(create_app(sys.argv[1]).test_client().get("/openapi.json").get_
 
 @pytest.fixture(scope="module")
 def described(app: flask.Flask) -> dict[str, Any]:
-    """The document as it is served, without a key."""
+    """Return the document as served without a key."""
     return told(app.test_client().get("/openapi.json"))
 
 
@@ -39,7 +39,7 @@ def operations(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def refusals(described: dict[str, Any], operation: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The operation's answers that are no success, with what their references name."""
+    """Return the operation's responses other than success, with their references resolved."""
     answers = {status: answer for status, answer in operation["responses"].items() if int(status) >= 400}
     shared = described["components"]["responses"]
     return {
@@ -86,7 +86,7 @@ def test_every_operation_has_a_name_of_its_own_a_sentence_a_tag_and_a_scope(desc
 
 
 def show_anybody() -> dict[str, str]:
-    """What a view without a scope would answer to everybody."""
+    """Return a response; the view has no scope."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""How often one may call: what a caller is told, and what a guesser of keys meets."""
+"""Rate limits: what a caller is told, and how guessing keys is limited."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowcall_api.http.client_address import client_of
 from rowcall_api.http.rate_limit import WRONG_KEYS
 from tests.api.conftest import let_nobody_in, told
 
-# So slow that no bucket fills while a test runs.
+# So slow that no bucket refills while a test runs.
 SLOW = {"ROWCALL_RATE_LIMIT": "0.01", "ROWCALL_RATE_BURST": "3", "ROWCALL_API_WORKERS": "1"}
 
 BURST = 3
@@ -29,13 +29,13 @@ TRIES = int(WRONG_KEYS.burst)
 
 WRONG = "rc_00000000_" + "0" * 64
 
-# What each of two clients says of itself, and the address that the proxy saw.
+# For each of two clients: the address that it claims, and the one that the proxy saw.
 CLIENTS = (("192.0.2.7", "192.0.2.1"), ("192.0.2.1", "192.0.2.2"))
 
 
 @contextmanager
 def limited(url: str, **settings: str) -> Iterator[flask.testing.FlaskClient]:
-    """A client of an application with these limits."""
+    """Yield a client of an application with these limits."""
     with pytest.MonkeyPatch.context() as environment:
         for name, value in {**SLOW, **settings}.items():
             environment.setenv(name, value)
@@ -53,7 +53,7 @@ def statuses(client: flask.testing.FlaskClient, key: str, times: int) -> list[in
 
 
 def offered(client: flask.testing.FlaskClient, headers: dict[str, str], times: int) -> list[int]:
-    """The answers to wrong keys with these headers."""
+    """Return the statuses of requests with a wrong key and these headers."""
     return [client.get("/v1/runs/1", headers={**bearer(WRONG), **headers}).status_code for _ in range(times)]
 
 
@@ -111,7 +111,7 @@ def test_machines_ask_whether_it_is_alive_as_often_as_they_like(module_url: str)
 def test_an_address_that_guesses_keys_is_told_to_wait(module_url: str, keys: dict[str, str]) -> None:
     with limited(module_url) as client:
         assert set(statuses(client, WRONG, TRIES)) == {401}
-        # Another header does not make it another address.
+        # Other headers do not change the address.
         headers = {**bearer(WRONG), "X-Forwarded-For": "192.0.2.1", "Forwarded": "for=192.0.2.1"}
         guessed = client.get("/v1/definitions", headers=headers)
         assert guessed.status_code == 429
@@ -124,7 +124,7 @@ def test_wrong_keys_lock_no_valid_one_out_that_comes_from_their_address(module_u
     with limited(module_url) as client:
         assert statuses(client, WRONG, TRIES + 1)[-1] == 429
         assert statuses(client, "nonsense", TRIES + 1)[-1] == 429
-        # It was never seen before, so only the database knows it.
+        # It was not used before, so only the database knows it.
         assert statuses(client, keys["admin"], 1) == [200]
 
 
@@ -150,7 +150,7 @@ def test_behind_a_trusted_proxy_each_client_has_tries_of_its_own(module_url: str
         guesser, neighbour = ({"X-Forwarded-For": f"{spoofed}, {address}, 10.1.2.3"} for spoofed, address in CLIENTS)
         assert offered(client, guesser, TRIES + 1)[-1] == 429
         assert offered(client, neighbour, 1) == [401]
-        # What the guesser itself put in front of its address makes it nobody else.
+        # The addresses that the guesser itself sent do not make it a different client.
         assert offered(client, {"X-Forwarded-For": "203.0.113.9, 192.0.2.1, 10.1.2.3"}, 1) == [429]
 
 
@@ -166,7 +166,7 @@ def test_behind_a_trusted_proxy_each_client_has_tries_of_its_own(module_url: str
         ("::ffff:192.0.2.1", "192.0.2.1"),
         ("[2001:db8:1:2:3::4]:443", "2001:db8:1:2::/64"),
         ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
-        # A header that holds no address is ignored: the proxy that sent it is counted.
+        # A header with anything but addresses is ignored, and the proxy's own address counts.
         ("192.0.2.1, unknown", "10.0.0.1"),
         ("192.0.2.1,", "10.0.0.1"),
         ("", "10.0.0.1"),

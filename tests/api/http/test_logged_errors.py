@@ -1,4 +1,4 @@
-"""What the log tells of a statement that failed: the error and the statement, and none of its values."""
+"""What the log contains of a failed statement: the error and the statement, but none of its values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATEMENTS = {
 
 
 def traceback_in(error: Exception) -> str:
-    """The traceback in the log line of this error."""
+    """Return the traceback in the log line of this error."""
     with logged() as lines:
         log().error(LogEvent.API_BROKE, exc_info=error)
     return str(lines[0]["exception"])

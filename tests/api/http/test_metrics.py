@@ -1,4 +1,4 @@
-"""/metrics: the same figures as Prometheus reads them, also when there is no database to ask."""
+"""/metrics: the statistics in Prometheus's format, also when there is no database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.rows import run_in
 
 PUBLIC = "ROWCALL_METRICS_PUBLIC"
 
-# The one with the highest number has waited longest.
+# The queue with the highest number has waited longest.
 INVENTED = """
 INSERT INTO rowcall.job_runs (job_type, queue, run_at, max_attempts, status)
 SELECT 'noop', 'invented-' || number, now() - number * interval '1 minute', 1, 'queued'
@@ -32,7 +32,7 @@ FROM generate_series(1, %(queues)s) AS number
 
 @pytest.fixture(scope="module")
 def rows(module_url: str) -> Iterator[PgConnection]:
-    """A look at the database, in which one queue has something of everything."""
+    """Yield a connection to a database in which one queue has a run in each status."""
     connection = database.connect(module_url)
     connection.autocommit = True
     for status in Status:
@@ -43,7 +43,7 @@ def rows(module_url: str) -> Iterator[PgConnection]:
 
 
 def read(answer: TestResponse) -> dict[tuple[str, str], float]:
-    """Name and label -> value, as Prometheus understands it."""
+    """Return name and label -> value, as Prometheus parses it."""
     assert (answer.status_code, answer.mimetype) == (200, "text/plain")
     return {
         (sample.name, "".join(sample.labels.values())): sample.value

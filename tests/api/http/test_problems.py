@@ -1,4 +1,4 @@
-"""Errors: always a problem document, never a trace."""
+"""Errors are always problem documents, never tracebacks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def breaks() -> str:
 
 
 def app_that_breaks() -> flask.Flask:
-    """The same error handling and request ids, around a view with a fault."""
+    """Return an application with the same error handling and request ids, and views that fail."""
     broken = flask.Flask("broken")
     errors.register(broken)
     request_log.register(broken)
@@ -156,7 +156,7 @@ def test_what_is_wrong_with_the_database_is_in_the_log_and_not_in_an_answer(
     wrong = {"Authorization": "Bearer rc_00000000_" + "0" * 64}
     for path, headers in (("/readyz", {}), ("/v1/runs/1", wrong), ("/v1/nowhere", wrong), ("/metrics", {})):
         answer = app.test_client().get(path, headers=headers)
-        # It says which database, and as whom: nothing that a caller without a key shall learn.
+        # The error names the database and its user, which a caller without a key must not learn.
         assert not re.search(rf"{name}|port|user|host|FATAL|127\.0\.0\.1", answer.get_data(as_text=True)), path
         line = json.loads(capsys.readouterr().err.splitlines()[-1])
         assert line["status"] == answer.status_code

@@ -1,4 +1,4 @@
-"""The access line: one for each request, whatever became of it, and nothing in it that a caller keeps to itself."""
+"""The access line: one per request, whatever its outcome, without the caller's secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIELDS = {"timestamp", "level", "event", "request_id", "method", "status", "dura
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    """The access lines since the last look."""
+    """Return the access lines since the last call."""
     every = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     return [line for line in every if line["event"] == "api answered"]
 

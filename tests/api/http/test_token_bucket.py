@@ -1,4 +1,4 @@
-"""Token buckets: what passes when, worked out from the times that they are given."""
+"""Token buckets: which requests pass, computed from the times that are passed in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/v1/runs/{id}/explain and `rowcall runs explain`: the same answer to "why has this not run?"."""
+"""/v1/runs/{id}/explain and `rowcall runs explain` give the same answer to "why has this not run?"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_api_and_command_say_the_same(call: Call, environment: dict[str, str]) -
     assert [one["name"] for one in explained["conditions"] if not one["holds"]] == ["due", "worker"]
     assert explained["commands"][0] == f"rowcall runs run-now {run_id}"
     asked = rowcall(environment, "runs", "explain", str(run_id), "--json")
-    # Only how long it still is may differ.
+    # Only the remaining times may differ.
     assert json.loads(asked.stdout)["commands"] == explained["commands"]
     shown = rowcall(environment, "runs", "explain", str(run_id)).stdout
     assert f"run {run_id} is queued: not due until 2100-01-01 00:00:00+00:00" in shown

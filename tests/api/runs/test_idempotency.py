@@ -1,4 +1,4 @@
-"""POST /v1/runs may be repeated: an idempotency key identifies a caller's request, a natural key a business fact."""
+"""POST /v1/runs can be repeated: an idempotency key identifies a request, a natural key a business fact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CALLERS = 50
 
 @pytest.fixture(scope="module")
 def server(module_url: str, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """What is deployed: gunicorn with processes and threads."""
+    """Yield a server as deployed: gunicorn with processes and threads."""
     with served(
         {"DATABASE_URL": module_url, "PATH": "", "ROWCALL_APP": "rowcall_example"}, tmp_path_factory.mktemp("api")
     ) as server:
@@ -47,7 +47,7 @@ def runs_under(url: str, key: str) -> list[int]:
 
 
 def all_at_once(server: Server, asked: bytes) -> list[Heard]:
-    """The same request by many who are connected already and begin together."""
+    """Send the same request on many open connections at the same time."""
     answers: list[Heard] = []
     together = threading.Barrier(CALLERS)
 
@@ -90,7 +90,7 @@ def test_a_request_whose_caller_has_gone_is_found_done_when_it_is_repeated(
     asked = post(keys["enqueue"], "/v1/runs", NOOP, "Idempotency-Key: gone")
     with server.connect() as connection:
         send(connection, asked)
-    wait_until(lambda: runs_under(module_url, "gone"), "the run is there though nobody hears of it")
+    wait_until(lambda: runs_under(module_url, "gone"), "the run exists, although the client got no response")
     again = server.ask(asked)
     assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
     assert runs_under(module_url, "gone") == [again.told["id"]]
@@ -163,7 +163,7 @@ def test_a_request_that_met_no_database_is_done_once_when_it_is_repeated(fresh_u
 
 
 def let_in(url: str, reachable: bool) -> None:
-    """Let connections to this database, or end them all."""
+    """Allow connections to this database, or end them all."""
     with database.transaction(url.rsplit("/", 1)[0] + "/rowcall") as connection:
         connection.autocommit = True
         name = url.rsplit("/", 1)[1]

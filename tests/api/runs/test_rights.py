@@ -1,4 +1,4 @@
-"""What of a run only an operator's key may ask for: a queue that nobody made, and a priority before all others."""
+"""What only an operator's key may request for a run: a new queue, or a priority below zero."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ HOUSEKEEPING = ["prune_runs", "expire_keys"]
 
 @pytest.fixture(scope="module")
 def steering(module_url: str, keys: dict[str, str]) -> None:
-    """A key that may enqueue and operate, and one that only operates."""
+    """Create a key that may enqueue and operate."""
     with database.transaction(module_url) as connection:
         keys["steering"] = create_key(connection, "steering", ["enqueue", "operate"], MAKER)
 
@@ -131,7 +131,7 @@ def test_what_makes_runs_needs_the_scope_that_enqueues(
 
 @pytest.fixture(scope="module")
 def limited(module_url: str, keys: dict[str, str]) -> None:
-    """A key for two job types in one queue, with all scopes but admin."""
+    """Create a key for two job types in one queue, with all scopes except admin."""
     with database.transaction(module_url) as connection:
         keys["limited"] = create_key(
             connection,

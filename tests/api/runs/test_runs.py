@@ -1,4 +1,4 @@
-"""/v1/runs: asking for a run, once per key, and looking at it."""
+"""/v1/runs: enqueue a run, once per key, and read it."""
 
 from __future__ import annotations
 

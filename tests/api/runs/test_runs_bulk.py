@@ -1,4 +1,4 @@
-"""POST /v1/runs/retry and /v1/runs/cancel, and the commands beside them: many at once, by what they are like."""
+"""POST /v1/runs/retry and /v1/runs/cancel, and the same commands: change many runs, selected by filters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.rows import run_in
 
 @pytest.fixture
 def runs(module_url: str) -> dict[str, int]:
-    """Nothing but a run in each status, named by it."""
+    """Insert one run in each status, and delete all others."""
     with database.transaction(module_url) as connection:
         fetch_all(connection, "DELETE FROM rowcall.job_runs")
         return {str(status): run_in(connection, status, queue=f"'{status}'")["id"] for status in Status}

@@ -1,4 +1,4 @@
-"""GET /v1/runs and `rowcall runs list`: filters, pages, counts, and what is refused."""
+"""GET /v1/runs and `rowcall runs list`: filters, pages, counts and refusals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.rows import run_in
 
 @pytest.fixture
 def runs(module_url: str) -> list[int]:
-    """Six runs, the oldest first: queued ones in two queues by turns, and a dead one at last."""
+    """Insert six runs, the oldest first: queued ones in two queues alternately, and then a dead one."""
     with database.transaction(module_url) as connection:
         fetch_all(connection, "DELETE FROM rowcall.job_runs")
         return [one(connection, number) for number in range(6)]

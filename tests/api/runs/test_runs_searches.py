@@ -1,4 +1,4 @@
-"""Searches in payloads over HTTP: bounded, two at a time for each key, and nobody else notices them."""
+"""Searches in payloads over HTTP: limited, two at a time per key, without an effect on other requests."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'rowcall.job_runs
 
 @contextmanager
 def held(url: str) -> Iterator[PgConnection]:
-    """While the block runs, no search comes to an end."""
+    """Let no search finish within the block."""
     with database.transaction(url) as holder:
         fetch_all(holder, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
         yield holder
 
 
 def two_searches(pool: ThreadPoolExecutor, call: Call, holder: PgConnection) -> list[Future[TestResponse]]:
-    """Under one key, one of them by a bulk change; they wait."""
+    """Start two searches under one key, one of them by a bulk change; they wait."""
     searches = [pool.submit(call, "GET", SEARCH), pool.submit(call, "POST", "/v1/runs/cancel", json=BULK)]
     wait_until(lambda: fetch_value(holder, WAITING) == 2, "both wait")
     return searches

@@ -1,4 +1,4 @@
-"""Answers are bounded in bytes, however large the rows are, and pages that end early lose nothing."""
+"""Responses are limited in bytes, however large the rows are, and pages that end early skip nothing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.rows import run_in
 
 RUNS = 40
 
-# Besides the items, and the blanks that a stored value has and an answer has not.
+# For what surrounds the items, although a response omits the blanks of a stored value.
 AROUND = 1000
 
 
 @pytest.fixture(scope="module")
 def runs(module_url: str) -> list[int]:
-    """Runs with payloads and results as large as they may be, the newest first."""
+    """Insert runs with the largest payloads and results allowed; return them newest first."""
     text = f"jsonb_build_object('text', repeat('x', {PAYLOAD_BYTES - 12}))"
     with database.transaction(module_url) as connection:
         fetch_all(connection, "DELETE FROM rowcall.job_runs")

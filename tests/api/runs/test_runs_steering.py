@@ -1,4 +1,4 @@
-"""POST /v1/runs/{id}/retry, cancel, run-now and clone, and the commands beside them."""
+"""POST /v1/runs/{id}/retry, cancel, run-now and clone, and the same commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def made(url: str, status: Status, **columns: str) -> int:
 
 
 def state(url: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """All that steering could change."""
+    """Return everything that these could change."""
     with database.transaction(url) as connection:
         runs = fetch_all(connection, "SELECT * FROM rowcall.job_runs ORDER BY id")
         return runs, fetch_all(connection, "SELECT * FROM rowcall.audit_log ORDER BY id")

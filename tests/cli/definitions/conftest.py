@@ -1,4 +1,4 @@
-"""`rowcall definitions` in this process, on a database of the test's own."""
+"""`rowcall definitions` in the test process, on a database for each test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.definitions.saying import TOML, Said, Say
 
 @pytest.fixture
 def say(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
-    """`rowcall definitions` on a database of this test's own, in this process: a new one each time would be slow."""
+    """Return a function that runs `rowcall definitions` in this process, which is faster than a new one each time."""
     monkeypatch.setenv("DATABASE_URL", fresh_url)
     monkeypatch.chdir(tmp_path)
 
@@ -28,7 +28,7 @@ def say(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 
 @pytest.fixture
 def applied(say: Say, tmp_path: Path) -> Say:
-    """The same, where a file has been applied."""
+    """The same, after a file was applied."""
     (tmp_path / "jobs.toml").write_text(TOML)
     assert say("apply", "jobs.toml").code == 0
     return say

@@ -1,4 +1,4 @@
-"""What `rowcall definitions` is told, and what it answers."""
+"""Input and output of `rowcall definitions`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ job_type = "noop"
 
 @dataclass(frozen=True)
 class Said:
-    """How a command ended, and what it said."""
+    """A command's exit code and output."""
 
     code: int
     stdout: str
@@ -36,11 +36,11 @@ Say = Callable[..., Said]
 
 
 def well(said: Said) -> str:
-    """What a command said that did what it was told."""
+    """Return the output of a command, and assert that it succeeded."""
     assert (said.code, said.stderr) == (0, "")
     return said.stdout
 
 
 def cells(said: Said) -> list[list[str]]:
-    """A table, heading and rows; columns are two spaces apart."""
+    """Return the cells of a table, including the heading; columns are two spaces apart."""
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in well(said).splitlines()]

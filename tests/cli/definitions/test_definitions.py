@@ -1,4 +1,4 @@
-"""`rowcall definitions`: what should exist, seen, applied, steered and tried out; and a run that came of it."""
+"""`rowcall definitions`: list, show, apply, pause, resume, run and remove definitions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_refusals_are_sentences_on_stderr_with_an_exit_code(environment: dict[st
     assert rowcall(environment, "definitions", "preview", "--schedule", "* *").returncode == 2
 
 
-# List and show.
+# List and show
 
 
 def test_a_broken_definition_is_listed_with_its_problem_and_hides_no_other_one(applied: Say, fresh_url: str) -> None:
@@ -115,7 +115,7 @@ def test_empty_states_say_what_to_do(say: Say, tmp_path: Path) -> None:
     assert say("show", "--occurrences", "x", "a").code == 2
 
 
-# Apply.
+# Apply
 
 
 def test_a_dry_run_tells_everything_and_changes_nothing(say: Say, fresh_url: str, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_file_with_mistakes_tells_each_on_a_line_and_changes_nothing(applied: 
     assert applied("apply", "jobs.toml", "more.toml").code == 2
 
 
-# Steer.
+# Pause, resume, run now, remove
 
 
 def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:

@@ -1,4 +1,4 @@
-"""`rowcall definitions preview`: the next times of a definition, or of an expression that is not saved."""
+"""`rowcall definitions preview`: the next times of a definition, or of an expression that is not stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cli.definitions.saying import Say, cells, well
 pytestmark = pytest.mark.usefixtures("example_app")
 
 
-# Preview.
+# Preview
 
 
 def test_the_next_times_of_a_definition_are_shown_with_what_is_special_about_them(applied: Say) -> None:

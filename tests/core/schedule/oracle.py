@@ -1,7 +1,7 @@
-"""What a schedule means, found by walking: minute by minute through UTC, asking zoneinfo what the wall shows.
+"""The meaning of a schedule, found minute by minute: walk through UTC, and ask zoneinfo for the local time.
 
-It knows nothing of cronsim and of rowcall.schedule.  Where clocks jump is seen by comparing the wall of one minute with
-that of the minute before, and what comes again by remembering what came.
+It does not use cronsim or rowcall.schedule.  It finds clock changes by comparing each minute's local time with that of
+the minute before, and repeated local times by remembering those that have come.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WEEKDAYS = {"SUN": 0, "MON": 1, "TUE": 2, "WED": 3, "THU": 4, "FRI": 5, "SAT": 6
 
 
 class Oracle:
-    """One expression as sets of minutes and hours, and a question to each date."""
+    """One expression, as sets of minutes and hours and a check of each date."""
 
     def __init__(self, expression: str) -> None:
         minute, hour, self.days, month, self.weekdays = expression.upper().split()
@@ -32,10 +32,10 @@ class Oracle:
         self.on = cache(self._on)
 
     def times(self, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-        """Every instant with start < instant <= end, both whole minutes in UTC."""
+        """Return every instant with start < instant <= end, both whole minutes in UTC."""
         found = []
         came: set[datetime] = set()
-        # Two days before the start, to know what came already.
+        # Start two days earlier, to know which local times have come already.
         for instant, wall, jumped in self._walk(zone, start - 2 * DAY, end):
             due = not self.elapsed and any(self.matches(time) for time in jumped)
             if self.matches(wall):
@@ -48,7 +48,7 @@ class Oracle:
     def _walk(
         self, zone: ZoneInfo, start: datetime, end: datetime
     ) -> Iterator[tuple[datetime, datetime, list[datetime]]]:
-        """Each minute, what the wall shows, and what it should have shown in between; dull days are left out."""
+        """Yield each minute, its local time, and the skipped local times; leave out days that cannot match."""
         day = start.date()
         while day <= end.date():
             if any(self.on(day + shift * DAY) for shift in (-1, 0, 1)):
@@ -63,7 +63,7 @@ class Oracle:
             day += DAY
 
     def matches(self, wall: datetime) -> bool:
-        """Whether the wall time is one that the expression means."""
+        """Whether the expression matches this local time."""
         return wall.minute in self.minutes and wall.hour in self.hours and self.on(wall.date())
 
     def _on(self, day: date) -> bool:
@@ -77,17 +77,17 @@ class Oracle:
 
 
 def values(text: str, low: int, high: int, names: dict[str, int] | None = None) -> set[int]:
-    """The numbers that a list of items stands for."""
+    """Return the numbers that a list of items contains."""
     return {value for item in text.split(",") for value in _item(item, low, high, names or {})}
 
 
 def wall_of(instant: datetime, zone: ZoneInfo) -> datetime:
-    """What the wall shows."""
+    """Return the local time."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def between(before: datetime, wall: datetime) -> Iterator[datetime]:
-    """The minutes that lie between two walls."""
+    """Yield the minutes between two local times."""
     while (before := before + MINUTE) < wall:
         yield before
 
@@ -100,7 +100,7 @@ def _item(item: str, low: int, high: int, names: dict[str, int]) -> range:
         return names[text] if text in names else int(text)
 
     first = number(read["first"]) if read["first"] else low
-    # "5" is one value, and "5/15" goes on to the end.
+    # "5" is one value, but "5/15" goes on to the end.
     last = number(read["last"]) if read["last"] else first if read["first"] and not read["step"] else high
     return range(first, last + 1, int(read["step"] or 1))
 

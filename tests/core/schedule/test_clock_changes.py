@@ -1,4 +1,4 @@
-"""What a schedule's times are when clocks change, case by case, and what people are told of it."""
+"""A schedule's times when clocks change, case by case, and what is reported about them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_once_the_second_coming_has_begun_the_first_is_not_made_up_for() -> None
 
 
 def test_a_day_that_comes_twice_runs_once_where_the_hour_is_named_and_twice_by_elapsed_time() -> None:
-    # Kwajalein went to the other side of the date line: 30 September came again from 01:00.
+    # Kwajalein crossed the date line: 30 September was repeated from 01:00.
     zone, start = "Pacific/Kwajalein", "1969-09-29T15:00"
     assert local(Times.of("30 2 * * *", zone), start, 2) == ["1969-09-30T02:30+11:00", "1969-10-01T02:30-12:00"]
     twice = ["1969-09-30T04:30+11:00", "1969-09-30T04:30-12:00"]

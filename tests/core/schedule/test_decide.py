@@ -1,4 +1,4 @@
-"""What a tick decides of the occurrences that have come."""
+"""What a tick decides about the nominal times that have come."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_occurrence_is_due_in_the_very_moment_of_its_time() -> None:
     assert outcomes(tick(HOURLY, at(3), at(3))) == [ENQUEUED]
 
 
-# Six hours of outage: 03:00 to 08:00 have come when somebody wakes at 08:20.
+# An outage of six hours: 03:00 to 08:00 have come when a worker wakes at 08:20.
 
 
 def test_catch_up_latest_runs_the_last_of_an_outage_and_says_how_late() -> None:
@@ -171,7 +171,7 @@ def test_a_schedule_without_another_time_says_so() -> None:
 def test_jitter_moves_a_run_by_the_same_whole_seconds_for_ever() -> None:
     rule = replace(HOURLY, jitter=timedelta(minutes=10))
     offsets = {tick(rule, at(hour), at(hour)).decisions[0].run_at - at(hour) for hour in range(24)}  # type: ignore[operator]
-    # Written down: another version of Rowcall must not move anybody's runs.
+    # A fixed value, because another version of Rowcall must not move runs.
     assert offsets == {timedelta(seconds=310)}
 
 

@@ -1,4 +1,4 @@
-"""Cron expressions: which are read, and what is said of those that are not."""
+"""Cron expressions: which are accepted, and the error for each of the others."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ PIECES = st.one_of(
 FIELD = st.one_of(st.just("*"), st.lists(PIECES, min_size=1, max_size=4).map("".join))
 NEARLY = st.one_of(st.tuples(FIELD, FIELD, FIELD, FIELD, FIELD).map(" ".join), st.lists(FIELD).map(" ".join))
 
-# What cronsim reads and Rowcall does not, because it would be read as something else than was meant.
+# What cronsim accepts and Rowcall does not, because its meaning would not be the intended one.
 STRICTER = ("steps through one value", "has a step larger", "is not supported", "never occurs")
 
 

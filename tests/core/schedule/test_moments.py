@@ -1,4 +1,4 @@
-"""Moments and durations, as people write them."""
+"""Times and durations, as people write them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOW = datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC)
         ("1h30m ago", "2026-11-21T07:50:30+01:00"),
         ("90 minutes", "2026-11-21T10:50:30+01:00"),
         ("10m", "2026-11-21T09:30:30+01:00"),
-        # What a query makes of a + that is not written %2B.
+        # What a query string makes of a + that is not encoded as %2B.
         (" 90 minutes", "2026-11-21T10:50:30+01:00"),
         ("2026-06-01T12:30 07:00", "2026-06-01T07:30:00+02:00"),
         ("2026-06-01 12:30:15.250 07:00", "2026-06-01T07:30:15.250000+02:00"),

@@ -1,4 +1,4 @@
-"""Payloads that name the nominal time of their occurrence."""
+"""Payloads with placeholders for the nominal time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule import names_time, rendered
 
 BERLIN = ZoneInfo("Europe/Berlin")
-# Still 30 November in UTC, a Monday, and already 1 December in Berlin.
+# Monday, 30 November in UTC, but already 1 December in Berlin.
 NOMINAL = datetime(2026, 11, 30, 23, 30, tzinfo=UTC)
 
 

@@ -1,4 +1,4 @@
-"""A schedule's times, against an oracle that walks through every minute."""
+"""A schedule's times, compared with an oracle that walks through every minute."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.core.schedule.oracle import Oracle
 BERLIN, NEW_YORK, APIA = "Europe/Berlin", "America/New_York", "Pacific/Apia"
 LORD_HOWE, TROLL, BEIRUT = "Australia/Lord_Howe", "Antarctica/Troll", "Asia/Beirut"
 
-# Expression, zone, first day of the window there, its days, and how many times fall in it.
+# Expression, zone, first local day of the window, its number of days, and how many times it contains.
 TABLE = [
-    # Plain days: lists, ranges, steps, names.
+    # Ordinary days: lists, ranges, steps, names.
     ("* * * * *", "UTC", "2026-06-01", 2, 2880),
     ("*/7 * * * *", BERLIN, "2026-06-01", 3, 648),
     ("0,30 8-18 * * MON-FRI", BERLIN, "2026-06-01", 8, 132),
@@ -35,7 +35,7 @@ TABLE = [
     ("0 0 * * */2", "UTC", "2026-06-01", 15, 8),
     ("0 0 * * 1/2", "UTC", "2026-06-01", 15, 9),
     ("0 9 * * TUE,THU", "America/St_Johns", "2026-03-01", 15, 4),
-    # Day of month with weekday: either, unless one of them begins with a star.
+    # Day of month and weekday: either must match, unless one of them begins with a star.
     ("0 6 13 * FRI", BERLIN, "2026-02-01", 60, 8),
     ("0 6 1-7 * MON", BERLIN, "2026-06-01", 30, 11),
     ("0 6 */2 * MON", BERLIN, "2026-06-01", 30, 3),
@@ -59,7 +59,7 @@ TABLE = [
     ("0 0 29 2 *", "UTC", "2024-01-01", 1600, 2),
     ("0 12 28-29 FEB *", NEW_YORK, "2028-02-20", 20, 2),
     ("0 0 31 * *", "UTC", "2026-01-15", 150, 3),
-    # Berlin puts its clocks forward on 2026-03-29, 02:00 to 03:00.
+    # Berlin's clocks go forward on 2026-03-29, from 02:00 to 03:00.
     ("30 2 * * *", BERLIN, "2026-03-27", 5, 5),
     ("0 2 * * *", BERLIN, "2026-03-27", 5, 5),
     ("0 3 * * *", BERLIN, "2026-03-27", 5, 5),
@@ -72,7 +72,7 @@ TABLE = [
     ("*/15 * * * *", BERLIN, "2026-03-28", 2, 188),
     ("0 */2 * * *", BERLIN, "2026-03-28", 3, 35),
     ("30 */2 * * *", BERLIN, "2026-03-28", 3, 35),
-    # And back on 2026-10-25, 03:00 to 02:00.
+    # And back on 2026-10-25, from 03:00 to 02:00.
     ("30 2 * * *", BERLIN, "2026-10-23", 5, 5),
     ("0 2 * * *", BERLIN, "2026-10-23", 5, 5),
     ("59 2 * * *", BERLIN, "2026-10-23", 5, 5),
@@ -82,7 +82,7 @@ TABLE = [
     ("0 * * * *", BERLIN, "2026-10-24", 3, 73),
     ("* * * * *", BERLIN, "2026-10-24", 2, 2940),
     ("0 */2 * * *", BERLIN, "2026-10-24", 3, 37),
-    # Elsewhere: by half an hour, by two hours, by a whole day, at midnight, in and after Ramadan, in winter.
+    # Other zones: changes of half an hour, two hours and a whole day, at midnight, around Ramadan, in winter.
     ("30 2 * * *", NEW_YORK, "2026-03-06", 5, 5),
     ("30 1 * * *", NEW_YORK, "2026-10-30", 5, 5),
     ("0 1 * * SUN", NEW_YORK, "2026-10-30", 5, 1),
@@ -116,7 +116,7 @@ def utc(text: str) -> datetime:
 
 
 def before_midnight(day: str, days: int, zone: str) -> datetime:
-    """The last minute before a day begins, so that its own midnight is in it."""
+    """Return the last minute before a day, so that the window contains its midnight."""
     midnight = datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone)) + timedelta(days=days)
     return midnight.astimezone(UTC) - timedelta(minutes=1)
 
@@ -134,13 +134,13 @@ def test_the_times_are_those_a_walk_through_every_minute_finds(
     times = Times.of(expression, zone)
     assert list(times.between(start, end)) == expected
     assert len(expected) == count
-    # From each of them, and from between two of them, the next one is found again.
+    # The next time is found from each of them, and from between two of them.
     for earlier, later in itertools.pairwise(expected[:200]):
         assert times.next_after(earlier) == later
         assert times.next_after(later - timedelta(seconds=1)) == later
 
 
-# Days on which clocks change, by a little and by a lot, and one ordinary day.
+# Days with clock changes, small and large, and one ordinary day.
 CHANGES = [
     (BERLIN, "2026-03-29"),
     (BERLIN, "2026-10-25"),
@@ -162,7 +162,7 @@ CHANGES = [
 
 
 def fields(low: int, high: int) -> st.SearchStrategy[str]:
-    """Items of one field in all their shapes, and lists of them."""
+    """Draw items of one field in all forms, and lists of them."""
     value = st.integers(low, high)
     span = st.tuples(value, value).map(lambda pair: f"{min(pair)}-{max(pair)}")
     wide = st.integers(low, high - 1).map(lambda first: f"{first}-{high}")
@@ -173,7 +173,7 @@ def fields(low: int, high: int) -> st.SearchStrategy[str]:
     return st.one_of(st.just("*"), item, st.lists(item, min_size=2, max_size=3).map(",".join))
 
 
-# A day that begins with * and a weekday must both hold, and */14 has no day in the fourth week: that is refused.
+# A day that starts with * and a weekday must both match, but */14 matches no day in the fourth week: that is refused.
 def may_never_come(parts: tuple[str, ...]) -> bool:
     return parts[2].startswith("*/") and parts[4] in {"SUN#4", "0L"}
 

@@ -1,4 +1,4 @@
-"""Children of ours: they end with us, however we end and whatever we were told to ignore."""
+"""Child processes end with their parent, however it ends and whatever signals it ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.processes import gone, wait_until
 
-# A parent in the background, as `nohup` and `&` leave it, whose child handles no signal yet.
+# A background process, as `nohup` and `&` leave it; its child does not handle signals yet.
 PARENT = """
 import signal, subprocess, sys
 from rowcall.base.child_processes import dies_with_us

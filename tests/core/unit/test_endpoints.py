@@ -1,4 +1,4 @@
-"""Where the outside is: read strictly, so that nothing means one thing here and another there."""
+"""Addresses of external services are parsed strictly, so that no part of the code reads one differently."""
 
 from __future__ import annotations
 

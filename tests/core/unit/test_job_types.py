@@ -1,4 +1,4 @@
-"""Declarations: right ones are found, wrong ones stop the start with the type and the field named."""
+"""Declarations: correct ones are found, and wrong ones stop the start with an error that names type and field."""
 
 from __future__ import annotations
 
@@ -111,17 +111,17 @@ def test_the_catalogue_and_the_handlers_are_the_same_set() -> None:
 
 @pytest.fixture
 def handlers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test declares is gone after it."""
+    """Remove the test's declarations afterwards."""
     load_handlers(load_catalogue(None), None)
     monkeypatch.setattr("rowcall.job_types.handlers._declared", dict(declared_handlers()))
 
 
 def greet(run: Run) -> None:
-    """Greet somebody."""
+    """Greet."""
 
 
 def wave(run: Run) -> None:
-    """Wave at somebody."""
+    """Wave."""
 
 
 def with_greeting() -> Catalogue:

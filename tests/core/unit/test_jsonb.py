@@ -1,4 +1,4 @@
-"""JSON on its way into the database: what would be refused there is refused before, with what to do instead."""
+"""JSON for the database: what PostgreSQL would refuse is refused earlier, with what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines: JSON for programs, text for people, with what the context has bound."""
+"""Log lines: JSON for programs, text for people, with the bound fields."""
 
 from __future__ import annotations
 

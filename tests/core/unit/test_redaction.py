@@ -1,4 +1,4 @@
-"""What must not be shown is taken out of every text, and nothing else is."""
+"""Secrets are removed from every text, and nothing else is."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ WEB_TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJodXNoIn0.hush-hush_hush"  # noqa: S
 
 ONE_MEGABYTE = 1_000_000
 
-# Nothing here is measured, and a busy machine is none of these tests' business.
+# Nothing here is timed, so a busy machine must not fail these tests.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-# As environments hold them: no null character, and nothing at the ends that reading the setting would cut off.
+# As environments hold them: no null character, and no white space at the ends that reading the setting would strip.
 LONG_SECRETS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0*"), min_size=8, max_size=40)
 
 
@@ -152,7 +152,7 @@ def test_what_is_kept_can_be_stored_and_hides_no_secret_behind_what_cannot(monke
     assert fit_to_keep("the server said hush\0-hush") == "the server said ***"
 
 
-@pytest.mark.timeout(60)  # what reads a part of the text again and again takes hours
+@pytest.mark.timeout(60)  # an algorithm that reads a part of the text repeatedly would take hours
 @pytest.mark.parametrize(
     "part",
     [

@@ -1,4 +1,4 @@
-"""Settings: read once, checked at the start, and never printed where they are secret."""
+"""Settings: read once, checked at the start, and never printed if they are secret."""
 
 from __future__ import annotations
 

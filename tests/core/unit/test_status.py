@@ -1,4 +1,4 @@
-"""The status machine as data: consistent in itself, and the source of everything said about it."""
+"""The status machine as data: consistent, and the source of every description of it."""
 
 from __future__ import annotations
 

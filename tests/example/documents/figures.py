@@ -1,4 +1,4 @@
-"""Figures to make documents of, and what is read back from them."""
+"""Figures for documents, and readers of the documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OFFICE = User(3, "office-3@northwind.example.com", "Northwind Office 3", "Europe
 
 
 def week(*days: DayFigures | Sequence[Sales], first: date = MONDAY) -> Week:
-    """A week with these days (or their sales), and after them days on which nothing happened."""
+    """Return a week that starts with these days (or their sales); nothing happened on the other days."""
     told = [day if isinstance(day, DayFigures) else DayFigures(first, tuple(day)) for day in days]
     told += [DayFigures(first)] * (7 - len(told))
     return Week(
@@ -39,7 +39,7 @@ def week(*days: DayFigures | Sequence[Sales], first: date = MONDAY) -> Week:
 
 
 def weekly(now: Week | None = None, before: Week | None = None, user: User = OFFICE) -> WeeklyFigures:
-    """An ordinary week, unless another one is given: 5 orders after 4, and 90 minutes after 120."""
+    """Return an ordinary week, unless given another: 5 orders after 4, and 90 minutes after 120."""
     now = now or week(
         DayFigures(MONDAY, (Sales("EUR", 3, 123450),), 2, 90),
         [],
@@ -50,25 +50,25 @@ def weekly(now: Week | None = None, before: Week | None = None, user: User = OFF
 
 
 def named(name: str) -> User:
-    """A user of this name."""
+    """Return a user with this name."""
     return User(7, "seven@example.com", name, "UTC")
 
 
 def invoice(number: str = "INV-2026-0031", user: User = OFFICE) -> Invoice:
-    """An open invoice over 1,234.50 EUR."""
+    """Return an open invoice over 1,234.50 EUR."""
     created_at = datetime(2026, 11, 1, 12, tzinfo=UTC)
     return Invoice(1, number, 123450, "EUR", "open", date(2026, 11, 23), None, created_at, user)
 
 
 def customer(number: int, name: str = "", amount_minor: int = 1000, currency: str = "EUR") -> CustomerSales:
-    """A customer with one order."""
+    """Return a customer with one order."""
     return CustomerSales(
         number, name or f"Northwind Office {number}", f"office-{number}@example.com", currency, 1, amount_minor
     )
 
 
 def day_sales(*best: CustomerSales, customers: int = 0) -> DaySales:
-    """A day with these customers, all of whom ordered at nine, by currency."""
+    """Return a day with these customers, who all ordered at nine, by currency."""
     parts = []
     for currency in sorted({each.currency for each in best}):
         mine = tuple(each for each in best if each.currency == currency)
@@ -78,13 +78,13 @@ def day_sales(*best: CustomerSales, customers: int = 0) -> DaySales:
 
 
 def pages(pdf: bytes) -> list[str]:
-    """The text of each page, as a viewer would copy it."""
+    """Return the text of each page, as a viewer would copy it."""
     with pypdfium2.PdfDocument(pdf) as document:
         return [page.get_textpage().get_text_bounded().replace("\r\n", "\n") for page in document]
 
 
 class Page(HTMLParser):
-    """HTML that is well-formed: every element is closed where it should be; with its text and its elements."""
+    """Parses HTML, asserts that every element is closed in its place, and collects text and elements."""
 
     VOID = ("meta", "img", "br")
 
@@ -98,20 +98,20 @@ class Page(HTMLParser):
         assert not self._open, f"never closed: {self._open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember it."""
+        """Remember the element."""
         self.elements.append((tag, dict(attrs)))
         if tag not in self.VOID:
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """It must be the last one opened."""
+        """Assert that it is the last one opened."""
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """What a reader sees, with single spaces."""
+        """Collect what a reader sees, with single spaces."""
         if "style" not in self._open:
             self.text = " ".join(f"{self.text} {data}".split())
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of every such element."""
+        """Return the attributes of every such element."""
         return [attributes for name, attributes in self.elements if name == tag]

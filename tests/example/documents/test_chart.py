@@ -1,4 +1,4 @@
-"""Charts: round scales, and bars as high as their values."""
+"""Charts: round scales, and bars in proportion to their values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_scale_has_round_steps_and_holds_the_highest_value(most: int, step: in
     assert scale(most) == (step, top)
 
 
-@settings(deadline=None)  # a busy machine is no defect
+@settings(deadline=None)  # a busy machine must not fail this
 @given(st.integers(0, 10**15))
 def test_a_scale_never_has_more_than_four_steps(most: int) -> None:
     step, top = scale(most)

@@ -1,4 +1,4 @@
-"""Invoice reminders: three kinds, each with its own tone, and each with the same facts."""
+"""Invoice reminders: three kinds with different tones and the same facts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tests.example.documents.figures import Page, invoice, named
         (
             ReminderKind.UPCOMING,
             "Invoice INV-2026-0031 will be due on 23 November 2026",
-            "invoice INV-2026-0031 over 1,234.50 EUR will be due on 23 November 2026.",
+            "invoice INV-2026-0031 for 1,234.50 EUR will be due on 23 November 2026.",
         ),
         (
             ReminderKind.DUE,
             "Invoice INV-2026-0031 is due: 1,234.50 EUR by 23 November 2026",
-            "Invoice INV-2026-0031 over 1,234.50 EUR is due on 23 November 2026.",
+            "Invoice INV-2026-0031 for 1,234.50 EUR is due on 23 November 2026.",
         ),
         (
             ReminderKind.OVERDUE,
-            "Invoice INV-2026-0031 is overdue since 23 November 2026",
-            "Invoice INV-2026-0031 over 1,234.50 EUR was due on 23 November 2026, and we have not seen the payment",
+            "Invoice INV-2026-0031 is overdue: it was due on 23 November 2026",
+            "Invoice INV-2026-0031 for 1,234.50 EUR was due on 23 November 2026, and we have not received the",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The sales report as CSV: what a spreadsheet and a program read from it."""
+"""The sales report as CSV, as spreadsheets and programs read it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.example.documents.figures import DAY, customer, day_sales
 
 
 def read(content: bytes) -> list[dict[str, str]]:
-    """The rows, as a program reads them."""
+    """Return the rows as a program reads them."""
     return list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
 
 

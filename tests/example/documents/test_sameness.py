@@ -1,4 +1,4 @@
-"""The same figures give the same bytes, in any thread and process; and nothing of it is loaded before it is needed."""
+"""The same figures give the same bytes, in any thread and process; and libraries are loaded only when needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAVY = ("fontTools", "fpdf", "jinja2", "PIL")
 
 
 def digest() -> str:
-    """Of one document of every kind."""
+    """Return a digest of one document of every kind."""
     found = hashlib.sha256()
     sales = day_sales(*(customer(number) for number in range(1, 40)))
     letters: list[Letter] = [write_weekly_letter(weekly()), write_invoice_letter(invoice(), ReminderKind.DUE)]
@@ -36,7 +36,7 @@ def digest() -> str:
 
 
 def python(source: str, **environment: str) -> str:
-    """What another Python prints."""
+    """Return what another Python process prints."""
     told = subprocess.run(
         [sys.executable, "-c", source], env={**os.environ, **environment}, cwd=ROOT, check=True,
         capture_output=True, text=True, timeout=LIMIT_SECONDS,

@@ -1,4 +1,4 @@
-"""The weekly report: a letter with charts and a PDF, that tells the same figures three times."""
+"""The weekly report: a letter with charts and a PDF, with the same figures in all three forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUIET = week()
 
 
 def every_form(figures: WeeklyFigures) -> list[str]:
-    """The letter's text, what its HTML shows, and what stands in its PDF."""
+    """Return the letter's text, the text of its HTML, and that of its PDF."""
     letter = write_weekly_letter(figures)
     return [letter.text, Page(letter.html).text, "\n".join(pages(letter.attachments[0].content))]
 
@@ -56,8 +56,8 @@ def test_each_currency_has_its_own_sum_and_its_own_decimal_places() -> None:
 
 def test_a_quiet_week_is_told_kindly_and_without_figures_below_zero() -> None:
     for before, words in (
-        (None, "The week before brought 4 orders and 1 session."),
-        (QUIET, "That is quite all right; everything is as you left it, and ready when you are."),
+        (None, "The week before had 4 orders and 1 session."),
+        (QUIET, "That is fine: everything is as you left it, and ready when you are."),
     ):
         figures = weekly(QUIET, before)
         for told in every_form(figures):

@@ -1,4 +1,4 @@
-"""Words: dates, counts and changes as people say them."""
+"""Words for dates, counts and changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the small SaaS, written straight into its tables."""
+"""Insert rows into the small SaaS's tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _numbers = itertools.count(1)
 
 
 def made(connection: Connection, table: str, **columns: Any) -> Any:
-    """A row of a table: the id that it got, or its name."""
+    """Insert a row, and return its id or its name."""
     values = ", ".join(f"%({name})s" for name in columns)
     row = fetch_one(
         connection, f"INSERT INTO example.{table} ({', '.join(columns)}) VALUES ({values}) RETURNING *", columns
@@ -21,7 +21,7 @@ def made(connection: Connection, table: str, **columns: Any) -> Any:
 
 
 def user(connection: Connection, time_zone: str = "UTC", **columns: Any) -> int:
-    """A user's id."""
+    """Insert a user, and return its id."""
     number = next(_numbers)
     given = {"email": f"user-{number}@example.com", "name": f"User {number}", "time_zone": time_zone, **columns}
     user_id: int = made(connection, "users", **given)
@@ -31,7 +31,7 @@ def user(connection: Connection, time_zone: str = "UTC", **columns: Any) -> int:
 def order(
     connection: Connection, user_id: int, ordered_at: str, amount_minor: int = 1000, currency: str = "EUR"
 ) -> None:
-    """An order; the time is text with an offset, or UTC."""
+    """Insert an order; the time is text with an offset, or in UTC."""
     made(
         connection,
         "orders",
@@ -43,7 +43,7 @@ def order(
 
 
 def session(connection: Connection, user_id: int, started_at: str, expires_at: str) -> int:
-    """A session's id."""
+    """Insert a session, and return its id."""
     session_id: int = made(
         connection, "sessions", user_id=user_id, started_at=_moment(started_at), expires_at=_moment(expires_at)
     )
@@ -51,7 +51,7 @@ def session(connection: Connection, user_id: int, started_at: str, expires_at: s
 
 
 def invoice(connection: Connection, user_id: int, due_on: str, **columns: Any) -> int:
-    """An open invoice's id."""
+    """Insert an open invoice, and return its id."""
     given = {"number": f"N-{next(_numbers)}", "amount_minor": 123450, "currency": "EUR", "due_on": due_on, **columns}
     invoice_id: int = made(connection, "invoices", user_id=user_id, **given)
     return invoice_id

@@ -1,4 +1,4 @@
-"""Named values: computed in SQL, stored with a time until which they hold."""
+"""Named values: computed in SQL, stored with an expiry time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nightly cleanup's deletions: from the oldest on, a batch at a time, and beside others."""
+"""The nightly cleanup deletes the oldest rows first, in batches, without waiting for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invoices: reminded of on three days, and paid once."""
+"""Invoices: three reminders on three days, and one payment."""
 
 from __future__ import annotations
 
@@ -99,6 +99,6 @@ def test_two_payments_at_once_mark_it_once(fresh_url: str) -> None:
         waiting = fetch_one(
             other, "SELECT FROM example.invoices WHERE id = %(id)s FOR UPDATE SKIP LOCKED", {"id": invoice_id}
         )
-        assert waiting is None, "the second must wait for the first"
+        assert waiting is None, "the second one must wait for the first"
         one.commit()
         assert mark_paid(other, invoice_id, 123450, "EUR") is Marked.ALREADY_PAID

@@ -1,4 +1,4 @@
-"""The plans of the business's statements on large tables: each takes its range of an index, and no more."""
+"""The plans of the example's statements on large tables: each reads only its index range."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MANY = 100_000
 USERS = 100
 DAYS = 500
 DAY = date(2026, 11, 16)
-# What one day, or one user's fortnight, holds of each table.
+# How many rows of each table belong to one day, or to one user's two weeks.
 A_DAY = MANY // DAYS
 A_FORTNIGHT = 14 * A_DAY // USERS
 
-# Without looking up each row's user, which would take most of the time.
+# Without the foreign key checks, which would take most of the time.
 FILL = f"""
 SET session_replication_role = replica;
 INSERT INTO example.users (email, name)

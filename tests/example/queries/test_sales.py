@@ -1,4 +1,4 @@
-"""A day's sales: UTC's day, by hour and by customer, each currency for itself."""
+"""A day's sales: the day in UTC, by hour and by customer, separate for each currency."""
 
 from __future__ import annotations
 

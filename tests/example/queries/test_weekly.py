@@ -1,4 +1,4 @@
-"""Weekly figures: the user's own days, each currency for itself, and the week before."""
+"""Weekly figures: days in the user's zone, separate for each currency, with the week before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUNDAY = date(2026, 3, 29)  # Berlin's clocks go forward at 02:00
 
 
 def orders_by_day(connection: PgConnection, user_id: int, first: date = MONDAY) -> dict[str, int]:
-    """Weekday -> orders, for the days on which there were any."""
+    """Return weekday -> orders, for the days that have any."""
     figures = weekly_figures(connection, user_id, first, first + timedelta(days=6))
     return {f"{day.day:%a}": day.orders for day in figures.week.days if day.orders}
 
@@ -88,7 +88,7 @@ def test_the_day_on_which_the_clock_goes_back_is_an_hour_longer(connection: PgCo
 
 
 def test_a_midnight_that_comes_twice_or_never_belongs_to_its_own_day(connection: PgConnection) -> None:
-    # Havana goes back from 01:00 to 00:00, so both hours after midnight are Sunday's; Cairo's Friday begins at 01:00.
+    # Havana goes back from 01:00 to 00:00, so both hours after midnight are Sunday's; Cairo's Friday starts at 01:00.
     havana, cairo = user(connection, "America/Havana"), user(connection, "Africa/Cairo")
     for moment in ("2026-11-01 04:30", "2026-11-01 05:30"):
         order(connection, havana, moment)

@@ -1,14 +1,14 @@
-"""The mutants.  Each takes one guard from the queue, or one thing that an event does to the row.
+"""The mutants.  Each removes one guard from the queue, or one thing that an event does to the row.
 
-What the table's own CHECKs and keys guard a second time is here as well: then it is they that a test sees at work.
-Left out is what no test can tell from the original:
+They include what the table's CHECKs and keys guard a second time: a test then sees those work.  They do not include
+what no test can tell from the original:
 
-- `status` in an owner's statement and where a lease runs out: the CHECK lease_iff_running says that who has a locked_by
-  or a locked_until is running.
-- `id = ANY(...)` where many leases are written at once: it finds the rows, and the lease's key, which holds the id,
+- `status` in an owner's statement and where a lease expires: the CHECK lease_iff_running ensures that a run with a
+  locked_by or a locked_until is running.
+- `id = ANY(...)` where many leases are written at once: it finds the rows, but the lease's key, which contains the id,
   decides.
-- the inner LIMIT of the claim: it spares work, and the outer one decides.
-- what is due, in the tick: it spares work, and nothing is decided of what has not come.
+- the inner LIMIT of the claim: it saves work, and the outer one decides.
+- what is due, in the tick: it saves work, and nothing is decided before its time.
 - `status` where the claim ends leases: one statement changes a row only once, and its claim comes first.
 """
 

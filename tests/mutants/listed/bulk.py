@@ -8,17 +8,17 @@ BULK = [
     *at(
         "bulk.py",
         "change_many",
-        ("of many others are changed too", "id = ANY(%(run_ids)s::bigint[]) AND ", ""),
-        ("of many those are changed that it cannot happen to", " AND {step.guard}", ""),
-        ("of many those are changed that match no more", " AND {MATCHES}", ""),
-        ("changing many waits for who holds one", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        ("a bulk change changes other runs too", "id = ANY(%(run_ids)s::bigint[]) AND ", ""),
+        ("a bulk change changes runs that do not allow it", " AND {step.guard}", ""),
+        ("a bulk change changes runs that no longer match", " AND {MATCHES}", ""),
+        ("a bulk change waits for a locked run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
         (
-            "changing many is not audited",
+            "a bulk change is not audited",
             "FROM changed JOIN matching ON matching.id = changed.id",
             "FROM changed JOIN matching ON false",
         ),
         (
-            "many are audited as each other",
+            "a bulk change audits runs as each other",
             "FROM changed JOIN matching ON matching.id = changed.id",
             "FROM changed JOIN matching ON true",
         ),
@@ -26,18 +26,18 @@ BULK = [
     *at(
         "bulk.py",
         "bulk",
-        ("a dry run changes", "if dry_run:", "if False:"),
+        ("a dry run changes runs", "if dry_run:", "if False:"),
     ),
-    *at("bulk.py", "PAGES", ("what it cannot happen to is met", ", action.guard)", ")")),
+    *at("bulk.py", "PAGES", ("a bulk change finds runs that do not allow it", ", action.guard)", ")")),
     *at(
         "bulk.py",
         "changed_of",
-        ("many that are due wake nobody", "fetch_all(connection, WAKE_WORKERS)", "pass"),
+        ("a bulk change makes runs due and wakes nobody", "fetch_all(connection, WAKE_WORKERS)", "pass"),
     ),
     *at(
         "bulk.py",
         "_narrowed",
-        ("all are changed though nobody said so", "criteria.leaves_all_open and not everything", "False"),
+        ("a change of all runs needs no confirmation", "criteria.leaves_all_open and not everything", "False"),
     ),
-    *at("bulk.py", "Action", ("who was asked is asked again", " AND cancel_requested_at IS NULL", "")),
+    *at("bulk.py", "Action", ("a bulk change asks a run to cancel twice", " AND cancel_requested_at IS NULL", "")),
 ]

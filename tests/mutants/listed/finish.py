@@ -7,7 +7,7 @@ from tests.mutants.mutant import at
 
 ENDINGS = (Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED)
 
-# What then becomes of the run, without the request.
+# What happens to the run if cancelling was not requested.
 OTHERWISE = {
     "FAIL": "THEN '{Status.CANCELLED}' ELSE '{Status.FAILED}' END",
     "GIVE_UP": "THEN '{Status.CANCELLED}' ELSE '{Status.DEAD}' END",
@@ -23,7 +23,7 @@ FINISH = [
         for mutant in at(
             "finish.py",
             place,
-            (f"{place} forgets that cancelling was asked for", stands, stands.replace("CANCELLED", "DEAD")),
+            (f"{place} ignores a request to cancel", stands, stands.replace("CANCELLED", "DEAD")),
         )
     ),
     *(
@@ -33,24 +33,28 @@ FINISH = [
             "finish.py",
             event.name,
             (f"{event} on other runs", "run.id = %(run_id)s AND ", ""),
-            (f"{event} under a lease that is over", "run.lease_no = %(lease_no)s AND ", ""),
+            (f"{event} under a lease that has ended", "run.lease_no = %(lease_no)s AND ", ""),
             (f"{event} by another worker", " AND run.locked_by = %(worker)s", ""),
             (f"{event} leaves the lease in the row", "locked_by = NULL, locked_until = NULL, ", ""),
-            (f"{event} is not remembered", "history AS ({HISTORY})", "history AS (SELECT 1)"),
+            (f"{event} writes no history", "history AS ({HISTORY})", "history AS (SELECT 1)"),
         )
     ),
     *at(
         "finish.py",
         "SUCCEED",
-        ("succeed under a lease that is over", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
+        ("succeed under a lease that has ended", "%(lease_keys)s::jsonb ? {LEASE_KEY} AND ", ""),
         ("succeed by another worker", " AND run.locked_by = %(worker)s", ""),
-        ("succeed without an end", "finished_at = now(),", "finished_at = NULL,"),
+        ("succeed without a finish time", "finished_at = now(),", "finished_at = NULL,"),
         ("succeed without a result", "result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'), ", ""),
     ),
     *at(
         "finish.py",
         "UNCLAIM",
-        ("unclaim whatever others have locked", "ANY(ARRAY(SELECT id FROM unlocked))", "ANY(%(run_ids)s::bigint[])"),
+        (
+            "unclaim takes rows that others have locked",
+            "ANY(ARRAY(SELECT id FROM unlocked))",
+            "ANY(%(run_ids)s::bigint[])",
+        ),
         ("unclaim keeps the attempt", "attempts = run.attempts - 1, ", ""),
     ),
     *at(
@@ -59,17 +63,17 @@ FINISH = [
         ("fail without an attempt left", " AND run.attempts < run.max_attempts", ""),
         ("fail without waiting", "ELSE now() + %(delay)s * interval '1 second'", "ELSE now()"),
         (
-            "a cancelled run waits to be tried again",
+            "a run to be cancelled waits for its retry",
             "CASE WHEN {ASKED} THEN run.run_at ELSE now()",
             "CASE WHEN false THEN run.run_at ELSE now()",
         ),
-        ("fail keeps no error", ", {ERROR}", ""),
+        ("fail stores no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
         "GIVE_UP",
-        ("give up without an end", "finished_at = now()", "finished_at = NULL"),
-        ("give up keeps no error", ", {ERROR}", ""),
+        ("give up sets no finish time", "finished_at = now()", "finished_at = NULL"),
+        ("give up stores no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
@@ -79,8 +83,8 @@ FINISH = [
             "WHEN run.attempts < run.max_attempts THEN '{Status.QUEUED}'",
             "WHEN true THEN '{Status.QUEUED}'",
         ),
-        ("release without an end", "run.attempts >= run.max_attempts THEN now() END", "false THEN now() END"),
-        ("release keeps no error", ", {ERROR}", ""),
+        ("release sets no finish time", "run.attempts >= run.max_attempts THEN now() END", "false THEN now() END"),
+        ("release stores no error", ", {ERROR}", ""),
     ),
     *at(
         "finish.py",
@@ -92,14 +96,14 @@ FINISH = [
             "greatest(%(until)s::timestamptz, now() + %(pause)s * interval '1 second')",
             "%(until)s::timestamptz",
         ),
-        ("snooze takes other attempts out of the history", "earlier.outcome = '{Event.SNOOZE}'", "true"),
-        ("snooze is written to the history each time", "earlier.run_id = ended.run_id", "false"),
-        ("snooze is remembered as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),
+        ("snooze deletes other attempts from the history", "earlier.outcome = '{Event.SNOOZE}'", "true"),
+        ("each snooze adds a row to the history", "earlier.run_id = ended.run_id", "false"),
+        ("snooze is recorded as the attempt before", "run.attempts + 1 AS attempt", "run.attempts AS attempt"),
     ),
     *at(
         "finish.py",
         "CANCELLED",
-        ("cancelled without having been asked", " AND {ASKED}", ""),
-        ("cancelled without an end", "finished_at = now()", "finished_at = NULL"),
+        ("cancelled without a request", " AND {ASKED}", ""),
+        ("cancelled without a finish time", "finished_at = now()", "finished_at = NULL"),
     ),
 ]

@@ -8,12 +8,12 @@ HISTORY = at(
     "fragments.py",
     "HISTORY",
     (
-        "attempts are remembered without their stack",
+        "history does not keep the stack",
         "error_type, error, stack, permanent, forensics\n    FROM ended",
         "error_type, error, NULL, permanent, forensics\n    FROM ended",
     ),
     (
-        "attempts are remembered without their beginning",
+        "history does not keep when the attempt started",
         "outcome, worker, started_at, error_type, error, stack, permanent, forensics\n    FROM ended",
         "outcome, worker, now(), error_type, error, stack, permanent, forensics\n    FROM ended",
     ),

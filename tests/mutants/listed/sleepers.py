@@ -7,12 +7,16 @@ from tests.mutants.mutant import at
 IS_DUE = '"run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"'
 
 SLEEPERS = [
-    *at("enqueue.py", "IS_DUE", ("what is due later wakes a worker", IS_DUE, '"true"')),
-    *at("enqueue.py", "IS_DUE", ("what is due wakes nobody", IS_DUE, '"false"')),
-    *at("sleepers.py", "HAVE_ENDED", ("a worker sleeps while others are open", ">= %(transaction)s::bigint", "> 0")),
+    *at("enqueue.py", "IS_DUE", ("a run that is due later wakes a worker", IS_DUE, '"true"')),
+    *at("enqueue.py", "IS_DUE", ("a due run wakes nobody", IS_DUE, '"false"')),
+    *at(
+        "sleepers.py",
+        "HAVE_ENDED",
+        ("a worker sleeps while other transactions are open", ">= %(transaction)s::bigint", "> 0"),
+    ),
     *at(
         "sleepers.py",
         "NEXT_TRANSACTION",
-        ("a worker waits for one that has ended", "pg_snapshot_xmax", "pg_snapshot_xmin"),
+        ("a worker waits for a transaction that has ended", "pg_snapshot_xmax", "pg_snapshot_xmin"),
     ),
 ]

@@ -7,7 +7,7 @@ from tests.mutants.mutant import at
 STRANDED = at(
     "claims/stranded.py",
     "HELD",
-    ("what another worker has is held", " AND run.locked_by = %(worker)s", ""),
-    ("a suspect that another worker has is held", " AND locked_by = %(worker)s", ""),
-    ("a lane is looked through from its beginning", "AND (run_at, id) >= (known.run_at, known.id)", ""),
+    ("a run of another worker counts as held", " AND run.locked_by = %(worker)s", ""),
+    ("a suspect of another worker counts as held", " AND locked_by = %(worker)s", ""),
+    ("a lane is read from its start", "AND (run_at, id) >= (known.run_at, known.id)", ""),
 )

@@ -1,4 +1,4 @@
-"""How each event of a run is brought about, and whether the database let it happen."""
+"""How to cause each event of a run, and whether the database allowed it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def claim_one(connection: PgConnection, run: Row) -> object:
     ]
 
 
-# How each event is brought about; each answers with something false when it was refused, or raises TransitionRefused.
+# How to cause each event; each function returns something false, or raises TransitionRefused, when it was refused.
 ACTS: dict[Event, Act] = {
     Event.CLAIM: claim_one,
     Event.HEARTBEAT: lambda c, run: queue.heartbeat(c, {lease_of(run): 60}),
@@ -57,7 +57,7 @@ ACTS: dict[Event, Act] = {
     Event.RETRY: steered(queue.retry),
 }
 
-# What a row must be besides its status for an event's guard to let it through.
+# The columns that an event's guard needs besides the status.
 READY: dict[Event, dict[str, str]] = {
     Event.EXPIRE: {"locked_until": "now() - interval '1 second'"},
     Event.CANCELLED: {"cancel_requested_at": "now()"},
@@ -65,7 +65,7 @@ READY: dict[Event, dict[str, str]] = {
 
 
 def attempt(connection: PgConnection, event: Event, run: Row) -> bool:
-    """Whether the event was let through."""
+    """Whether the event was allowed."""
     try:
         return bool(ACTS[event](connection, run))
     except TransitionRefused:
@@ -73,6 +73,6 @@ def attempt(connection: PgConnection, event: Event, run: Row) -> bool:
 
 
 def ready(event: Event, status: Status) -> dict[str, str]:
-    """The guard's columns, as far as a row of this status may hold them."""
+    """Return those of the guard's columns that a row of this status may have."""
     columns = READY.get(event, {})
     return columns if status is Status.RUNNING else {name: v for name, v in columns.items() if name != "locked_until"}

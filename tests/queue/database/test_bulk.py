@@ -1,4 +1,4 @@
-"""Many at once: to each run is done what is done to one, and what others hold is passed over."""
+"""Bulk changes: each run changes as if it were changed alone, and locked runs are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app may pass as its connection: any of two drivers, bare or behind SQLAlchemy; what it may not is named."""
+"""Which connections an app may pass: those of two drivers, bare or behind SQLAlchemy; an error names any other."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ KINDS = [
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 def held(request: pytest.FixtureRequest, fresh_url: str) -> Iterator[Any]:
-    """A connection of each kind that a caller may hold."""
+    """Return a connection of each kind that a caller may have."""
     connection = request.param(fresh_url)
     yield connection
     connection.close()
 
 
 def runs(url: str) -> list[dict[str, Any]]:
-    """What is committed."""
+    """Return the committed runs."""
     with database.transaction(url) as connection:
         return fetch_all(connection, "SELECT id, payload, run_at, natural_key FROM rowcall.job_runs ORDER BY id")
 
@@ -123,7 +123,7 @@ def test_keys_are_replayed_and_refused_alike(held: Any, fresh_url: str) -> None:
 
 
 def test_one_connection_enqueues_again_and_again(held: Any, fresh_url: str) -> None:
-    for user_id in range(7):  # after five times psycopg 3 prepares a statement
+    for user_id in range(7):  # psycopg 3 prepares a statement after five executions
         WELCOME.enqueue(held, {"user_id": user_id}, run_at=TOMORROW if user_id % 2 else None)
         WELCOME.enqueue_many(held, [{"user_id": 10 + user_id}, {"user_id": 20 + user_id}])
     held.commit()
@@ -195,17 +195,17 @@ def test_an_error_in_a_pipeline_undoes_its_statements_alone(fresh_url: str) -> N
 
 
 class SQLAlchemy:
-    """As Flask-SQLAlchemy's `db`: what is to be passed is its session."""
+    """Like Flask-SQLAlchemy's `db`: the caller should pass its session."""
 
     def __init__(self) -> None:
         self.session = scoped_session(sessionmaker())
 
 
 class ConnectionPool:
-    """As psycopg_pool's: it lends connections."""
+    """Like psycopg_pool's: it lends connections."""
 
     def connection(self) -> None:
-        """Lend one."""
+        """Lend a connection."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A run that was asked to stop is cancelled, whatever ends its attempt, success excepted."""
+"""A run that was asked to cancel is cancelled, however its attempt ends, except by success."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claim: who gets which run, and in which order."""
+"""Claim: which runs a worker gets, and in which order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claiming ahead: beyond its free slots a worker takes only runs that it will have begun in a moment."""
+"""Claiming ahead: beyond its free slots, a worker takes only runs that it will start very soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clone: the same content once more, with what is to be other; once per key."""
+"""Clone: a new run with the same content, except for what the operator changes; once per key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COPIED = ("job_type", "payload", "queue", "priority", "max_attempts")
 
 
 def made(connection: PgConnection, run_id: int, **options: Any) -> Row:
-    """The clone of a run."""
+    """Clone a run, and return the new one."""
     return row_of(connection, queue.clone(connection, run_id, OPERATOR, **options).run_id)
 
 

@@ -1,4 +1,4 @@
-"""Connections and transactions: what is committed, what is rolled back, and what an error says."""
+"""Connections and transactions: what is committed, what is rolled back, and what errors say."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_pooled_connection_in_a_failed_transaction_is_replaced(module_url: str
     with pool.connect() as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, PgConnection)
-    with pytest.raises(psycopg2.Error):  # as a ping does that is cancelled
+    with pytest.raises(psycopg2.Error):  # like a ping that is cancelled
         database.fetch_all(driver, "SELECT 1/0")
     with pool.connect() as connection:
         assert connection.connection.driver_connection is not driver

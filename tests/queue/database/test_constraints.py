@@ -1,4 +1,4 @@
-"""Whoever writes to job_runs, and however: the table itself refuses rows that the status machine does not know."""
+"""The table refuses rows that the status machine does not allow, whoever writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enqueue: in the caller's transaction, checked at the door, once per key."""
+"""Enqueue: in the caller's transaction, validated, once per key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
 from rowcall.queue.enqueue import PAYLOAD_BYTES
 
-# now() is the transaction's own time: what other tests of this module committed is not counted.
+# now() is the start of the transaction, so this does not count what other tests of this module committed.
 ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at = now()"
 
 
@@ -206,7 +206,7 @@ def test_a_key_whose_run_is_pruned_while_it_is_asked_for_is_free_again(fresh_url
     with database.transaction(fresh_url) as connection:
         before = enqueue(connection, "noop", {}, key="fading")
         database.fetch_all(connection, GOES)
-        # As if prune had committed between the INSERT that lost to the key, and the look for who has it.
+        # As if prune had committed after the INSERT met the key's conflict, and before the SELECT of its holder.
         database.fetch_all(
             connection, "CREATE TRIGGER goes AFTER INSERT ON job_runs FOR EACH STATEMENT EXECUTE FUNCTION goes()"
         )

@@ -14,7 +14,7 @@ OPERATOR = Operator("a test")
 
 
 def success(connection: PgConnection, **columns: str) -> Done:
-    """The result of a run that this worker has."""
+    """Return the result of a running run of this worker."""
     run = run_in(connection, Status.RUNNING, **columns)
     return Done(Lease(WORKER, run["id"], run["lease_no"]), None)
 

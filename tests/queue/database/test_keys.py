@@ -1,4 +1,4 @@
-"""Two keys: the natural one says which fact a run is, and the caller's which request it was."""
+"""Two keys: the natural key identifies the fact of a run, and the idempotency key the request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPERATOR = Operator("a test")
 
 
 class Invoice(Schema):
-    """Which invoice."""
+    """An invoice."""
 
     invoice_id = fields.Integer(required=True)
     note = fields.String(load_default="")
@@ -37,7 +37,7 @@ TYPES = [charging("charge"), charging("refund"), charging("until_failed", "until
 
 
 def declare(monkeypatch: pytest.MonkeyPatch, *job_types: JobType) -> None:
-    """These are the types that there are, as an app's module declares them."""
+    """Make these the app's job types."""
     module = ModuleType("job_types")
     vars(module).update({job_type.name: job_type for job_type in job_types})
     known = Catalogue(module)
@@ -60,7 +60,7 @@ def runs(connection: PgConnection) -> int:
 
 
 def end(connection: PgConnection, run_id: int, status: Status) -> None:
-    """The run as its worker, or an operator, leaves it."""
+    """End the run as its worker, or an operator, does."""
     if status is Status.CANCELLED:
         queue.cancel_any(connection, run_id, OPERATOR)
         return
@@ -200,7 +200,7 @@ def test_a_clone_makes_no_second_run_of_a_fact(connection: PgConnection) -> None
 
 
 class Grown(Invoice):
-    """The same a version later."""
+    """The same schema, a version later."""
 
     currency = fields.String(load_default="eur")
 

@@ -1,4 +1,4 @@
-"""Lanes: a claim begins where the worker says that there may be something, and a sweep tells where that is."""
+"""Lanes: a claim starts at the positions that the worker passes, and a sweep returns these positions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_sweep_tells_of_each_lane_the_first_run_to_claim_and_how_far_it_looked
 
 
 def laps(connection: PgConnection, most: int) -> Iterator[Swept]:
-    """The sweeps of one lap."""
+    """Yield the sweeps of one lap."""
     swept = Swept()
     while not (swept := sweep(connection, REQUEST, swept.place, most)).complete:
         yield swept
@@ -130,7 +130,7 @@ def test_from_a_head_a_claim_does_not_walk_through_what_an_old_snapshot_keeps(fr
 
 
 def pages(connection: PgConnection, start: Position) -> int:
-    """How many pages a claim reads that walks the lane from there."""
+    """Return how many pages a claim reads that walks the lane from this position."""
     told = replace(REQUEST, lanes=[Lane("default", 0, start)]).parameters("worker-2")
     nodes = plan(connection, BY_INDEX + CLAIM, told)
     return int(nodes[0]["Shared Hit Blocks"] + nodes[0]["Shared Read Blocks"])

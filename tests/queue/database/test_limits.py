@@ -1,4 +1,4 @@
-"""Limits: only so many runs of a queue at a time, over all workers, counted from the leases that are held."""
+"""Limits: a queue runs only this many runs at a time over all workers, counted from the leases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUEST = ClaimRequest({"noop": 60.0}, 10)
 
 
 def limited(connection: PgConnection, limit: int, waiting: int, name: str = "mail", **columns: str) -> list[int]:
-    """A queue with a limit, and runs that wait in it."""
+    """Create a queue with a limit, with waiting runs, and return their ids."""
     queue.limit_queue(connection, name, limit, OPERATOR)
     return [run_in(connection, Status.QUEUED, queue=f"'{name}'", **columns)["id"] for _ in range(waiting)]
 

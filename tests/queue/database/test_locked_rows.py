@@ -1,4 +1,4 @@
-"""A run's row that somebody has locked keeps no other run waiting, and is not taken for a lost one."""
+"""A run whose row is locked delays no other run, and is not taken for a lost one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCKS = ("FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE")
 
 @pytest.fixture
 def running(module_url: str) -> Iterator[tuple[PgConnection, list[Lease]]]:
-    """Two runs of one worker, committed, and a connection in autocommit that waits for no lock."""
+    """Yield two committed runs of one worker, and a connection in autocommit that waits for no lock."""
     connection = database.connect(module_url)
     connection.autocommit = True
     fetch_all(connection, "SET lock_timeout = 1")
@@ -96,7 +96,7 @@ def test_the_end_of_a_step_renews_its_lease_from_that_moment_and_keeps_it(
     running: tuple[PgConnection, list[Lease]], connection: PgConnection
 ) -> None:
     worker, [lease, _] = running
-    fetch_all(connection, "SELECT pg_sleep(0.2)")  # its transaction is older than the renewal, by the server's clock
+    fetch_all(connection, "SELECT pg_sleep(0.2)")  # the transaction is older than the renewal, by the server's clock
     assert queue.renew(connection, lease, 60)
     assert queue.heartbeat(worker, {lease: 60}) == {lease: SKIPPED}
     with pytest.raises(LockNotAvailable):

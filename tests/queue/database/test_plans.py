@@ -1,4 +1,4 @@
-"""The plan of every hot statement, with 100,000 finished and 100,000 live runs: each reaches its rows by an index."""
+"""The plan of each frequent statement with 100,000 finished and 100,000 live runs: it finds its rows by an index."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MANY = 100_000
 BATCH = 500
 WORKER = "planned"
 
-# The backlog of a large queue beside a small one; what has finished is older than what is live, as in life.
+# A large queue's backlog beside a small queue; finished runs are older than live ones, as in production.
 FILL = f"""
 INSERT INTO rowcall.job_runs (job_type, status, finished_at, attempts, lease_no, idempotency_key, queue)
 SELECT 'noop', 'succeeded', now(), 1, 1, 'old:' || number, 'large' FROM generate_series(1, {MANY}) AS number;
@@ -59,7 +59,7 @@ SELECT 'noop', 'large', 'running', '{WORKER}', now() + interval '1 hour', 1, 1 F
 
 @pytest.fixture(scope="module")
 def filled(module_url: str) -> Iterator[PgConnection]:
-    """A connection to the filled database, in autocommit, as a worker's is."""
+    """Yield a connection to the filled database, in autocommit like a worker's."""
     connection = database.connect(module_url)
     connection.autocommit = True
     database.fetch_all(connection, FILL)
@@ -70,7 +70,7 @@ def filled(module_url: str) -> Iterator[PgConnection]:
 
 @pytest.fixture
 def running(filled: PgConnection) -> list[int]:
-    """The runs under the planned worker's leases."""
+    """Return the runs under the planned worker's leases."""
     rows = database.fetch_all(
         filled, "SELECT id FROM rowcall.job_runs WHERE locked_by = %(worker)s", {"worker": WORKER}
     )
@@ -107,7 +107,7 @@ def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: P
     make_queues(filled, ["large"])
     limited = replace(with_lanes(filled, request()), declared={"large": 40}).parameters(WORKER)
     nodes = plan(filled, BY_INDEX + CLAIM_LIMITED, limited)
-    # Who runs without having been claimed under the limit stands before the first that waits.
+    # Running runs that were not claimed under the limit come before the first waiting one.
     assert looked_at(nodes) <= BATCH + 200
     assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "LockRows") == 40
 
@@ -187,7 +187,7 @@ RUN_OUT = "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second
 WAITS = "UPDATE rowcall.job_runs SET status = 'queued', locked_by = NULL, locked_until = NULL WHERE id = %(run_id)s"
 ENDED = f"{WAITS}; UPDATE rowcall.job_runs SET status = 'dead', finished_at = now() WHERE id = %(run_id)s"
 
-# What can happen to one run, and what makes a running one fit for it.
+# Statements about one run, and the SQL that prepares a running run for each of them.
 TO_ONE_RUN = {
     "look": (GET_RUN, ""),
     "save": (SAVE, ""),
@@ -250,13 +250,13 @@ def test_attempts_are_found_by_their_key(filled: PgConnection) -> None:
     assert "job_attempts_pkey" in {node.get("Index Name") for node in nodes}
 
 
-# Of this session, since its beginning.
+# Of this session's current transaction.
 UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'job_runs'"
 
 
 @pytest.mark.parametrize("sql", [CLAIM, HEARTBEAT], ids=["claim", "heartbeat"])
 def test_claim_and_heartbeat_are_heap_only_updates(filled: PgConnection, running: list[int], sql: str) -> None:
-    database.fetch_all(filled, "VACUUM rowcall.job_runs")  # the plans above were carried out and rolled back
+    database.fetch_all(filled, "VACUUM rowcall.job_runs")  # the plans above were executed and rolled back
     if sql is HEARTBEAT:
         parameters = parameters_of({Lease(WORKER, run_id, 1): "7200" for run_id in running[:10]})
     else:

@@ -1,4 +1,4 @@
-"""What a worker sends again and again is planned once, where its session is its own, and works wherever it is not."""
+"""A worker prepares its frequent statements if it has a session to itself, and they work anywhere else too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLANNED = "SELECT generic_plans::int, custom_plans::int FROM pg_prepared_stateme
 
 @pytest.fixture
 def link(worker_url: str) -> Iterator[InternalConnection]:
-    """A connection as a worker has it."""
+    """Yield a connection like a worker's."""
     link = database.connect_internal(worker_url)
     link.prologue = patient_prologue(0.2)
     link.autocommit = True

@@ -1,4 +1,4 @@
-"""docs/queries.sql: every statement that the code sends, as anybody can run it in psql."""
+"""docs/queries.sql has every statement that the code sends, in a form that anybody can run in psql."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE = ROOT / "docs" / "queries.sql"
 
 @pytest.fixture
 def filled_url(fresh_url: str) -> str:
-    """A database with the run and the definition that the sample values name."""
+    """Return the URL of a database with the run and the definition that the sample values name."""
     with database.transaction(fresh_url) as connection:
         definition_of(connection, "nightly")
         for status in Status:

@@ -1,4 +1,4 @@
-"""What an operator has seen of a run: where it is so no more, nothing is changed, and nothing comes in between."""
+"""Changes with an expected version: a run that has changed since the operator read it stays as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes are those of what PostgreSQL stores: it writes 1e308 as 309 digits, however short it was sent."""
+"""Sizes are measured as PostgreSQL stores values: it writes 1e308 with 309 digits, however short it was sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowcall.job_types import catalogue
 from rowcall.queue import enqueue, enqueue_many
 from rowcall.queue.enqueue import PAYLOAD_BYTES
 
-# 6 KB as text, and 250 KB in the table.
+# 6 KB when sent, and 250 KB in the table.
 GROWS = {"numbers": [1e308] * 800}
 
 # PostgreSQL writes -0.0 without its sign.

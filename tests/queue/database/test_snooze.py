@@ -1,4 +1,4 @@
-"""Snoozes: what a handler that asks to wait costs its run, and what the history keeps of it."""
+"""Snoozes: their effect on the run, and what the history keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker has under a lease, as the lanes can tell from which it claimed."""
+"""Which runs a worker has under a lease, found through the lanes that it claimed from."""
 
 from __future__ import annotations
 

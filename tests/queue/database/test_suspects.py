@@ -1,4 +1,4 @@
-"""Suspects: a run whose lease ran out may have killed its worker, and is claimed apart from the others."""
+"""Suspects: a run whose lease expired may have killed its worker, and is claimed apart from other runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKER = "worker-2"
 
 
 def suspect(connection: PgConnection, leases: int = 1, **columns: str) -> int:
-    """A run that has cost so many leases, and waits for its next attempt."""
+    """Insert a due run that has cost this many leases, and return its id."""
     run_id: int = run_in(connection, Status.FAILED, suspect=str(leases), **columns)["id"]
     return run_id
 

@@ -1,4 +1,4 @@
-"""Sweep: a lease that ran out ends in every lane, also where its queue was paused or limited after the claim."""
+"""Sweep: expired leases end in every lane, even if the queue was paused or limited after the claim."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RAN_OUT = "now() - interval '1 second'"
 
 
 def lost(connection: PgConnection, **columns: str) -> int:
-    """A run of the queue mail whose worker is gone."""
+    """Insert a run of the queue mail whose worker is gone, and return its id."""
     run_id: int = run_in(connection, Status.RUNNING, **{"queue": "'mail'", "locked_until": RAN_OUT} | columns)["id"]
     return run_id
 
 
 def left_open(connection: PgConnection) -> None:
-    """A worker without room, or with more urgent work, does not claim from it."""
+    """Leave the queue open: a worker that has no room, or more urgent work, does not claim from it."""
 
 
 def paused(connection: PgConnection) -> None:
@@ -101,7 +101,7 @@ def test_a_sweep_goes_on_where_the_last_one_stopped_and_then_begins_anew(
     for priority in ("1", "2"):
         for _ in range(3):
             run_in(connection, Status.QUEUED, queue="'mail'", priority=priority)
-    # Behind all that wait: they were enqueued for an earlier time after it was claimed.
+    # Last in the lane: the others were enqueued for an earlier time after it was claimed.
     run_id = lost(connection, priority="2", run_at="now() - interval '1 second'")
     if closed:
         closed(connection)

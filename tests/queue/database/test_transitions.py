@@ -1,4 +1,4 @@
-"""Every event against every status, in the database: the legal ones happen, and the others change nothing."""
+"""Every event in every status, in the database: the allowed ones happen, and the others change nothing."""
 
 from __future__ import annotations
 

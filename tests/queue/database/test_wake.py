@@ -1,4 +1,4 @@
-"""Who is notified of a run: nobody, unless a worker that serves it sleeps."""
+"""A new run notifies nobody, unless a worker that serves it sleeps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sleeper(listener: PgConnection, queues: list[str] | None, *job_types: str) -
 
 
 def heard(listener: PgConnection) -> int:
-    """How many notifications came."""
+    """Return the number of notifications received."""
     fetch_all(listener, "SELECT 1")
     notifications = len(listener.notifies)
     listener.notifies.clear()

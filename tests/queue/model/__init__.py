@@ -1,5 +1,6 @@
-"""The queue as section 4 of its contract says it behaves, in plain Python, and the moves that are made on both.
+"""The queue's rules in plain Python, and moves that are made both on this model and on the real queue.
 
-`world` knows no SQL.  A move of `owner`, `worker`, `operator` or `anyone` is made on the real queue, through one of the
-`connections`, and says what the world expects of it.  tests/queue/database/test_model.py compares the two.
+`world` contains no SQL.  A move of `owner`, `worker`, `operator` or `anyone` is made on the real queue through one of
+the
+`connections`, and says what the model expects from it.  test_model.py compares the two.
 """

@@ -1,4 +1,4 @@
-"""Anyone asks for runs."""
+"""Anyone enqueues runs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OPERATOR = "operator"
 
 @dataclass(frozen=True)
 class Asking:
-    """Ask for one run, or for many at once: a payload and a key each, and options for all of them."""
+    """Enqueue one run, or many at once: a payload and a key each, and options for all of them."""
 
     asks: tuple[tuple[Mapping[str, Any], str | None], ...]
     options: Mapping[str, Any]
     actor: str = OPERATOR
 
     def perform(self, connection: PgConnection) -> list[Enqueued] | str:
-        """The outcomes, or the key that stands for other content."""
+        """Return the outcomes, or the key that is taken by other content."""
         payloads, keys = zip(*self.asks, strict=True)
         try:
             if len(self.asks) == 1:
@@ -37,7 +37,7 @@ class Asking:
             return conflict.key
 
     def expect(self, world: World, now: datetime, answer: list[Enqueued] | str) -> list[Enqueued] | str:
-        """One run for each, but for each key only one; other content under a key is refused, and all with it."""
+        """Expect one run for each key; other content under a key refuses all of them."""
         asked, outcomes = dict(world.asked), []
         new = [outcome.run_id for outcome in answer] if isinstance(answer, list) else [0] * len(self.asks)
         for (payload, key), run_id in zip(self.asks, new, strict=True):
@@ -57,13 +57,13 @@ class Asking:
         return outcomes
 
     def _add(self, world: World, run: Run, now: datetime) -> None:
-        """Due now unless it was asked for later; what is due wakes the workers that sleep."""
-        assert run.id not in world.runs, f"run {run.id} was there before it was asked for"
+        """Add a run that is due now, unless a later time was given; a due run wakes sleeping workers."""
+        assert run.id not in world.runs, f"run {run.id} existed before it was enqueued"
         given = {name: value for name, value in self.options.items() if value is not None}
         run.becomes(Event.ENQUEUE, Status.QUEUED, now, **given)
         world.runs[run.id] = run
         world.woken |= world.asleep and run.run_at <= now
 
     def locks(self) -> set[int]:
-        """None but its own."""
+        """Return nothing: it locks only its new runs."""
         return set()

@@ -1,4 +1,4 @@
-"""The connections to a real PostgreSQL: two for each actor, and one to observe and to back-date rows."""
+"""The connections to a real PostgreSQL: two for each actor, and one that observes and back-dates rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.queue.model.run import COLUMNS, Run
 from tests.queue.model.world import Move
 from tests.support.processes import LIMIT_SECONDS
 
-# A statement is blocked as soon as it waits for another's lock; until it is, or is done, it is looked at this often.
+# A statement is blocked as soon as it waits for a lock; check this often until it is blocked or done.
 BLOCKED = "SELECT cardinality(pg_blocking_pids(%(pid)s)) > 0"
 LOOK_SECONDS = 0.001
 
-# audit_log only ever grows, so its rows are told apart by when they came.
+# audit_log only grows, so an id marks where an example's rows start.
 EMPTY = """
 DELETE FROM rowcall.job_runs;
 DELETE FROM rowcall.queues;
@@ -58,13 +58,13 @@ WHERE id > %(mark)s ORDER BY id
 """
 
 
-# When the transaction began, and what was answered in it.
+# When the transaction started, and the answers within it.
 Begun: TypeAlias = tuple[datetime, list[Any]]
 
 
 @dataclass(frozen=True)
 class Made:
-    """Moves that were made: in a transaction that began `now`, with these answers; `woke` if it told the workers."""
+    """Moves made in a transaction that started `now`, with their answers; `woke` if it notified the workers."""
 
     now: datetime
     answers: Sequence[Any]
@@ -72,7 +72,7 @@ class Made:
 
 
 class Connections:
-    """The connections, and what goes through them."""
+    """The connections, and what is sent through them."""
 
     def __init__(self, url: str, *actors: str) -> None:
         self._watching = _connect(url)
@@ -81,14 +81,14 @@ class Connections:
         self._mark = 0
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         for connection in (self._watching, *(connection for pair in self._acting.values() for connection in pair)):
             connection.close()
 
-    # What the actors do.
+    # What the actors do
 
     def alone(self, *moves: Move) -> Made:
-        """Make moves, one after the other, and commit them together."""
+        """Make moves one after another, and commit them together."""
         connection = self._acting[moves[0].actor][0]
         try:
             return _ended(connection, *_begun(connection, *moves), commits=True)
@@ -96,7 +96,7 @@ class Connections:
             connection.rollback()
 
     def at_once(self, first: Move, second: Move, *, commits: bool) -> tuple[Made, Made]:
-        """Make the second move while the first is made and not yet committed, or else rolled back."""
+        """Make the second move before the first one's transaction ends, by commit or rollback."""
         one, other = self._acting[first.actor][0], self._acting[second.actor][1]
         try:
             earlier = _begun(one, first)
@@ -112,53 +112,53 @@ class Connections:
             other.rollback()
 
     def _wait(self, later: Future[Begun], connection: PgConnection) -> None:
-        """Until the move is made, or waits for a lock."""
+        """Return when the move is made or waits for a lock."""
         pid = {"pid": connection.info.backend_pid}
         until = time.monotonic() + LIMIT_SECONDS
         while not later.done() and not fetch_value(self._watching, BLOCKED, pid):
             assert time.monotonic() < until, "a move is neither made nor blocked"
             wait([later], timeout=LOOK_SECONDS)
 
-    # What is only looked at, or made older.
+    # Observe and back-date
 
     def empty(self) -> None:
-        """Forget all runs; the ids begin again."""
+        """Delete all runs, and restart their ids."""
         self._mark = fetch_value(self._watching, EMPTY)
 
     def now(self) -> datetime:
-        """The database's clock."""
+        """Return the database's time."""
         moment: datetime = fetch_value(self._watching, "SELECT now()")
         return moment
 
     def insert(self, run: Run) -> None:
-        """Write a run as it stands; its id is what the database says."""
+        """Insert a run, and set its id."""
         values = {name: Json(value) if isinstance(value, Mapping) else value for name, value in vars(run).items()}
         run.id = fetch_value(self._watching, INSERT, values)
 
     def back_date(self, run: Run) -> None:
-        """Write when it is due and until when it is leased."""
+        """Update when it is due and when its lease ends."""
         fetch_all(self._watching, BACK_DATE, vars(run))
 
     def pause(self, name: str, paused: bool) -> None:
-        """Pause a queue, or let it go on."""
+        """Pause or resume a queue."""
         fetch_all(self._watching, PAUSE, {"name": name, "paused": paused})
 
     def sleep(self, asleep: bool) -> None:
-        """Let the worker that serves everything sleep, or be awake."""
+        """Let the worker that serves all types sleep or wake."""
         fetch_all(self._watching, SLEEP, {"asleep": asleep})
 
     def rows(self) -> dict[int, Row]:
-        """The runs as they stand in the table."""
+        """Return the runs in the table."""
         return {
             row["id"]: row for row in fetch_all(self._watching, f"SELECT {', '.join(COLUMNS)} FROM rowcall.job_runs")
         }
 
     def attempts(self) -> list[Row]:
-        """The history."""
+        """Return the history."""
         return fetch_all(self._watching, ATTEMPTS)
 
     def audit(self) -> list[Row]:
-        """What was audited since the table was emptied."""
+        """Return what was audited since the table was emptied."""
         return fetch_all(self._watching, AUDIT, {"mark": self._mark})
 
 
@@ -175,7 +175,7 @@ def _begun(connection: PgConnection, *moves: Move) -> Begun:
 
 
 def _ended(connection: PgConnection, now: datetime, answers: Sequence[Any], *, commits: bool) -> Made:
-    """End the transaction; a session hears its own notifications with the answer to its commit."""
+    """End the transaction; a session receives its own notifications with the answer to its commit."""
     if commits:
         connection.commit()
     else:

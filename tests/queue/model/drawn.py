@@ -1,4 +1,4 @@
-"""What Hypothesis draws: the runs an example begins with, and the moves, mostly such as may succeed."""
+"""What Hypothesis draws: the runs that an example starts with, and moves that mostly can succeed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.queue.model.world import Move, World
 QUEUES = ("default", "mail")
 TYPES = ("noop", "from_the_future")
 
-# Of each queue another: which of two that have waited equally long goes first is anybody's guess.
+# Different for each queue: which of two that have waited equally long goes first is undefined.
 LONG_AGO = {name: datetime(2020, 1, place, tzinfo=UTC) for place, name in enumerate(QUEUES, start=1)}
 
-# An example is over long before any lease of it runs out by itself.
+# An example ends long before any of its leases expires by itself.
 LEASE_SECONDS = {"noop": 600.0, "from_the_future": 900.0}
 LEASED_SECONDS = 1800
 BEAT_SECONDS = (600, 3600)
@@ -36,7 +36,7 @@ OPERATORS_EVENTS = [transition.event for transition in TRANSITIONS if transition
 
 @dataclass(frozen=True)
 class Start:
-    """A run in the middle of its life, in any state that the table can hold."""
+    """A run in the middle of its life, in any state that the table allows."""
 
     status: Status
     attempts: int
@@ -52,7 +52,7 @@ class Start:
     suspect: int
 
     def run(self, now: datetime, place: int) -> Run:
-        """Its row.  No two runs are due at the same moment; `place` tells them apart."""
+        """Return its row.  No two runs are due at the same time; `place` makes them differ."""
         apart = timedelta(seconds=place + 1)
         due = self.due or self.status is Status.RUNNING
         run = Run(0, now - apart if due else now + timedelta(hours=1) + apart, now, now)
@@ -98,24 +98,24 @@ Liked = Callable[[Run], bool]
 
 
 def a_run(draw: st.DrawFn, liked: Liked = lambda run: True) -> Run:
-    """One of the runs, mostly such a one."""
+    """Draw a run, mostly one that is liked."""
     world: World = draw(st.runner()).world
     ids = [run.id for run in world.runs.values() if liked(run)]
     return world.runs[draw(st.sampled_from([*4 * ids, *world.runs]))]
 
 
 def running(run: Run) -> bool:
-    """Somebody works on it."""
+    """Whether a worker has it."""
     return run.status is Status.RUNNING
 
 
 def live(run: Run) -> bool:
-    """It has not ended."""
+    """Whether it is not finished."""
     return run.status in LIVE
 
 
 def lease(draw: st.DrawFn, run: Run) -> Lease:
-    """The lease that a run is under, or would be."""
+    """Draw the lease that the run has, or would have."""
     return Lease(run.locked_by or draw(st.sampled_from(WORKERS)), run.id, run.lease_no)
 
 
@@ -137,7 +137,7 @@ SUSPECT_CLAIMINGS = st.builds(ClaimingSuspect, st.sampled_from(WORKERS), REQUEST
 
 @st.composite
 def askings(draw: st.DrawFn) -> Asking:
-    """One run or a few, with or without keys."""
+    """Draw one enqueued run or a few, with or without keys."""
     queue = draw(st.sampled_from([None, *QUEUES]))
     options = {
         "queue": queue,
@@ -151,19 +151,19 @@ def askings(draw: st.DrawFn) -> Asking:
 
 @st.composite
 def finishings(draw: st.DrawFn) -> FinishingAndClaiming:
-    """A worker with results for some of what it holds, and room for more."""
+    """Draw a worker with results for some of its runs, and room for more."""
     done = some_leases(draw)
     return FinishingAndClaiming(done[0].worker, draw(REQUESTS), done)
 
 
 @st.composite
 def leases(draw: st.DrawFn) -> Lease:
-    """The lease of a run, mostly of one that runs."""
+    """Draw the lease of a run, mostly of a running one."""
     return lease(draw, a_run(draw, running))
 
 
 def some_leases(draw: st.DrawFn) -> tuple[Lease, ...]:
-    """The leases of some runs, as one worker believes to have them."""
+    """Draw the leases of some runs that one worker believes it has."""
     drawn = [lease(draw, a_run(draw, running)) for _ in range(draw(st.integers(1, 3)))]
     own = {one.run_id: one._replace(worker=drawn[0].worker) for one in drawn}
     return tuple(own.values())
@@ -171,7 +171,7 @@ def some_leases(draw: st.DrawFn) -> tuple[Lease, ...]:
 
 @st.composite
 def writings(draw: st.DrawFn) -> list[Writing | Telling]:
-    """A heartbeat for some runs, the progress of one, and every way to end an attempt, each on a run of its own."""
+    """Draw a heartbeat for some runs, the progress of one, and every way to end an attempt, each for another run."""
     beat = Writing(Event.HEARTBEAT, some_leases(draw), seconds(draw, Event.HEARTBEAT))
     moves: list[Writing | Telling] = [beat, Telling(lease(draw, a_run(draw, running)))]
     ended: set[int] = set()
@@ -183,18 +183,18 @@ def writings(draw: st.DrawFn) -> list[Writing | Telling]:
 
 
 def may_end(event: Event, ended: set[int], run: Run) -> bool:
-    """It runs, and has what this end asks for."""
+    """Whether it is running, and meets the guard of this event."""
     fits = {Event.CANCELLED: run.was_asked_to_stop, Event.FAIL: run.has_attempts_left}.get(event, True)
     return running(run) and fits and run.id not in ended
 
 
 def write_any(draw: st.DrawFn, run: Run) -> Writing | Telling:
-    """Any event of this run's owner, or its progress, which is no event."""
+    """Draw any event of this run's owner, or its progress, which is not an event."""
     return write(draw, run, draw(st.sampled_from([None, Event.HEARTBEAT, *ENDING])))
 
 
 def write(draw: st.DrawFn, run: Run, event: Event | None) -> Writing | Telling:
-    """This event of the run's owner, or its progress; where the queue takes many at once, mostly for more runs."""
+    """Draw this event of the run's owner, or its progress; where the queue takes many at once, mostly for more runs."""
     own = lease(draw, run)
     if event is None:
         return Telling(own)
@@ -203,13 +203,13 @@ def write(draw: st.DrawFn, run: Run, event: Event | None) -> Writing | Telling:
 
 
 def seconds(draw: st.DrawFn, event: Event) -> int:
-    """How long a heartbeat extends the lease, or how long a failed run waits."""
+    """Draw by how much a heartbeat extends the lease, or how long a failed run waits."""
     return draw(st.sampled_from(BEAT_SECONDS if event is Event.HEARTBEAT else DELAY_SECONDS))
 
 
 @st.composite
 def steerings(draw: st.DrawFn) -> list[Steering | Cloning]:
-    """Some of an operator's events in any order, each mostly where it is allowed, and a clone."""
+    """Draw some of an operator's events in any order, each mostly where it is allowed, and a clone."""
     moves: list[Steering | Cloning] = [Cloning(a_run(draw).id)] if draw(st.booleans()) else []
     for event in draw(st.permutations(OPERATORS_EVENTS))[: draw(st.integers(1, 4))]:
         chosen = a_run(draw, functools.partial(allows, event))
@@ -218,42 +218,42 @@ def steerings(draw: st.DrawFn) -> list[Steering | Cloning]:
 
 
 def allows(event: Event, run: Run) -> bool:
-    """The event may start from the status it is in."""
+    """Whether the event is allowed in its status."""
     return run.status in BY_EVENT[event].sources
 
 
 def steer(draw: st.DrawFn, run: Run) -> Steering:
-    """An operator's event, mostly one that this run allows; now and then from a look at an earlier lease."""
+    """Draw an operator's event, mostly one that this run allows; sometimes with an earlier lease number."""
     event = draw(st.sampled_from([*4 * allowed(run.status, Who.OPERATOR), *OPERATORS_EVENTS]))
     return Steering(event, run.id, run.lease_no - draw(st.sampled_from([0, 0, 1])))
 
 
 @st.composite
 def sweepings(draw: st.DrawFn) -> Sweeping:
-    """The end of one lease, mostly of one that has run out."""
+    """Draw the expiry of a lease, mostly of one that has expired."""
     now = draw(st.runner()).world.now
     return sweep(draw, a_run(draw, lambda run: run.lease_ran_out(now)))
 
 
 def sweep(draw: st.DrawFn, run: Run) -> Sweeping:
-    """The end of this run's lease, or of one that was seen before it."""
+    """Draw the expiry of this run's lease, or of an earlier one."""
     return Sweeping(run.id, run.lease_no - draw(st.sampled_from([0, 0, 1])), draw(st.sampled_from(WORKERS)))
 
 
 def claim(draw: st.DrawFn, _run: Run) -> Claiming:
-    """A claim that may come upon this run."""
+    """Draw a claim that may find this run."""
     return draw(CLAIMINGS)
 
 
 @st.composite
 def run_ids(draw: st.DrawFn) -> set[int]:
-    """A few runs that have not ended."""
+    """Draw the ids of a few live runs."""
     return {a_run(draw, live).id for _ in range(draw(st.integers(1, 3)))}
 
 
 @st.composite
 def two_about_one_run(draw: st.DrawFn) -> tuple[Move, Move]:
-    """Two moves that may well be in each other's way."""
+    """Draw two moves that may conflict."""
     chosen = a_run(draw, running)
     moves: list[Callable[[st.DrawFn, Run], Move]] = [write_any, steer, sweep, claim]
     first, second = draw(st.sampled_from(moves)), draw(st.sampled_from(moves))
@@ -262,7 +262,7 @@ def two_about_one_run(draw: st.DrawFn) -> tuple[Move, Move]:
 
 @st.composite
 def an_operator_behind_another(draw: st.DrawFn) -> tuple[Move, Move]:
-    """Whatever is done to a run, and what an operator does to it who had not seen that."""
+    """Draw any change of a run, and an operator's change of it by somebody who has not seen the first one."""
     chosen = a_run(draw)
     first: Move
     if running(chosen):
@@ -276,6 +276,6 @@ def an_operator_behind_another(draw: st.DrawFn) -> tuple[Move, Move]:
 
 @st.composite
 def a_sweep_behind_a_heartbeat(draw: st.DrawFn) -> tuple[Writing, Sweeping]:
-    """A lease is extended while somebody is about to end it."""
+    """Draw a heartbeat, and a sweep of the lease that it extends."""
     chosen = a_run(draw, running)
     return Writing(Event.HEARTBEAT, (lease(draw, chosen),), max(BEAT_SECONDS)), sweep(draw, chosen)

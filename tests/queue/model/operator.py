@@ -1,4 +1,4 @@
-"""An operator steers: a run that waits, one that runs, or one that has ended.  Every change is audited."""
+"""An operator changes a waiting, running or finished run.  Every change is audited."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def cancel(_: World, run: Run, now: datetime) -> None:
 
 
 def ask_to_cancel(_: World, run: Run, now: datetime) -> None:
-    """Somebody works on it, and keeps it; when it was first asked for is kept too."""
+    """A worker has it and keeps it; the time of the first request stays."""
     run.becomes(Event.ASK_TO_CANCEL, Status.RUNNING, now, cancel_requested_at=run.cancel_requested_at or now)
 
 
 def force_cancel(world: World, run: Run, now: datetime) -> None:
-    """Final over its owner's head, and its attempt goes into the history."""
+    """Final without its owner, and its attempt goes into the history."""
     world.remember(Event.FORCE_CANCEL, run, FORCED, now)
     run.becomes(Event.FORCE_CANCEL, Status.CANCELLED, now, cancel_requested_at=run.cancel_requested_at or now)
 
@@ -44,7 +44,7 @@ def run_now(_: World, run: Run, now: datetime) -> None:
 
 
 def retry(_: World, run: Run, now: datetime) -> None:
-    """A new life with all attempts: everything of the old one is forgotten but the number of its last lease."""
+    """All attempts again: everything is reset except the lease number."""
     run.becomes(Event.RETRY, Status.QUEUED, now, run_at=now, attempts=0)
     run.cancel_requested_at = run.failed_at = None
     run.last_error = run.error_type = run.last_stack = run.progress = None
@@ -68,7 +68,7 @@ STEERED: dict[Event, Callable[[PgConnection, int, Operator], Row]] = {
 
 @dataclass(frozen=True)
 class Steering:
-    """One of the operator's events.  `lease_no` is the lease that was looked at: only force cancel asks for it."""
+    """One of the operator's events.  `lease_no` is the lease that the operator saw; only force cancel checks it."""
 
     event: Event
     run_id: int
@@ -76,7 +76,7 @@ class Steering:
     actor: str = OPERATOR
 
     def perform(self, connection: PgConnection) -> object:
-        """The run as it is now, or what was told of a refusal."""
+        """Return the changed run, or the refused event and the status."""
         operator = Operator(OPERATOR, "request-1", "app")
         try:
             if self.event is Event.FORCE_CANCEL:
@@ -88,7 +88,7 @@ class Steering:
         return {name: row[name] for name in COLUMNS}
 
     def expect(self, world: World, now: datetime, _answer: object) -> object:
-        """The status as it is when nobody else has the run; and for force, the lease that was looked at."""
+        """Expect a change if the status allows it; force cancel also needs the lease that the operator saw."""
         run = world.runs[self.run_id]
         seen = self.event is not Event.FORCE_CANCEL or run.lease_no == self.lease_no
         if run.status not in BY_EVENT[self.event].sources or not seen:
@@ -100,25 +100,25 @@ class Steering:
         return vars(run).copy()
 
     def locks(self) -> set[int]:
-        """The run, even where it is refused."""
+        """Return the run, which is locked even when the event is refused."""
         return {self.run_id}
 
 
 @dataclass(frozen=True)
 class Cloning:
-    """The same content again, as a run of its own."""
+    """A new run with the same content."""
 
     run_id: int
     actor: str = OPERATOR
 
     def perform(self, connection: PgConnection) -> dict[str, Any]:
-        """The new run."""
+        """Return the new run."""
         outcome = queue.clone(connection, self.run_id, Operator(OPERATOR, "request-1", "app"))
         row = queue.get_run(connection, outcome.run_id)
         return {name: row[name] for name in COLUMNS}
 
     def expect(self, world: World, now: datetime, answer: dict[str, Any]) -> object:
-        """No key, no history, and nothing of what became of the other."""
+        """Expect a run without a key, a history or a result."""
         old = (world.seen or world).runs[self.run_id]
         assert answer["id"] not in world.runs
         new = Run(answer["id"], now, now, now, old.job_type, old.payload, old.queue, old.priority)
@@ -129,12 +129,12 @@ class Cloning:
         return vars(new).copy()
 
     def locks(self) -> set[int]:
-        """None but its own."""
+        """Return nothing: it locks only its new run."""
         return set()
 
 
 def audited(action: str, run_id: int, before: object, after: object) -> dict[str, object]:
-    """A row of the audit log."""
+    """Return a row of the audit log."""
     return {
         "who": OPERATOR,
         "action": action,

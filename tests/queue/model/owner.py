@@ -1,4 +1,4 @@
-"""Only the owner of a lease can write: a worker that wrongly believes to have a run is told so."""
+"""Only the owner of a lease can write: the queue refuses a worker that wrongly believes that it has a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MUCH_LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def wrong(lease: Lease) -> list[Lease]:
-    """What a worker may believe that has no right to the run: each differs in one thing from what is true."""
+    """Return leases without a right to the run, each of which differs from the true one in one value."""
     return [
         lease._replace(lease_no=lease.lease_no - 1),
         lease._replace(lease_no=lease.lease_no + 1),
@@ -34,7 +34,7 @@ def wrong(lease: Lease) -> list[Lease]:
 
 
 def owned(world: World, event: Event, lease: Lease, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:
-    """The fence: this very lease, of this very worker, on this very run, while it runs."""
+    """The fence: this lease, of this worker, on this run, while it is running."""
 
     def is_the_owners(run: Run) -> bool:
         return run.lease_no == lease.lease_no and run.locked_by == lease.worker and guard(run)
@@ -43,7 +43,7 @@ def owned(world: World, event: Event, lease: Lease, guard: Callable[[Run], bool]
 
 
 def heartbeat(world: World, lease: Lease, seconds: float, now: datetime) -> LeaseRenewal | None:
-    """Extend the lease, never shorten it, and wait for nobody; tells whether to stop, or None when it is lost."""
+    """Extend the lease, never shorten it, skip a locked row; return whether to cancel, or None if the lease is lost."""
     if lease.run_id in world.locked:
         seen = owned(world.seen or world, Event.HEARTBEAT, lease)
         return LeaseRenewal(False, seen.was_asked_to_stop) if seen else None
@@ -65,7 +65,7 @@ def succeed(world: World, lease: Lease, result: Any, now: datetime) -> bool:
 
 
 def fail(world: World, lease: Lease, delay: float, now: datetime) -> Status | None:
-    """Only while another attempt is left, and that is made after the delay."""
+    """Only while another attempt is left, which follows after the delay."""
     run = owned(world, Event.FAIL, lease, lambda run: run.has_attempts_left)
     if run is None:
         return None
@@ -80,7 +80,7 @@ def give_up(world: World, lease: Lease, now: datetime) -> Status | None:
 
 
 def release(world: World, lease: Lease, now: datetime) -> Status | None:
-    """Queued again, with the attempt counted; dead when that was the last one."""
+    """Queued again, and the attempt counts; dead if it was the last one."""
     run = owned(world, Event.RELEASE, lease)
     if run is None:
         return None
@@ -90,7 +90,7 @@ def release(world: World, lease: Lease, now: datetime) -> Status | None:
 def ends(
     world: World, event: Event, run: Run, failure: Failure, now: datetime, status: Status, **changes: Any
 ) -> Status:
-    """The attempt failed: it goes into the history, and its error is shown."""
+    """End the attempt as failed: it goes into the history, and the run shows its error."""
     world.remember(event, run, failure, now)
     run.shows(failure, now)
     run.becomes(event, unless_asked(run, status), now, **changes)
@@ -98,12 +98,12 @@ def ends(
 
 
 def unless_asked(run: Run, status: Status) -> Status:
-    """A run that was asked to stop is cancelled, whatever ends its attempt."""
+    """Return cancelled for a run that was asked to cancel, however its attempt ends, or else this status."""
     return Status.CANCELLED if run.was_asked_to_stop else status
 
 
 def unclaim(world: World, lease: Lease, now: datetime) -> bool:
-    """As if it had not been claimed, but for the lease's number; it waits for nobody, and has no history."""
+    """As if it had not been claimed, except for the lease number; without history, and a locked row is skipped."""
     run = None if lease.run_id in world.locked else owned(world, Event.UNCLAIM, lease)
     if run:
         world.woken = True
@@ -112,7 +112,7 @@ def unclaim(world: World, lease: Lease, now: datetime) -> bool:
 
 
 def snooze(world: World, lease: Lease, now: datetime) -> Status | None:
-    """Waits until the handler asked to be called again; the attempt does not count, and no error is shown."""
+    """Due again when the handler asked for; the attempt does not count, and the run shows no error."""
     run = owned(world, Event.SNOOZE, lease)
     if run is None:
         return None
@@ -124,7 +124,7 @@ def snooze(world: World, lease: Lease, now: datetime) -> Status | None:
 
 
 def cancelled(world: World, lease: Lease, now: datetime) -> Status | None:
-    """Only if that was asked for; no error is shown."""
+    """Only if it was requested; the run shows no error."""
     run = owned(world, Event.CANCELLED, lease, lambda run: run.was_asked_to_stop)
     if run is None:
         return None
@@ -143,18 +143,18 @@ class Writing:
 
     @property
     def actor(self) -> str:
-        """The worker that believes to be the owner."""
+        """Return the worker that believes it is the owner."""
         return self.leases[0].worker
 
     def perform(self, connection: PgConnection) -> object:
-        """What the queue answers."""
+        """Return the queue's answer."""
         if self.event in MANY_AT_ONCE:
             return MANY_AT_ONCE[self.event](connection, self)
         [lease] = self.leases
         return ONE_BY_ONE[self.event](connection, lease, self.seconds)
 
     def expect(self, world: World, now: datetime, _answer: object) -> object:
-        """What the model answers."""
+        """Return the model's answer."""
         if self.event is Event.HEARTBEAT:
             beats = {lease: heartbeat(world, lease, self.seconds, now) for lease in self.leases}
             return {lease: beat for lease, beat in beats.items() if beat is not None}
@@ -163,7 +163,7 @@ class Writing:
         return EXPECTED[self.event](world, self.leases[0], self.seconds, now)
 
     def locks(self) -> set[int]:
-        """None but those it changes."""
+        """Return nothing: it locks only runs that it changes."""
         return set()
 
 
@@ -196,30 +196,30 @@ EXPECTED: dict[Event, Callable[[World, Lease, int, datetime], object]] = {
 
 @dataclass(frozen=True)
 class Telling:
-    """How far the work is: no event, but fenced as a heartbeat is."""
+    """The owner's progress: not an event, but fenced like a heartbeat."""
 
     lease: Lease
 
     @property
     def actor(self) -> str:
-        """The worker that believes to be the owner."""
+        """Return the worker that believes it is the owner."""
         return self.lease.worker
 
     def perform(self, connection: PgConnection) -> None:
-        """Nothing is answered."""
+        """Write the progress; there is no answer."""
         queue.show_progress(connection, {self.lease: '{"share": 0.5}'})
 
     def expect(self, world: World, now: datetime, _answer: object) -> None:
-        """It is shown, if the lease is still the worker's and nobody has locked the row."""
+        """Expect the progress, if the lease is still the worker's and the row is not locked."""
         run = None if self.lease.run_id in world.locked else owned(world, Event.HEARTBEAT, self.lease)
         if run:
             run.becomes(Event.HEARTBEAT, Status.RUNNING, now, progress={"share": 0.5})
 
     def locks(self) -> set[int]:
-        """None but the one it changes."""
+        """Return nothing: it locks only the run that it changes."""
         return set()
 
 
 def everything_under(lease: Lease) -> list[Writing | Telling]:
-    """Whatever a worker can write that believes to have this lease."""
+    """Return everything that a worker can write if it believes that it has this lease."""
     return [*(Writing(event, (lease,)) for event in (Event.HEARTBEAT, *EXPECTED)), Telling(lease)]

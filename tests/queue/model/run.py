@@ -1,4 +1,4 @@
-"""One run of the model: its row as it should read."""
+"""A run of the model: its expected row."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from rowcall.queue import Failure
 from rowcall.status import BY_EVENT, FINAL, Event, Status
 
-# What the audit log tells of a run.
+# What the audit log contains of a run.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
 
-# The ends of an attempt by its own worker, which say that the run has not killed it this time.
+# The ends of an attempt by its own worker, which show that the run has not killed it this time.
 PROPER_ENDS = {Event.FAIL, Event.GIVE_UP, Event.RELEASE, Event.SNOOZE, Event.CANCELLED}
 
-# Event, status before and status after, as often as each was made to happen.
+# How often each transition happened: event, status before, status after.
 HAPPENED: Counter[tuple[Event, Status, Status]] = Counter()
 
 
@@ -67,7 +67,7 @@ class Run:
         return self.locked_until is not None and self.locked_until < now
 
     def becomes(self, event: Event, status: Status, now: datetime, **changes: Any) -> None:
-        """Change as the event says: only a running run has a lease, and only a final one an end."""
+        """Change as the event says: only a running run has a lease, and only a final one has a finish time."""
         assert status in BY_EVENT[event].targets, f"{event} cannot lead to {status}"
         HAPPENED[event, self.status, status] += 1
         self.status = status
@@ -83,12 +83,12 @@ class Run:
             setattr(self, name, value)
 
     def shows(self, failure: Failure, now: datetime) -> None:
-        """Keep the error of the latest attempt."""
+        """Store the error of the latest attempt."""
         self.last_error, self.error_type, self.last_stack = failure.error, failure.error_type, failure.stack
         self.failed_at = now
 
     def audited(self) -> dict[str, Any]:
-        """The run as the audit log tells it."""
+        """Return the run as the audit log shows it."""
         values = {name: getattr(self, name) for name in AUDITED}
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
 

@@ -1,8 +1,8 @@
-"""The real queue against a model of it: whatever is done, in any order, by several actors and by two at once.
+"""The real queue compared with a model of it: any moves, in any order, by several actors, and by two at once.
 
-Each example begins with runs in any state that the table can hold, and goes on with moves: every event of the status
-machine, rightly and wrongly tried.  Every answer must be the model's, and after each move so must be the table, the
-history and the audit log.  Time passes by making rows older.
+Each example starts with runs in any state that the table allows, and continues with moves: every event of the status
+machine, allowed or not.  Every answer must be the model's, and so must the table, the history and the audit log after
+each move.  Rows are back-dated to let time pass.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.queue.model.world import Move, World
 
 
 def somebody_works(machine: Queue) -> bool:
-    """There is a running run."""
+    """Whether a run is running."""
     return machine.world.has(running)
 
 
@@ -118,7 +118,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(run_ids=drawn.run_ids())
     def time_passes(self, run_ids: set[int]) -> None:
-        """What waits is due, and what is leased runs out: one after the other, and now."""
+        """Make waiting runs due and leases expire, one after the other."""
         for run in (self.world.runs[run_id] for run_id in sorted(run_ids)):
             self.world.now = now = self.connections.now()
             run.run_at = min(run.run_at, now)
@@ -150,12 +150,12 @@ class Queue(RuleBasedStateMachine):
         self.make_at_once(first, second, commits)
 
     def make(self, *moves: Move) -> None:
-        """Moves on both sides, in one transaction: the same answers, and workers woken or not."""
+        """Make moves on both sides, in one transaction: the answers are equal, and so is whether workers are woken."""
         self.compare(moves, self.connections.alone(*moves), self.world)
         self.tell_lanes_apart()
 
     def make_at_once(self, first: Move, second: Move, commits: bool) -> None:
-        """Two moves on both sides, the second begun before the first was committed or rolled back."""
+        """Make two moves on both sides; the second starts before the first is committed or rolled back."""
         earlier, later = self.connections.at_once(first, second, commits=commits)
         before, after = self.world, self.world.copy()
         self.compare([first], earlier, after, committed=commits)
@@ -172,13 +172,13 @@ class Queue(RuleBasedStateMachine):
         world.now, world.woken = made.now, False
         for move, answer in zip(moves, made.answers, strict=True):
             expected = move.expect(world, made.now, answer)
-            assert answer == expected, f"{move} was answered with {answer}; the model says {expected}"
+            assert answer == expected, f"{move} returned {answer}; the model says {expected}"
             if committed:
                 self.note(move, answer)
         assert made.woke == (committed and world.woken), f"{moves} should{' not' * made.woke} wake the workers"
 
     def note(self, move: Move, answer: Any) -> None:
-        """What the invariants need beside the table: no lease is given twice, and who was retried."""
+        """Keep what the invariants need besides the table: no lease is granted twice, and which runs were retried."""
         claimed: Sequence[Claimed] = ()
         if isinstance(move, Claiming | FinishingAndClaiming):
             claimed = answer.claimed
@@ -191,7 +191,7 @@ class Queue(RuleBasedStateMachine):
             self.retried.add(move.run_id)
 
     def tell_lanes_apart(self) -> None:
-        """Where one statement made runs of two queues due at the same moment, nobody said which queue goes first."""
+        """Give runs of two queues different times if they are due at the same time: their order is undefined."""
         due: dict[tuple[int, datetime], str] = {}
         for run in self.world.runs.values():
             if run.is_due(self.world.now) and run.queue != due.setdefault((run.priority, run.run_at), run.queue):
@@ -222,13 +222,13 @@ class Queue(RuleBasedStateMachine):
         assert self.connections.audit() == self.world.audit
 
 
-# Where the examples are the same each time: so many groups, each drawn from a seed of its own.  Hypothesis also draws
-# on constants of the modules that happen to be loaded; what that makes one group leave out, others have.
+# For reproducible examples, draw this many groups, each from its own seed.  Hypothesis also draws constants of the
+# modules that happen to be loaded; what one group omits because of that, others have.
 GROUPS = 18
 EXAMPLES_OF_A_GROUP = 9
 
 
-# When it fails, the example is made as short as can be before it is printed, and that takes longer than the test.
+# After a failure, Hypothesis shrinks the example before it prints it, and that takes longer than the test.
 @pytest.mark.timeout(600)
 def test_the_queue_does_what_the_model_says(module_url: str) -> None:
     HAPPENED.clear()
@@ -239,11 +239,11 @@ def test_the_queue_does_what_the_model_says(module_url: str) -> None:
                 run_state_machine_as_test(seed(number)(Queue), settings=group)
         else:
             run_state_machine_as_test(Queue, settings=settings())
-    assert not never(), "the examples have become too few, or too unlike life"
+    assert not never(), "the examples have become too few, or too unrealistic"
 
 
 def never() -> set[tuple[Event, Status, Status]]:
-    """The transitions that have not happened yet."""
+    """Return the transitions that have not happened yet."""
     return {
         (event, source, target)
         for event, transition in BY_EVENT.items()

@@ -1,4 +1,4 @@
-"""A worker claims, and its claim is the sweep: it ends the leases that ran out."""
+"""A worker's claim, which also ends expired leases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.queue.model.world import World
 
 
 def claim(world: World, worker: str, request: ClaimRequest, now: datetime) -> ClaimResult:
-    """Due runs of known types with attempts left, of queues that are not paused; and leases that ran out."""
+    """Claim due runs of known types with attempts left, from queues that are not paused; and end expired leases."""
     taken, expired = [], {}
     for run in due(world, request, now):
         if run.status is Status.RUNNING:
@@ -29,7 +29,7 @@ def claim(world: World, worker: str, request: ClaimRequest, now: datetime) -> Cl
 
 
 def take(run: Run, worker: str, request: ClaimRequest, now: datetime) -> Claimed:
-    """The next attempt, under a lease of this worker."""
+    """Start the next attempt, under a lease of this worker."""
     until = now + timedelta(seconds=request.leases[run.job_type])
     run.becomes(Event.CLAIM, Status.RUNNING, now, locked_by=worker, locked_until=until, started_at=now)
     run.lease_no += 1
@@ -40,9 +40,9 @@ def take(run: Run, worker: str, request: ClaimRequest, now: datetime) -> Claimed
 
 
 def due(world: World, request: ClaimRequest, now: datetime) -> list[Run]:
-    """The urgent first; of equally urgent queues the one that has waited longest; in a queue the longest due.
+    """Return due runs: urgent ones first, then the queue that has waited longest, and in a queue the longest due.
 
-    What was committed when the claim began counts, and what somebody else has locked is skipped.
+    Runs count if they were committed when the claim started, and locked runs are skipped.
     """
     view = world.seen or world
     lanes: dict[tuple[int, str], list[Run]] = {}
@@ -62,12 +62,12 @@ def due(world: World, request: ClaimRequest, now: datetime) -> list[Run]:
 
 
 def claimable(run: Run, request: ClaimRequest) -> bool:
-    """It waits, this worker knows its type, and it has an attempt left."""
+    """Whether it waits, this worker knows its type, and it has an attempt left."""
     return run.status in BY_EVENT[Event.CLAIM].sources and run.job_type in request.leases and run.has_attempts_left
 
 
 def expire(world: World, run: Run, now: datetime) -> Status:
-    """Cancelled if that was asked for, dead at the last attempt, else due at once."""
+    """Cancelled if that was requested, dead after the last attempt, or else due at once."""
     said = f"the lease of {run.locked_by} ran out: the worker died, froze, or lost the database"
     failure = Failure(said, "LeaseExpired")
     world.remember(Event.EXPIRE, run, failure, now)
@@ -83,38 +83,38 @@ def expire(world: World, run: Run, now: datetime) -> Status:
 
 @dataclass(frozen=True)
 class Claiming:
-    """Claim what is due."""
+    """Claim due runs."""
 
     actor: str
     request: ClaimRequest
 
     def perform(self, connection: PgConnection) -> ClaimResult:
-        """What the claim came upon."""
+        """Return what the claim found."""
         return without_lanes(queue.claim(connection, self.actor, self.request))
 
     def expect(self, world: World, now: datetime, _answer: object) -> ClaimResult:
-        """What it should come upon."""
+        """Return what it should find."""
         return claim(world, self.actor, self.request, now)
 
     def locks(self) -> set[int]:
-        """None but those it takes."""
+        """Return nothing: it locks only runs that it takes."""
         return set()
 
 
 @dataclass(frozen=True)
 class ClaimingSuspect:
-    """Claim one run whose lease ran out; one that has cost two only for a worker that has nothing else."""
+    """Claim a run whose lease expired; one that cost two leases only if the worker has no other run."""
 
     actor: str
     request: ClaimRequest
     alone: bool
 
     def perform(self, connection: PgConnection) -> Suspect:
-        """What the claim came upon."""
+        """Return what the claim found."""
         return queue.claim_suspect(connection, self.actor, self.request, self.alone)
 
     def expect(self, world: World, now: datetime, _answer: object) -> Suspect:
-        """Of each queue the most urgent, and of these the longest due; or whether one waits to be alone."""
+        """Expect the longest due of the most urgent suspects of all queues, or whether one waits to run alone."""
         suspects = [
             run
             for run in world.runs.values()
@@ -129,37 +129,37 @@ class ClaimingSuspect:
         return Suspect(take(first, self.actor, self.request, now), False)
 
     def locks(self) -> set[int]:
-        """None but the one it takes."""
+        """Return nothing: it locks only the run that it takes."""
         return set()
 
 
 def without_lanes(result: ClaimResult) -> ClaimResult:
-    """What was claimed; what a worker is to remember of the lanes is a memory's concern, and not the queue's."""
+    """Return the result without the lanes, which the model does not contain."""
     return replace(result, heads={}, taken=Counter())
 
 
 def by_queue(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of each queue."""
+    """Return the runs of each queue."""
     return [[run for run in runs if run.queue == name] for name in sorted({run.queue for run in runs})]
 
 
 @dataclass(frozen=True)
 class FinishingAndClaiming:
-    """Write successes and claim what is due, in one statement."""
+    """Write successes and claim due runs, in one statement."""
 
     actor: str
     request: ClaimRequest
     leases: tuple[Lease, ...]
 
     def perform(self, connection: PgConnection) -> ClaimResult:
-        """The successes that were written, and the runs that were claimed."""
+        """Return the successes that were written and the runs that were claimed."""
         done = [Done(lease, '{"done": true}') for lease in self.leases]
         return without_lanes(queue.exchange(connection, self.actor, done, self.request))
 
     def expect(self, world: World, now: datetime, _answer: object) -> ClaimResult:
-        """As one after the other, but both see the runs as they were before.
+        """Expect both, one after the other, but both see the runs as they were before.
 
-        The claim leaves alone every lease that the worker sends a result for, whether or not it is still its own.
+        The claim does not touch leases for which the worker sends a result, even if they are no longer its own.
         """
         before = world.seen or world.copy()
         sent = {lease.run_id for lease in self.leases if before.runs[lease.run_id].status is Status.RUNNING}
@@ -171,13 +171,13 @@ class FinishingAndClaiming:
         return replace(found, finished=finished)
 
     def locks(self) -> set[int]:
-        """None but those it changes."""
+        """Return nothing: it locks only runs that it changes."""
         return set()
 
 
 @dataclass(frozen=True)
 class Sweeping:
-    """End one lease that has run out, as it was seen."""
+    """End one expired lease, if it is still the one that was seen."""
 
     run_id: int
     lease_no: int
@@ -188,7 +188,7 @@ class Sweeping:
         return queue.expire(connection, self.run_id, self.lease_no)
 
     def expect(self, world: World, now: datetime, _answer: object) -> bool:
-        """It has run out, and is still the one that was seen."""
+        """Expect an end if it has expired, and is still the one that was seen."""
         run = world.admits(
             Event.EXPIRE, self.run_id, lambda run: run.lease_no == self.lease_no and run.lease_ran_out(now)
         )
@@ -197,5 +197,5 @@ class Sweeping:
         return run is not None
 
     def locks(self) -> set[int]:
-        """None but the one it ends."""
+        """Return nothing: it locks only the run that it changes."""
         return set()

@@ -1,4 +1,4 @@
-"""The world of the model: all runs and what is remembered of them, and who may do something to which."""
+"""The model's state: all runs and their history, and who may do what to which run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.queue.model.run import Run
 
 
 class World:
-    """All runs, the attempts that did not succeed, what was audited, and which queues are paused."""
+    """All runs, unsuccessful attempts, the audit log, and the paused queues."""
 
     def __init__(self) -> None:
         self.runs: dict[int, Run] = {}
@@ -22,28 +22,29 @@ class World:
         self.attempts: list[dict[str, Any]] = []
         self.audit: list[dict[str, Any]] = []
         self.paused: set[str] = set()
-        # A worker that has nothing to do is to be notified of what is asked for.
+        # An idle worker must be notified of new due runs.
         self.asleep = True
-        # Of the latest move: when it was made, and whether it told the workers of something due.
+        # Of the latest move: when it was made, and whether it notified the workers.
         self.now = datetime.min.replace(tzinfo=UTC)
         self.woken = False
-        # While two act at once: what the later one saw when it began, and which runs the earlier one has locked.
+        # While two moves overlap: what the later one saw when it started, and which runs the earlier one has locked.
         self.seen: World | None = None
         self.locked: set[int] = set()
 
     def copy(self) -> World:
-        """The world as it is now."""
+        """Return a copy."""
         return copy.deepcopy(self)
 
     def has(self, such: Callable[[Run], bool]) -> bool:
-        """Whether there is such a run."""
+        """Whether a run meets this condition."""
         return any(such(run) for run in self.runs.values())
 
     def admits(self, event: Event, run_id: int, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:
-        """The run, if its status and this guard let the event happen to it.
+        """Return the run if its status and this guard allow the event, or else None.
 
-        A statement looks for its row in what was committed when it began, waits for the transaction that has locked the
-        row, and looks again at what became of it.  So the guard must hold for what was seen, and for what there is.
+        A statement finds its row in what was committed when it started, waits for the transaction that has locked the
+        row, and
+        checks the row again.  So the guard must hold for both states.
         """
         for world in (self.seen or self, self):
             run = world.runs.get(run_id)
@@ -52,13 +53,13 @@ class World:
         return self.runs[run_id]
 
     def forget_last_snooze(self, run: Run) -> None:
-        """Of several snoozes in a row the history keeps the last."""
+        """Delete the last snooze: of several snoozes in a row, the history keeps the last."""
         of_run = [attempt for attempt in self.attempts if attempt["run_id"] == run.id]
         if of_run and of_run[-1]["outcome"] == Event.SNOOZE:
             self.attempts.remove(of_run[-1])
 
     def remember(self, event: Event, run: Run, failure: Failure, now: datetime) -> None:
-        """An attempt ended without success: history, under the lease it had."""
+        """Add an unsuccessful attempt to the history."""
         self.attempts.append(
             {
                 "run_id": run.id,
@@ -77,17 +78,17 @@ class World:
 
 
 class Move(Protocol):
-    """One thing that somebody does, to the queue and to the model alike."""
+    """An action on the queue and on the model."""
 
     @property
     def actor(self) -> str:
-        """Whose connection it takes."""
+        """Return whose connection it uses."""
 
     def perform(self, connection: PgConnection) -> Any:
-        """Do it to the queue, and tell what was answered."""
+        """Do it to the queue, and return the answer."""
 
     def expect(self, world: World, now: datetime, answer: Any) -> Any:
-        """Do it to the model, and tell what should be answered.  From `answer` only new ids may be taken."""
+        """Do it to the model, and return the expected answer.  It may use only new ids of `answer`."""
 
     def locks(self) -> set[int]:
-        """The runs that it keeps from others until it is committed, even if it changes nothing."""
+        """Return the runs that it keeps locked until it commits, even if it changes nothing."""

@@ -1,4 +1,4 @@
-"""Callers that enqueue the same keys at once, each in an order of its own."""
+"""Callers that enqueue the same keys at the same time, each in a different order."""
 
 from __future__ import annotations
 

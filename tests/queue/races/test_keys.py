@@ -1,4 +1,4 @@
-"""Natural keys that several callers want at once: one gets each, and nobody locks another one out."""
+"""Natural keys that several callers want at the same time: one caller gets each key, and there is no deadlock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPERATOR = Operator("test")
 
 
 def dead(url: str, natural_key: str) -> int:
-    """A dead run that has made room for another one of its fact."""
+    """Insert a dead run, whose key another run may take."""
     with database.transaction(url) as connection:
         run_id: int = run_in(connection, Status.DEAD, **of_the_fact(natural_key))["id"]
     return run_id
@@ -35,12 +35,12 @@ def of_the_fact(natural_key: str) -> dict[str, str]:
 
 
 def wanted(connection: PgConnection, natural_key: str) -> None:
-    """A new run of this fact."""
+    """Insert a new run with this key."""
     run_in(connection, Status.QUEUED, **of_the_fact(natural_key))
 
 
 def retried(connection: PgConnection, natural_key: str) -> Bulk:
-    """Retry many, of this fact."""
+    """Retry the runs with this key in bulk."""
     return queue.bulk(connection, queue.Action.RETRY, queue.Filter(queue=natural_key), OPERATOR)
 
 
@@ -88,7 +88,7 @@ def test_of_many_retried_the_one_is_left_whose_key_is_waited_for_in_a_circle(fre
         database.transaction(fresh_url) as other,
         ThreadPoolExecutor(1) as thread,
     ):
-        database.fetch_all(other, "SET LOCAL deadlock_timeout = '1h'")  # not this one is to find out
+        database.fetch_all(other, "SET LOCAL deadlock_timeout = '1h'")  # so that the other session detects the deadlock
         assert retried(one, "b").ids == [second]
         wanted(other, "a")
         waiting = thread.submit(wanted, other, "b")

@@ -1,4 +1,4 @@
-"""Limits with many workers: never more than allowed at a time, and nothing is left lying."""
+"""Limits with many workers: never more than allowed at a time, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shop(environment: dict[str, str], worker_url: str) -> Shop:
 
 
 def most_at_a_time(shop: Shop, queue: str) -> int:
-    """Let many workers empty the queue while looking on: how many were seen running together."""
+    """Let many workers empty the queue, and return the maximum that was seen running together."""
     workers = [start(shop.environment, "worker", "once") for _ in range(WORKERS)]
     most = 0
     with database.transaction(shop.url) as connection:
@@ -34,7 +34,7 @@ def most_at_a_time(shop: Shop, queue: str) -> int:
     for worker in workers:
         said, _ = worker.communicate()
         assert worker.returncode == 0, said
-    # A `once` that found every place taken has ended; one that had a place went on until nothing was left.
+    # A `once` that found no free place has ended; one that had a place went on until nothing was left.
     assert shop.sql(LIVE) == [{"count": 0}]
     return most
 
@@ -70,7 +70,7 @@ def test_the_places_of_killed_workers_come_free(shop: Shop) -> None:
             assert worker.poll() is None
         worker.send_signal(signal.SIGKILL)
         worker.communicate()
-        # A claim that was under way when its worker died may still be carried out, under a lease of its own.
+        # A claim in progress when its worker died may still be executed, under a new lease.
         wait_until(lambda: not shop.sql(AT_WORK), "the server has done what the killed worker asked for")
         shop.sql("UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
     assert most_at_a_time(shop, "narrow") == 2

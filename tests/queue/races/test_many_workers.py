@@ -19,7 +19,7 @@ WAVES = 3
 WAVE = 10
 SHIPMENTS = 60
 
-# The number of the lease is another one where a run was claimed ahead and went back unbegun.
+# The lease number is higher if a run was claimed ahead and unclaimed.
 ENDED = """
 SELECT status, attempts, payload = result AS answered, count(*) FROM rowcall.job_runs GROUP BY 1, 2, 3
 """
@@ -47,7 +47,7 @@ def test_once_started_ten_at_a_time_again_and_again_while_the_work_grows_does_ea
         shop.ask_many("shop_ship", [{"order_id": wave * SHIPMENTS + n} for n in range(SHIPMENTS)])
         shop.ask_many("noop", [{}] * SHIPMENTS)
         workers += [start(shop.environment, "worker", "once", "--max-time", "600") for _ in range(WAVE)]
-        # The next ten come when the first of these is at work.
+        # The next ten start when the first of these works.
         shop.wait_for_workers(wave * WAVE + 1)
     for worker in workers:
         said, _ = worker.communicate()
@@ -68,11 +68,11 @@ def test_workers_killed_at_random_cost_attempts_and_never_a_run(shop: Shop) -> N
     with database.transaction(shop.url) as connection:
         queue.enqueue_many(connection, "noop", [{"number": number} for number in range(count)])
     for kill in range(KILLS):
-        # What it says of a thousand leases that ran out would fill a pipe that nobody reads.
+        # The log of a thousand expired leases would fill a pipe that nobody reads.
         worker = subprocess.Popen(
             own_command("worker", "once"), env=shop.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        # Killed after some of its commits, the later the more: at whatever it is doing then.
+        # Kill it after some of its commits, each time later, whatever it is doing.
         while worker.poll() is None:
             if shop.count("succeeded") > kill * 1_500:
                 worker.kill()

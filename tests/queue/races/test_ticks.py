@@ -1,4 +1,4 @@
-"""Ten schedulers at once: each nominal time of each definition is decided by one of them."""
+"""Ten schedulers at once: one of them decides each nominal time of each definition."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_ten_at_once_decide_each_time_once(fresh_url: str) -> None:
 
     with ThreadPoolExecutor(SCHEDULERS) as pool:
         shares = list(pool.map(schedule, range(SCHEDULERS)))
-    assert sum(share > 0 for share in shares) > 1, "more than one of them found something"
+    assert sum(share > 0 for share in shares) > 1, "more than one of them decided something"
     with database.transaction(fresh_url) as connection:
-        # One that finds all others' definitions locked ends early; whatever that leaves, the next tick decides.
+        # A scheduler that finds all definitions locked ends early; the next tick decides what that leaves.
         while sum(tick(connection, "last", catalogue(), BOUND).decided.values()):
             pass
         for row, first in zip(rows, firsts, strict=True):

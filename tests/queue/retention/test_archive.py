@@ -1,4 +1,4 @@
-"""The archive: what is pruned is on the disk first, whole and readable, and never in the place of something else."""
+"""The archive: pruned runs are on disk first, complete and readable, and no file overwrites another one."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def archive(connection: PgConnection, files: Files, **policy: Any) -> dict[str, 
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Every run in the archive."""
+    """Return every run in the archive."""
     texts = [gzip.decompress(path.read_bytes()).decode() for path in sorted(folder.rglob("*.jsonl.gz"))]
     return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """A row as JSON has it."""
+    """Return a row as JSON has it."""
     told: dict[str, Any] = json.loads(json.dumps(row, default=as_postgresql_writes_it))
     return told
 
 
 def as_postgresql_writes_it(moment: datetime) -> str:
-    """Without the zeros at the end of a second's fraction, which Python writes."""
+    """Return a timestamp without trailing zeros in its fraction, which Python writes."""
     return re.sub(r"(\.\d+?)0+\+", r"\1+", moment.isoformat())
 
 
@@ -70,7 +70,7 @@ def test_a_run_is_written_with_all_columns_and_its_attempts(connection: PgConnec
     told = [{name: value for name, value in attempt.items() if name != "run_id"} for attempt in attempts]
     assert lines == [plain({**run, "attempts_ended": told}), plain({**other, "attempts_ended": []})]
     [path] = tmp_path.rglob("*.gz")
-    # As it was sent: a number is no float on its way.
+    # As it was sent: the number was not converted to a float.
     assert b'"amount": 0.10' in gzip.decompress(path.read_bytes())
 
 
@@ -89,7 +89,7 @@ def test_files_lie_by_year_and_month_and_are_named_by_their_first_and_last_run(
 
 
 class Watched(Files):
-    """Files that know whether a transaction was open when they were written, and what was there then."""
+    """Files that record, at each write, whether a transaction was open and which runs existed."""
 
     def __init__(self, root: Path, steps: Rehearsal, connection: PgConnection) -> None:
         super().__init__(root)
@@ -97,7 +97,7 @@ class Watched(Files):
         self.seen: list[tuple[bool, list[int]]] = []
 
     def write(self, path: str, content: bytes | Iterable[bytes]) -> Written:
-        """Note it, and write."""
+        """Record, and write."""
         self.seen.append((self._steps.open, left(self._connection)))
         return super().write(path, content)
 
@@ -137,7 +137,7 @@ def test_the_same_runs_again_are_the_same_file_and_other_runs_another(connection
     first, between, last = (ended(connection, Status.SUCCEEDED, f"{99 - n} days")["id"] for n in range(3))
 
     def attempt() -> None:
-        """Write the page, and come to nothing in taking it."""
+        """Write the page, and roll back its pruning."""
         fetch_all(connection, "SAVEPOINT attempt")
         archive(connection, Files(tmp_path))
         fetch_all(connection, "ROLLBACK TO SAVEPOINT attempt")

@@ -1,4 +1,4 @@
-"""docs/housekeeping.md: what it says is kept how long, and what it sets, is so."""
+"""docs/housekeeping.md: the retention times and settings that it states are true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning: what goes when, what stays of it, and what is never touched."""
+"""Pruning: what is deleted when, what is kept of it, and what is never touched."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.rows import row_of, run_in
 
 OPERATOR = Operator("a test")
 
-# Within one transaction now() stands still, so that the very end of a time is met.
+# Within one transaction now() does not change, so that a test can meet the exact end of a retention time.
 DEFAULT_DAYS = [(Status.SUCCEEDED, 14), (Status.CANCELLED, 30), (Status.DEAD, 90)]
 
 
@@ -124,16 +124,16 @@ def test_runs_beside_those_that_are_due_stay_as_they_are(connection: PgConnectio
     assert len(queue.attempts_of(connection, beside[1]["id"])) == 1
 
 
-# Keys.
+# Keys
 
 
 def asked(connection: PgConnection, number: int = 1) -> queue.Enqueued:
-    """A request that comes under one key, whatever its content."""
+    """Enqueue under one key; `number` varies the content."""
     return queue.enqueue(connection, "noop", {"number": number}, key="order:1")
 
 
 def pruned_long_ago(connection: PgConnection, ago: str = "100 days") -> int:
-    """A run with that key which ended so long ago and is pruned."""
+    """Insert a pruned run with that key, which ended this long ago, and return its id."""
     run_id = asked(connection).run_id
     moment = f"now() - interval '{ago}'"
     fetch_all(
@@ -196,7 +196,7 @@ def test_effects_outlive_their_run(connection: PgConnection) -> None:
     assert effects.resolve(connection, "payments", effect["id"], True, OPERATOR, "ch_1")["state"] == "applied"
 
 
-# Pages.
+# Pages
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 7, 8])
@@ -215,7 +215,7 @@ def test_a_walk_goes_on_where_it_was_saved_and_counts_on(connection: PgConnectio
     first = Rehearsal(connection)
     walk = prune_runs(policy, PruneOptions(first))
     assert [next(walk).counts["deleted"] for _ in range(2)] == [1, 2]
-    # What is before the saved place is not looked at again.
+    # What is before the saved position is not read again.
     earlier = ended(connection, Status.SUCCEEDED, "200 days")["id"]
     *_, last = prune_runs(policy, PruneOptions(Rehearsal(connection), saved=first.saved[-1]))
     assert (last.counts["looked_at"], last.counts["deleted"]) == (4, 4)
@@ -260,9 +260,9 @@ def test_two_walks_at_once_take_different_runs_and_wait_for_none(fresh_url: str)
 
 REVIVED = [
     "UPDATE rowcall.job_runs SET status = 'queued', finished_at = NULL, updated_at = now()",
-    # By somebody's own hand, who knows nothing of updated_at.
+    # By hand, without updated_at.
     "UPDATE rowcall.job_runs SET status = 'queued', finished_at = NULL",
-    # By another walk, in this very moment.
+    # By another walk, at the same time.
     "UPDATE rowcall.job_runs SET pruned_at = now(), updated_at = now()",
 ]
 

@@ -1,4 +1,4 @@
-"""The plans of housekeeping beside 100,000 rows of each kind: a page is read and taken, and nothing around it."""
+"""The plans of housekeeping beside 100,000 rows of each kind: they read a page and little else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSERT INTO rowcall.job_definitions (name, job_type)
 SELECT 'job ' || number, 'noop' FROM generate_series(1, 10) AS number
 """
 
-# Bare rows, and such as are due.
+# Bare rows, and runs that are due to be pruned.
 OLD = f"""
 INSERT INTO rowcall.job_runs (job_type, status, created_at, finished_at, updated_at, idempotency_key, pruned_at)
 SELECT 'noop', 'succeeded', moment, moment, moment, 'old:' || number, now()
@@ -71,7 +71,7 @@ def filled(module_url: str) -> Iterator[PgConnection]:
 
 @pytest.fixture(scope="module", params=["analyzed before there were old rows", "analyzed since"])
 def known(filled: PgConnection, request: pytest.FixtureRequest) -> PgConnection:
-    """What the planner believes is old by 200,000 rows, or new."""
+    """Return a connection whose planner does not know 200,000 old rows, or does."""
     if request.param == "analyzed since":
         database.fetch_all(filled, ANALYZE)
     return filled
@@ -113,6 +113,6 @@ def test_a_page_is_taken_by_its_ids(known: PgConnection, bare: bool) -> None:
 
 def test_old_occurrences_are_found_at_the_head_of_their_definitions(known: PgConnection) -> None:
     nodes = plan(known, DELETE_OCCURRENCES, {"keep_days": 90, "batch": BATCH})
-    # The oldest of the first definitions, the last of each, and those that are deleted.
+    # It reads the oldest occurrences of the first definitions, the last one of each, and those that it deletes.
     assert looked_at(nodes, "schedule_occurrences") <= 3 * BATCH + 20
     assert fetch_value(known, POLICY, {"job_type": "prune_runs"}) is None

@@ -1,4 +1,4 @@
-"""Old occurrences, and the policies that say how long runs and occurrences are kept."""
+"""Old occurrences, and the policies that set how long runs and occurrences are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall.queue.retention.prune import policy_of
 from rowcall.status import Status
 from tests.support.housekeeping import OLD_ONES, TYPES, ended, occurrences, occurrences_left, prune
 
-# Occurrences.
+# Occurrences
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 100])
@@ -29,7 +29,7 @@ def test_how_long_occurrences_are_kept_can_be_said(connection: PgConnection) -> 
     assert occurrences_left(connection, nightly) == [1, 90, 91, 399]
 
 
-# Policies.
+# Policies
 
 
 def test_an_empty_policy_is_a_sensible_one() -> None:

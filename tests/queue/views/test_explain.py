@@ -1,4 +1,4 @@
-"""Explain: each condition of the claim in plain words, evaluated on the run as it stands, and what would change it."""
+"""Explain: each condition of the claim in words, evaluated on the run, and how to change it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SILENCE = 150.0
 
 @pytest.fixture(autouse=True)
 def somebody_works(connection: PgConnection) -> None:
-    """A worker of all queues, heard of just now."""
+    """Register a worker of all queues with a recent heartbeat."""
     register(connection, Registration("worker-1", "host", 1, "1", None, ["noop"], 10))
 
 
@@ -30,7 +30,7 @@ def conditions(connection: PgConnection, run_id: int, **declared: int) -> dict[s
 
 
 def only_failing(connection: PgConnection, run_id: int, **declared: int) -> Condition:
-    """The one condition that does not hold, which is also what is message in short."""
+    """Return the one condition that does not hold; the message is the same."""
     explained = explain(connection, run_id, declared, SILENCE)
     [failing] = [condition for condition in explained.conditions if not condition.holds]
     assert (explained.message, explained.commands) == (failing.message, (failing.command,) if failing.command else ())

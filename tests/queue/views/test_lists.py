@@ -1,4 +1,4 @@
-"""Lists of runs: what a filter lets through, how far a page looks, and cursors."""
+"""Lists of runs: what filters match, how much a page reads, and cursors."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_cursor_at_the_end_of_time_is_refused(connection: PgConnection) -> Non
 
 
 def next_of_two(connection: PgConnection, wanted: Filter) -> str:
-    """The cursor between two runs that match."""
+    """Return the cursor between two runs that match."""
     for _ in range(2):
         run_in(connection, Status.QUEUED, payload="""'{"a": 1, "b": 2}'""")
     cursor = list_runs(connection, wanted, 1).next

@@ -1,4 +1,4 @@
-"""Pages that follow each other skip and double nothing, while rows come and go."""
+"""Successive pages neither skip nor repeat a run while rows come and go."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.rows import at, definition_of, run_in
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
-# A row's place in time, what it is, and when it comes or goes: before the page of that number (0: it was there).
+# Each row's time, its values, and the number of the page before which it appears or disappears (0: from the start).
 MOMENTS = st.integers(0, 3).map(lambda hours: NOON + hours * HOUR)
 ROWS = st.lists(
     st.fixed_dictionaries(
@@ -60,7 +60,7 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
     ranged: bool,
     page_bytes: int,
 ) -> None:
-    connection.rollback()  # the example before
+    connection.rollback()  # of the example before
     nightly = definition_of(connection, "nightly")
     asked = Filter(**wanted | ({"created_after": NOON + HOUR, "created_before": NOON + 3 * HOUR} if ranged else {}))
     made: dict[int, int] = {}
@@ -78,15 +78,15 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
         assert len(page.runs) <= limit
         seen += [(run["created_at"], run["id"]) for run in page.runs]
         cursor, number = page.next, number + 1
-        assert number < 50, "it ends"
-    assert seen == sorted(set(seen), reverse=True), "in order, and none twice"
+        assert number < 50, "there are too many pages"
+    assert seen == sorted(set(seen), reverse=True), "in order, without duplicates"
     stayed = {made[place] for place, row in enumerate(rows) if row["comes"] == 0 and not (row["goes"] or 99) < number}
     matching = {made[place] for place, row in enumerate(rows) if place in made and matches(row, asked)}
     assert stayed & matching <= {run_id for _, run_id in seen} <= matching
 
 
 def inserted(connection: PgConnection, row: dict[str, Any], nightly: int) -> int:
-    """A row as it was drawn."""
+    """Insert a drawn row, and return its id."""
     columns = {"created_at": at(row["created_at"]), "queue": f"'{row['queue']}'"}
     columns["payload"] = f"jsonb_build_object('text', repeat('x', {row['bytes']}))"
     columns |= {"definition_id": str(nightly)} if row["of"] else {}
@@ -96,7 +96,7 @@ def inserted(connection: PgConnection, row: dict[str, Any], nightly: int) -> int
 
 
 def matches(row: dict[str, Any], asked: Filter) -> bool:
-    """Whether a filter of FILTERS lets it through, in plain Python."""
+    """Whether a filter of FILTERS matches it, in plain Python."""
     return (
         (asked.queue is None or row["queue"] == asked.queue)
         and (not asked.status or row["failed"])

@@ -1,4 +1,4 @@
-"""The plans of lists, with 100,000 runs: a page walks the index of what is asked for, and so far at the most."""
+"""The plans of lists with 100,000 runs: a page walks the index of its filter, no further than its limit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.support.plans import looked_at, plan
 
 MANY = 100_000
 
-# Newer than all the rest: runs that succeeded, half of them of one definition.  The oldest are few, dead, and of
-# another.  Nobody but the test tells the planner.
+# Most runs are newer and succeeded, half of them of one definition.  The oldest are few, dead, and of another
+# definition.  Autovacuum is off, so that only the test analyzes the table.
 FILL = f"""
 ALTER TABLE rowcall.job_runs SET (autovacuum_enabled = off);
 INSERT INTO rowcall.job_definitions (name, job_type) VALUES ('large', 'noop'), ('small', 'noop');
@@ -35,7 +35,7 @@ FROM generate_series(1, 30) AS number
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 
-# What is asked for, the indexes that are walked, and how many rows a page of 50 looks at, at the most.
+# The filter, the index that is walked, and how many rows a page of 50 may read.
 WALKS: list[tuple[dict[str, Any], str, int]] = [
     ({}, "job_runs_created", 51),
     ({"created_before": YESTERDAY}, "job_runs_created", 51),

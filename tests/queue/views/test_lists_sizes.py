@@ -1,4 +1,4 @@
-"""Pages are bounded in bytes: they leave payloads and results out unless asked, and end where they are large enough."""
+"""Pages are limited in bytes: they omit payloads and results unless requested, and end early if they grow too large."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sized(connection: PgConnection, payload: int, result: int = 0) -> int:
 
 
 def pages(connection: PgConnection, **asked: Any) -> list[list[int]]:
-    """The ids of each page, up to the last one."""
+    """Return the ids of each page, up to the last one."""
     seen, cursor = [], None
     while True:
         page = list_runs(connection, Filter(), cursor=cursor, **asked)

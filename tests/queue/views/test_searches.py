@@ -1,4 +1,4 @@
-"""Searches in payloads: bounded in what one may look for, and in how long it takes, however large the rows are."""
+"""Searches in payloads are limited in what they may contain and in how long they take, however large the rows are."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_a_larger_one_is_refused_by_name(payload: dict[str, Any], complaint: str
         Filter(payload=payload)
 
 
-# PostgreSQL compares each list that is looked for with each list of a payload, and ends no comparison of two values
-# before it is done.  This is the most that one may take: the one list that fits is the last.
+# PostgreSQL compares each list of the filter with each list of a payload, and cannot interrupt the comparison of two
+# values.  This is the longest one possible: the one list that matches is the last.
 SLOW = {"a": [nested(18, 7)] * SOUGHT_MOST}
 FILL = """
 INSERT INTO rowcall.job_runs (job_type, payload)

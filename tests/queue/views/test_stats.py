@@ -1,4 +1,4 @@
-"""Figures of the whole: what is counted, where counting stops, and what it costs."""
+"""Statistics: what is counted, where counting stops, and what it costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans of the figures of the whole: each looks at as many rows as it counts."""
+"""The plans of the statistics: each reads as many rows as it counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FROM generate_series(1, 5000) AS number;
 
 @pytest.fixture(scope="module")
 def filled(module_url: str) -> Iterator[PgConnection]:
-    """A database in which everything is more than is counted."""
+    """Yield a database with more of everything than is counted."""
     connection = database.connect(module_url)
     connection.autocommit = True
     fetch_all(connection, FILL, {})

@@ -1,4 +1,4 @@
-"""What is due and nobody takes is reported, by queue and type."""
+"""Due runs that no worker serves are reported, by queue and type."""
 
 from __future__ import annotations
 

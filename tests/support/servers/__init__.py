@@ -1,1 +1,1 @@
-"""The outside, for tests: real servers on loopback, which keep what they were sent and misbehave on command."""
+"""External services for tests: real servers on loopback, which record what they receive and fail on request."""

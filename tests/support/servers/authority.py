@@ -1,4 +1,4 @@
-"""A certificate authority that lives as long as a test run."""
+"""A certificate authority for one test run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trustme
 
 
 class Authority:
-    """Certificates for servers; whoever is told SSL_CERT_FILE trusts them."""
+    """Issues certificates for servers; a client whose SSL_CERT_FILE names this authority trusts them."""
 
     def __init__(self, folder: Path) -> None:
         self._ca = trustme.CA()
@@ -17,7 +17,7 @@ class Authority:
         self._ca.cert_pem.write_to_path(str(self.file))
 
     def server_context(self, *names: str) -> ssl.SSLContext:
-        """What a server with these names or addresses shows."""
+        """Return the context of a server with these names or addresses."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._ca.issue_cert(*names).configure_cert(context)
         return context

@@ -1,4 +1,4 @@
-"""A mail server that keeps mails, and misbehaves at the step it is told."""
+"""A mail server that keeps mails, and misbehaves at the step that a test names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 DRIP_SECONDS = 0.02
 
-# What `misbehave` takes besides a reply to give: hang up, never answer, answer without an end, or after a while.
+# Arguments of `misbehave`, besides a reply: hang up, never answer, answer without end, answer late.
 DROP, SILENT, DRIP, LATE = "drop", "silent", "drip", "late"
 LATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A mail that the server has taken."""
+    """A mail that the server accepted."""
 
     sender: str
     recipients: list[str]
@@ -36,7 +36,7 @@ class Kept:
 
     @property
     def message(self) -> EmailMessage:
-        """As a mail program reads it."""
+        """Return the mail as a mail program parses it."""
         message = BytesParser(policy=default).parsebytes(self.content)
         assert isinstance(message, EmailMessage)
         return message
@@ -44,7 +44,7 @@ class Kept:
 
 @dataclass
 class MailServer:
-    """Where the server is, what it has taken, and how it is going to misbehave."""
+    """The server's address, the mails it accepted, and how it will misbehave."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -53,11 +53,11 @@ class MailServer:
     connected: set[Conversation] = field(default_factory=set)
 
     def misbehave(self, step: str, how: str) -> None:
-        """At the next `greeting`, `EHLO`, `STARTTLS`, `AUTH`, `MAIL`, `RCPT`, `DATA`, `text`, `dot` or `QUIT`."""
+        """Misbehave at `greeting`, `EHLO`, `STARTTLS`, `AUTH`, `MAIL`, `RCPT`, `DATA`, `text`, `dot` or `QUIT`."""
         self.plans[step] = how
 
     async def handle_DATA(self, smtp: Conversation, session: Session, envelope: Envelope) -> str:  # noqa: N802
-        """The final dot has come: the mail is taken, unless the plan is to refuse it."""
+        """Accept the mail after its final dot, unless the plan is to refuse it."""
         smtp.step = "dot"
         if not self.plans.get("dot", "").startswith(("4", "5")):
             assert isinstance(envelope.content, bytes)
@@ -69,7 +69,7 @@ class MailServer:
 
 
 def _stepping(step: str) -> Any:
-    """aiosmtpd's method for a command, which also notes that this is now the step."""
+    """Return aiosmtpd's method for a command, which now also records the step."""
     method: Any = getattr(SMTP, f"smtp_{step}")
 
     @functools.wraps(method)
@@ -81,7 +81,7 @@ def _stepping(step: str) -> Any:
 
 
 class Conversation(SMTP):
-    """One client's; every reply passes through `push`, which is where the plans are carried out."""
+    """A client's connection; every reply passes through `push`, which carries out the plans."""
 
     def __init__(self, server: MailServer, **options: Any) -> None:
         super().__init__(server, hostname="mail.test", **options)
@@ -125,15 +125,16 @@ class Conversation(SMTP):
             await super().push(how)
 
     def abort(self) -> None:
-        """Hang up without a word.
+        """Hang up without a reply.
 
-        A TLS transport that is closing waits for the client's goodbye, and Python 3.11.2 cannot abort it any more: then
-        the socket below it ends the wait.
+        A TLS transport that is closing waits for the client's close_notify, and Python 3.11.2 cannot abort it any more:
+        so
+        shut the socket below it down.
         """
         if not isinstance(self.transport, asyncio.Transport):
             return
         if self.transport.is_closing():
-            with suppress(OSError):  # the client was faster
+            with suppress(OSError):  # the client has hung up already
                 self._socket.shutdown(socket.SHUT_RDWR)
         else:
             self.transport.abort()
@@ -151,7 +152,7 @@ def mail_server(
     login: tuple[str, str] | None = None,
     international: bool = True,
 ) -> Iterator[MailServer]:
-    """A server: plain, with STARTTLS where there is a context, or encrypted from the beginning (`implicit`)."""
+    """Start a server: plain, with STARTTLS if there is a context, or encrypted from the beginning (`implicit`)."""
     server = MailServer()
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -191,7 +192,7 @@ async def _listen(loop: asyncio.AbstractEventLoop, factory: Any, context: ssl.SS
 
 
 async def _close(listener: asyncio.Server, server: MailServer) -> None:
-    """Hang up on everybody, and wait until everything is put away."""
+    """Hang up on all clients, and wait until everything is closed."""
     listener.close()
     while server.connected:
         for conversation in list(server.connected):

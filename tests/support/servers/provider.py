@@ -1,4 +1,4 @@
-"""A payment provider with the manners of Stripe: it keeps charges and idempotency keys, and errs on command."""
+"""A payment provider that behaves like Stripe: it keeps charges and idempotency keys, and fails on request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.support.servers.web import Reply, Request, WebServer
 
 KEY = "sk_test_4eC39HqLyjWDarjtT1zdp7dc"
 
-# How long an idempotency key is remembered.
+# How long the provider remembers an idempotency key.
 HORIZON_SECONDS = 24 * 3600.0
 
 
 @dataclass
 class Remembered:
-    """What was done under a key."""
+    """The request and the reply of a key."""
 
     form: dict[str, str]
     reply: Reply
@@ -27,7 +27,7 @@ class Remembered:
 
 
 class Provider(WebServer):
-    """`charges` is the money that moved, in the order in which it did."""
+    """`charges` lists the payments that were made, oldest first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Provider(WebServer):
         self._passed += seconds
 
     def take(self, request: Request) -> Reply:
-        """Charge, unless the key says that this was done before."""
+        """Charge, or repeat the reply if the key is known."""
         super().take(request)
         headers = {name.lower(): value for name, value in request.headers.items()}
         if headers.get("authorization") != f"Bearer {KEY}":

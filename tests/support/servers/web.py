@@ -1,4 +1,4 @@
-"""An HTTP server that keeps what it was sent, and answers as it is told."""
+"""An HTTP server that keeps the requests it receives, and answers as a test requests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-# Between two bytes of a server that drips.
+# The time between two bytes of a server that drips.
 DRIP_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a server was sent."""
+    """A request that a server received."""
 
     method: str
     path: str
@@ -28,7 +28,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server answers."""
+    """A reply."""
 
     status: int = 200
     body: bytes = b""
@@ -41,25 +41,25 @@ class Reply:
 
 
 class Exchange:
-    """One request under way, for a behaviour to deal with."""
+    """A request in progress, which a behaviour answers."""
 
     def __init__(self, handler: http.server.BaseHTTPRequestHandler, server: WebServer) -> None:
         self._handler = handler
         self._server = server
 
     def work(self) -> bytes:
-        """Read the request, do what it asks, and tell the answer that would be right."""
+        """Read the request, do what it asks, and return the correct reply as bytes."""
         length = int(self._handler.headers.get("Content-Length", 0))
         body = self._handler.rfile.read(length)
         request = Request(self._handler.command, self._handler.path, dict(self._handler.headers), body)
         return bytes(self._server.take(request))
 
     def send(self, data: bytes) -> None:
-        """Send some bytes now."""
+        """Send bytes now."""
         self._handler.wfile.write(data)
 
     def wait_until_they_hang_up(self) -> None:
-        """Say nothing more, for as long as the client waits."""
+        """Send nothing more until the client hangs up."""
         self._handler.rfile.read()
 
 
@@ -67,12 +67,12 @@ Behaviour = Callable[[Exchange], None]
 
 
 def behaves(exchange: Exchange) -> None:
-    """Do the work, and answer."""
+    """Do the work, and send the correct reply."""
     exchange.send(exchange.work())
 
 
 def answers(status: int, body: bytes = b"", **headers: str) -> Behaviour:
-    """Answer with this, whatever was asked; the work is done all the same if there is a way to do it."""
+    """Do the work if possible, and send this reply to any request."""
 
     def behave(exchange: Exchange) -> None:
         exchange.work()
@@ -84,38 +84,38 @@ def answers(status: int, body: bytes = b"", **headers: str) -> Behaviour:
 
 
 def leaves_before_reading(exchange: Exchange) -> None:
-    """Hang up without having read the body."""
+    """Hang up without reading the body."""
 
 
 def leaves_before_answering(exchange: Exchange) -> None:
-    """Do the work, and die."""
+    """Do the work, and hang up."""
     exchange.work()
 
 
 def says_nothing(exchange: Exchange) -> None:
-    """Do the work, and never tell."""
+    """Do the work, and never answer."""
     exchange.work()
     exchange.wait_until_they_hang_up()
 
 
 def says_half(exchange: Exchange) -> None:
-    """Do the work, and die before the answer's status is said."""
+    """Do the work, and hang up before the whole status is sent."""
     exchange.send(exchange.work()[: len("HTTP/1.1 2")])
 
 
 def says_half_of_the_body(exchange: Exchange) -> None:
-    """Do the work, and die in the body of the answer."""
+    """Do the work, and hang up in the middle of the body."""
     head, _, body = exchange.work().partition(b"\r\n\r\n")
     exchange.send(head + b"\r\n\r\n" + body[: len(body) // 2])
 
 
 def says_it_twice(exchange: Exchange) -> None:
-    """Do the work, and send the answer two times over."""
+    """Do the work, and send the reply twice."""
     exchange.send(exchange.work() * 2)
 
 
 def drips_the_head(exchange: Exchange) -> None:
-    """Do the work, and send a head without an end, byte by byte."""
+    """Do the work, and send a head that never ends, byte by byte."""
     exchange.work()
     exchange.send(b"HTTP/1.1 200 OK\r\nX-Drip: ")
     while True:
@@ -124,7 +124,7 @@ def drips_the_head(exchange: Exchange) -> None:
 
 
 def drips_the_body(exchange: Exchange) -> None:
-    """Do the work, and send a body without an end, byte by byte."""
+    """Do the work, and send a body that never ends, byte by byte."""
     exchange.work()
     exchange.send(b"HTTP/1.1 200 OK\r\n\r\n")
     while True:
@@ -133,7 +133,7 @@ def drips_the_body(exchange: Exchange) -> None:
 
 
 class WebServer:
-    """A server on loopback; `misbehave` says how the next requests are met, one after the other."""
+    """A server on loopback; `misbehave` sets how it answers the next requests, one behaviour for each."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -142,16 +142,16 @@ class WebServer:
         self._behaviours: deque[Behaviour] = deque()
 
     def misbehave(self, *behaviours: Behaviour) -> None:
-        """Meet the next requests like this; those that come after them are met as they should be."""
+        """Answer the next requests with these behaviours, and later ones correctly."""
         self._behaviours.extend(behaviours)
 
     def take(self, request: Request) -> Reply:
-        """Keep a request; a server with a trade does its work here."""
+        """Keep a request; a subclass does its work here."""
         self.requests.append(request)
         return Reply(204)
 
     def meet(self, handler: http.server.BaseHTTPRequestHandler) -> None:
-        """One connection's request."""
+        """Answer the request of one connection."""
         behaviour = self._behaviours.popleft() if self._behaviours else behaves
         behaviour(Exchange(handler, self))
 
@@ -161,7 +161,7 @@ Kind = TypeVar("Kind", bound=WebServer)
 
 @contextmanager
 def serving(server: Kind, context: ssl.SSLContext | None = None) -> Iterator[Kind]:
-    """The server, reachable under its `url` as long as the block lasts."""
+    """Serve at `url` for the block."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -178,11 +178,11 @@ def serving(server: Kind, context: ssl.SSLContext | None = None) -> Iterator[Kin
         daemon_threads = True
 
         def handle_error(self, *_: Any) -> None:
-            """A client that gives up is what these servers are for."""
+            """Ignore clients that give up: these servers are there to provoke that."""
 
     with Notifier(("127.0.0.1", 0), Handler) as listener:
         if context is not None:
-            # The handshake is left to the thread of its connection, so that nobody else waits for it.
+            # The thread of each connection does the handshake, so that a slow one does not block the others.
             listener.socket = context.wrap_socket(listener.socket, server_side=True, do_handshake_on_connect=False)
         server.port = listener.server_address[1]
         server.url = f"{'http' if context is None else 'https'}://127.0.0.1:{server.port}"

@@ -1,4 +1,4 @@
-"""The outside that gateways are tested against: see tests/support/servers."""
+"""The external services for the tests of gateways: see tests/support/servers."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tests.support.servers.web import WebServer, serving
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """A certificate authority that nobody trusts yet."""
+    """Return a certificate authority that is not yet trusted."""
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture
 def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    """The same authority, trusted as operators make theirs trusted."""
+    """Return the same authority, trusted in the way that operators configure theirs."""
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     return authority
 
 
 @pytest.fixture
 def sink() -> Iterator[WebServer]:
-    """A receiver of webhooks."""
+    """Yield a receiver of webhooks."""
     with serving(WebServer()) as server:
         yield server
 
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:
-    """A payment provider."""
+    """Yield a payment provider."""
     with serving(Provider()) as server:
         yield server

@@ -1,4 +1,4 @@
-"""Delivering webhooks in tests: to this machine, under names of the test's own."""
+"""Deliver webhooks in tests: to this machine, under host names of the test."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rowcall_worker.gateways.webhook import Webhook
 
 SECRET, OLD_SECRET = bytes(range(24)), bytes(range(32))
 
-# Enough for a server that answers, however busy the machine; what never answers is cut off by SHORT.
+# LONG is enough for any server that answers, even on a busy machine; SHORT is for servers that never answer.
 LONG, SHORT = 60.0, 1.0
 
 
 class Names:
-    """A name service of the test's own; it counts how often it was asked."""
+    """A resolver for a test, which counts its calls."""
 
     def __init__(self, **addresses: list[str]) -> None:
         self._addresses = addresses
@@ -26,12 +26,12 @@ class Names:
 
 
 def gateway(timeout: float = LONG, names: Names | None = None, allow_loopback: bool = True) -> Webhook:
-    """A gateway that may deliver to this machine."""
+    """Return a gateway that may deliver to this machine."""
     if names is None:
         return Webhook([SECRET], allow_loopback=allow_loopback, timeout=timeout)
     return Webhook([SECRET], allow_loopback=allow_loopback, timeout=timeout, resolve=names)
 
 
 def deliver(url: str, webhook: Webhook | None = None, event_id: str = "evt_1", payload: object = None) -> str:
-    """A small event."""
+    """Deliver a small event."""
     return (webhook or gateway()).deliver(url=url, event_id=event_id, payload=payload or {"type": "order.paid"})

@@ -1,4 +1,4 @@
-"""Where webhooks may go: the public internet, and no way round that."""
+"""Webhooks may go to the public internet only, and there is no way around that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCKED = [
     ("0.0.0.0", "this network"),  # noqa: S104 - nothing is bound to it
     ("0.1.2.3", "this network"),
     ("::", "unspecified"),
-    # the networks behind it
+    # private networks
     ("10.0.0.1", "private"),
     ("10.255.255.255", "private"),
     ("172.16.0.1", "private"),
@@ -35,14 +35,14 @@ BLOCKED = [
     ("169.254.0.1", "link-local"),
     ("fe80::1", "link-local"),
     ("febf::1", "link-local"),
-    # the metadata of clouds
+    # metadata services of clouds
     ("169.254.169.254", "metadata"),
     ("169.254.170.2", "metadata"),
     ("168.63.129.16", "metadata"),
     ("100.100.100.200", "carrier"),
     ("192.0.0.192", "reserved"),
     ("fd00:ec2::254", "private"),
-    # IPv4 in the clothes of IPv6
+    # IPv4 addresses inside IPv6
     ("::ffff:127.0.0.1", "inside of IPv6"),
     ("::ffff:169.254.169.254", "inside of IPv6"),
     ("::ffff:8.8.8.8", "inside of IPv6"),
@@ -59,7 +59,7 @@ BLOCKED = [
     ("2001::1", "Teredo"),
     ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "Teredo"),
     ("192.88.99.1", "6to4"),
-    # groups, and nobody
+    # multicast, and no host at all
     ("224.0.0.1", "multicast"),
     ("239.255.255.255", "multicast"),
     ("ff02::1", "multicast"),

@@ -1,4 +1,4 @@
-"""What a gateway's error says, to the worker and to the ledger of effects."""
+"""What a gateway's error tells the worker and the ledger of effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall.base.errors import (
 
 
 def kinds(kind: type[GatewayError] = GatewayError) -> Iterator[type[GatewayError]]:
-    """All errors of gateways."""
+    """Yield all error classes of gateways."""
     for below in kind.__subclasses__():
         yield below
         yield from kinds(below)

@@ -1,4 +1,4 @@
-"""Files: whole or not there, under their root, whoever is killed and whatever a path says."""
+"""Files are complete or absent, and inside their root, whatever process is killed and whatever a path contains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.processes import ROOT, wait_until
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Where the files go; not there yet."""
+    """Return the root folder, which does not exist yet."""
     return tmp_path / "deep" / "files"
 
 
@@ -33,12 +33,12 @@ def files(root: Path) -> Files:
 
 
 def everything_below(folder: Path) -> set[str]:
-    """All files and folders, hidden ones too."""
+    """Return all files and folders, including hidden ones."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
 def content_of(files: Files, path: str) -> bytes:
-    """The file as the gateway reads it."""
+    """Return the content that the gateway reads."""
     with files.open(path) as file:
         return file.read()
 
@@ -169,7 +169,7 @@ def test_a_link_inside_of_the_root_is_neither_followed_nor_read(files: Files, ro
     for path in ("a/folder/new", "up/new", "a/b.csv/new"):
         with pytest.raises(Unusable, match="contains a link"):
             files.write(path, b"x")
-    # The link itself may be replaced and deleted; what it pointed at stays.
+    # The link itself may be replaced and deleted; its target stays.
     files.write("a/file", b"mine")
     files.delete("a/file")
     assert (secret / "key").read_bytes() == b"hush"
@@ -202,7 +202,7 @@ Files(Path(sys.argv[1])).write("a/b.csv", pieces())
 
 
 def half_written(root: Path) -> subprocess.Popen[str]:
-    """A process that has written half of a file, and goes on when its input ends."""
+    """Start a process that has written half of a file, and continues when its input ends."""
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(root)],
         env={"PYTHONPATH": str(ROOT)},
@@ -265,7 +265,7 @@ except Unavailable as error:
 
 
 def test_a_disk_without_room_is_told_and_leaves_what_was_there(root: Path, files: Files) -> None:
-    # A limit on the process stands for the full disk: the same call fails in the same place.
+    # A limit of the process replaces a full disk: the same call fails in the same place.
     told = subprocess.check_output(
         [sys.executable, "-c", LIMITED, str(root)], env={"PYTHONPATH": str(ROOT)}, text=True, timeout=60
     )

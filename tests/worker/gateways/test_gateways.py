@@ -1,4 +1,4 @@
-"""The gateways of a worker: made from settings, when they are first used."""
+"""The gateways of a worker: created from settings at their first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = "whsec_" + "c2VjcmV0" * 4
 
 
 def gateways(**environment: str) -> Gateways:
-    """The gateways of this environment."""
+    """Return the gateways of this environment."""
     return Gateways(settings.read(environment))
 
 

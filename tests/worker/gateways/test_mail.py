@@ -1,4 +1,4 @@
-"""Mail: what reaches a real server, and what is told of every way in which it may not."""
+"""Mail: what a real server receives, and which error each kind of failure causes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tests.support.servers.mail import DRIP, DROP, LATE, LATE_SECONDS, SILENT, M
 SENDER = Mailbox("reports@example.com", "Rowcall")
 PNG = b"\x89PNG\r\n\x1a\n and the rest of a picture"
 
-# Enough for a server that answers, however busy the machine; what never answers is cut off by SHORT.
+# LONG is enough for any server that answers, even on a busy machine; SHORT is for servers that never answer.
 LONG, SHORT = 60.0, 1.0
 
 
 def gateway(server: MailServer, how: str = "?starttls=never", user: str = "", timeout: float = LONG) -> SmtpMail:
-    """A gateway to this server."""
+    """Return a gateway to this server."""
     scheme = "smtps" if how == "smtps" else "smtp"
     query = "" if how == "smtps" else how
     return SmtpMail(SmtpServer.parse(f"{scheme}://{user}{server.host}:{server.port}{query}"), SENDER, timeout=timeout)
 
 
 def send(mail: Mail, to: str = "ada@example.com", message_id: str = "<welcome-1@example.com>", text: str = "Hi") -> str:
-    """A small mail."""
+    """Send a small mail."""
     return mail.send(to=to, subject="Hello", text=text, message_id=message_id)
 
 
 def parts(message: EmailMessage) -> list[str]:
-    """The types of all parts, as they are nested."""
+    """Return the types of all parts, in their nesting."""
     return [part.get_content_type() for part in message.walk()]
 
 
@@ -173,7 +173,7 @@ BEFORE_THE_DOT = ["greeting", "EHLO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DATA"
 
 @pytest.mark.parametrize("step", BEFORE_THE_DOT)
 def test_until_the_final_dot_a_lost_connection_means_that_nothing_was_sent(trusted: Authority, step: str) -> None:
-    # More than any buffer on the way holds, so that a server which leaves in the middle is noticed there.
+    # More than any buffer on the way holds, so that the client notices when the server closes in the middle.
     text = "x" * 70 + "\n"
     with mail_server(context=trusted.server_context("127.0.0.1"), login=("ada", "secret")) as server:
         server.misbehave(step, DROP)
@@ -202,7 +202,7 @@ def test_from_the_final_dot_on_nobody_knows_without_an_answer(how: str) -> None:
         with pytest.raises(OutcomeUnknown, match="127.0.0.1 has the mail and did not answer") as error:
             send(gateway(server, timeout=LONG if how == DROP else SHORT))
         assert (error.value.acted, error.value.permanent) == ("maybe", False)
-        # This server, for one, has sent it.
+        # In fact, this server accepted it.
         assert len(server.mails) == 1
 
 

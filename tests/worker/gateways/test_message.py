@@ -1,4 +1,4 @@
-"""A mail's bytes: what is typed into names, subjects and texts stays what it is, and makes no header of its own."""
+"""The bytes of a mail: names, subjects and texts arrive as typed, and cannot add headers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITTEN = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted"]
 
 
 def letter(**given: Any) -> Letter:
-    """A letter, ordinary but for what is given."""
+    """Return a letter, ordinary except for these values."""
     ordinary: dict[str, Any] = {
         "to": "ada@example.com",
         "name": "",
@@ -40,7 +40,7 @@ def letter(**given: Any) -> Letter:
 
 
 def attempt(**given: Any) -> Letter | str:
-    """The letter, or why there is none."""
+    """Return the letter, or why it was refused."""
     try:
         return letter(**given)
     except Unusable as error:
@@ -48,29 +48,29 @@ def attempt(**given: Any) -> Letter | str:
 
 
 def read(content: bytes) -> EmailMessage:
-    """The letter as another program reads it."""
+    """Return the letter as another program parses it."""
     message = BytesParser(policy=default).parsebytes(content)
     assert isinstance(message, EmailMessage)
     return message
 
 
 def decoded(value: str) -> str:
-    """A header's text; the newer reader of the standard library puts spaces between words that have none."""
+    """Return a header's text; the standard library's newer parser inserts spaces between encoded words."""
     return str(make_header(decode_header(value)))
 
 
 def headers_of(content: bytes) -> list[str]:
-    """The names of all headers above the body."""
+    """Return the names of all headers above the body."""
     head = content.partition(b"\r\n\r\n")[0].decode()
     return [line.partition(":")[0] for line in head.split("\r\n") if not line.startswith((" ", "\t"))]
 
 
-# What separates lines somewhere: in mail, in Python, in Unicode.
+# Characters that separate lines in mail, in Python or in Unicode.
 BREAKS = ["\r", "\n", "\r\n", "\0", "\t", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x7f", "\x85", "\u2028", "\u2029"]
 
 NEWLINE = r"\r\n|\r|\n"
 
-# Text as people and attackers write it: with breaks, encoded words, quotes and the signs of addresses.
+# Text as people and attackers write it: with line breaks, encoded words, quotes and characters of addresses.
 TEXTS = st.lists(
     st.one_of(
         st.text(max_size=20),
@@ -173,7 +173,7 @@ def test_a_body_is_refused_or_travels_in_short_lines_of_seven_bits(text: str, ht
     content = made.content
     assert content.isascii()
     assert b"\0" not in content
-    # A lone CR or LF is what servers disagree about, and what smuggles a second mail behind a first.
+    # Servers disagree about a lone CR or LF, which can smuggle a second mail behind the first.
     assert not re.search(rb"\r(?!\n)|(?<!\r)\n", content)
     assert all(len(line) <= 998 for line in content.split(b"\r\n"))
     assert content.endswith(b"\r\n")

@@ -1,4 +1,4 @@
-"""Payments: a charge happens once for each key, and every doubt about it is told."""
+"""Payments: one charge per key, and an error for every doubt about it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tests.support.servers.authority import Authority
 from tests.support.servers.provider import HORIZON_SECONDS, KEY, Provider
 from tests.support.servers.web import Behaviour, WebServer, answers, serving
 
-# Enough for a server that answers, however busy the machine; what never answers is cut off by SHORT.
+# LONG is enough for any server that answers, even on a busy machine; SHORT is for servers that never answer.
 LONG, SHORT = 60.0, 1.0
 
 
 def gateway(server: WebServer, key: str = KEY, timeout: float = LONG) -> StripeLikeProvider:
-    """A gateway to this provider."""
+    """Return a gateway to this provider."""
     return StripeLikeProvider(provider_url(server.url), key, timeout=timeout)
 
 
 def charge(payment: StripeLikeProvider, idempotency_key: str = "invoice:42", **given: Any) -> Charge:
-    """Charge 19.99 euros for an invoice, or what is given."""
+    """Charge 19.99 euros for an invoice, or with these values."""
     ordinary = {"amount": 1999, "currency": "eur", "customer": "cus_1", "reference": "invoice 42 for Zoë"}
     return payment.charge(**{**ordinary, **given}, idempotency_key=idempotency_key)
 
@@ -87,7 +87,7 @@ def test_a_charge_without_a_clear_answer_is_found_again_under_its_key(provider: 
     with pytest.raises(OutcomeUnknown) as error:
         charge(gateway(provider, timeout=SHORT if waits else LONG))
     assert (error.value.acted, error.value.permanent) == ("maybe", False)
-    # It did happen; the same key finds it instead of charging again.
+    # The charge was made; the same key finds it instead of charging again.
     assert [kept["id"] for kept in provider.charges] == ["pi_1"]
     assert charge(gateway(provider)).id == "pi_1"
     assert len(provider.charges) == 1

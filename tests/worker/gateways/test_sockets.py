@@ -1,4 +1,4 @@
-"""Time limits: one for the whole, however it is cut up."""
+"""Time limits: one for the whole operation, however many steps it has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_name_has_all_its_addresses_once() -> None:
 
 
 def test_a_name_service_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The system's resolver cannot be made to hang, so something that does stands in its place.
+    # The system's resolver cannot be made to hang, so this replaces it.
     hanging = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: hanging.wait() and [])
     with pytest.raises(TimeoutError, match="the name hooks.example was not resolved in time"):

@@ -1,4 +1,4 @@
-"""Webhooks: what a receiver gets and can check, and where they do not go."""
+"""Webhooks: what a receiver gets and can verify, and where they are not sent."""
 
 from __future__ import annotations
 

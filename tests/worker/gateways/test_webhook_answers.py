@@ -1,4 +1,4 @@
-"""What is told of everything that a receiver of webhooks may answer, and of no answer at all."""
+"""The error for each answer that a webhook receiver may give, and for no answer."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def rowcall_schema():
 
 
 def bakery_in(folder: Path) -> Path:
-    """The bakery, in a folder of its own."""
+    """Copy the bakery into a folder."""
     shutil.copytree(APPS / "bakery", folder / "bakery", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\nrowcall_app = bakery\n")
@@ -41,25 +41,25 @@ def bakery_in(folder: Path) -> Path:
 
 
 def environment_for(server_url: str) -> dict[str, str]:
-    """What a team's pytest is started with; not with the plugins of this environment, which take longer than a test."""
+    """Return the environment of a team's pytest, without the plugins of this one, which take longer than a test."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
     return {**kept, "DATABASE_URL": server_url, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 @pytest.fixture
 def bakery(tmp_path: Path) -> Path:
-    """The bakery, in a folder of this test's own."""
+    """Return a copy of the bakery."""
     return bakery_in(tmp_path)
 
 
 @pytest.fixture
 def environment_of_tests(server_url: str) -> dict[str, str]:
-    """What a team's pytest is started with."""
+    """Return the environment of a team's pytest."""
     return environment_for(server_url)
 
 
 def run_pytest(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a team's tests to their end."""
+    """Run a team's tests, and wait until they end."""
     return subprocess.run(
         [*PYTEST, "-p", "no:cacheprovider", *arguments],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""rowcall_worker.testing: what pytest shows of tests that fail, and of those that cannot begin."""
+"""rowcall_worker.testing: what pytest shows of tests that fail, and of those that cannot start."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ programs.find_programs.__defaults__ = (*others, programs.Places(path="", pattern
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> str:
-    """What pytest says of all of them."""
+    """Return pytest's output for all of them."""
     folder = bakery_in(tmp_path_factory.mktemp("failing"))
     (folder / "bakery" / "test_failing.py").write_text(FAILING)
     done = run_pytest(folder, environment_for(server_url))
@@ -115,11 +115,11 @@ def test_pytests_own_errors_pass_through_a_handler(said: str) -> None:
     assert "said in the handler" in said
 
 
-# What a session cannot begin with.
+# What prevents a session from starting
 
 
 def begun(folder: Path, environment: dict[str, str]) -> str:
-    """What pytest says of one check."""
+    """Return pytest's output for one check."""
     done = run_pytest(folder, environment, "bakery/checks.py", "-k", "result_is_seen")
     return "".join(line.removeprefix("E  ").strip() + " " for line in done.stdout.splitlines())
 

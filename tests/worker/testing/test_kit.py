@@ -1,4 +1,4 @@
-"""rowcall_worker.testing: the bakery's checks are the specification, and a real pytest runs them."""
+"""rowcall_worker.testing: the bakery's checks are its specification, and a real pytest runs them."""
 
 from __future__ import annotations
 

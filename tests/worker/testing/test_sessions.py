@@ -1,4 +1,4 @@
-"""rowcall_worker.testing: what a session of tests makes on the server, and that nothing of it is left."""
+"""rowcall_worker.testing: what a session of tests creates on the server, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_many(rowcall, number):
 
 @pytest.fixture(scope="module")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server on which nobody else's sessions begin and end meanwhile."""
+    """Yield a server that no other sessions use."""
     with own_server(tmp_path_factory.mktemp("server")) as server:
         yield server.url
 
 
 def left(server_url: str) -> list[str]:
-    """The databases of tests' sessions that are on the server."""
+    """Return the databases of test sessions on the server."""
     with database.transaction(server_url) as connection:
         rows = database.fetch_all(connection, "SELECT datname FROM pg_database WHERE datname ~ '^rowcall_test_'")
     return sorted(row["datname"] for row in rows)
@@ -54,7 +54,7 @@ def left(server_url: str) -> list[str]:
 
 @contextmanager
 def hanging(folder: Path, environment: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A session in the middle of a test."""
+    """Yield a session in the middle of a test."""
     (folder / "bakery" / "test_hanging.py").write_text(HANGING)
     base = folder / f"base-{secrets.token_hex(4)}"
     process = subprocess.Popen(
@@ -116,7 +116,7 @@ def test_what_a_killed_session_leaves_is_dropped_by_the_next_one(
 
 
 def connected(server_url: str) -> int:
-    """How many sessions of tests are connected."""
+    """Return how many test sessions are connected."""
     with database.transaction(server_url) as connection:
         found: int = database.fetch_value(
             connection, "SELECT count(*) FROM pg_stat_activity WHERE application_name ~ '^rowcall_test_'"

@@ -12,14 +12,14 @@ from worker.job_types import SHIP
 
 
 def create_app() -> flask.Flask:
-    """The app on the database of DATABASE_URL."""
+    """Return the app on the database of DATABASE_URL."""
     app = flask.Flask(__name__)
     engine = create_engine(os.environ["DATABASE_URL"])
     metadata.create_all(engine)
 
     @app.post("/orders/<customer>")
     def order(customer: str) -> dict[str, int]:
-        """Order something, and have it shipped: both or neither."""
+        """Insert an order and enqueue its shipment, or neither."""
         with Session(engine) as session, session.begin():
             order_id = session.scalar(insert(job_runs).values(customer=customer).returning(job_runs.c.id))
             enqueued = SHIP.enqueue(session, {"order_id": order_id})
@@ -29,7 +29,7 @@ def create_app() -> flask.Flask:
 
     @app.post("/telephone/<customer>")
     def order_by_telephone(customer: str) -> dict[str, int]:
-        """The same on psycopg2's own connection, as the team's older code has it."""
+        """The same on psycopg2's own connection, as in the team's older code."""
         connection = psycopg2.connect(os.environ["DATABASE_URL"])
         with closing(connection), connection, connection.cursor() as cursor:
             cursor.execute("INSERT INTO job_runs (customer) VALUES (%s) RETURNING id", [customer])
@@ -39,7 +39,7 @@ def create_app() -> flask.Flask:
 
     @app.get("/orders")
     def orders() -> dict[str, str]:
-        """Every customer, and what has become of the order."""
+        """Return the status of each customer's order."""
         with Session(engine) as session:
             return dict(session.execute(select(job_runs.c.customer, job_runs.c.state)).all())
 

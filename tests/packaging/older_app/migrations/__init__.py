@@ -1,1 +1,1 @@
-"""The team's own migrations would stand here."""
+"""The place of the team's own migrations."""

@@ -1,1 +1,1 @@
-"""What the team's web and worker code share."""
+"""Code that the team's web and worker processes share."""

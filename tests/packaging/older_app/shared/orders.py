@@ -1,10 +1,10 @@
-"""The team's own table, whose name Rowcall might have wanted too."""
+"""The team's own tables, one with the same name as a table of Rowcall's."""
 
 from sqlalchemy import BigInteger, Column, Identity, MetaData, Table, Text
 
 metadata = MetaData()
 
-# Runs of the team's machines, which have nothing to do with Rowcall's.
+# Runs of the team's machines, unrelated to Rowcall's.
 job_runs = Table(
     "job_runs",
     metadata,

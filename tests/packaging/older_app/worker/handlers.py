@@ -1,4 +1,4 @@
-"""What it does."""
+"""The team's handlers."""
 
 import os
 
@@ -8,7 +8,7 @@ from worker.job_types import SHIP
 
 @SHIP.handler
 def ship(run):
-    """Ship the order, with a connection of the team's own."""
+    """Ship the order on the team's own connection."""
     connection = psycopg2.connect(os.environ["DATABASE_URL"])
     try:
         with connection, connection.cursor() as cursor:

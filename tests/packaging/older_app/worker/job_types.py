@@ -1,4 +1,4 @@
-"""What exists."""
+"""The team's job types."""
 
 from marshmallow import Schema, fields
 
@@ -6,7 +6,7 @@ from rowcall import JobType
 
 
 class Shipment(Schema):
-    """Which order is to be shipped."""
+    """The order to ship."""
 
     order_id = fields.Integer(required=True)
 

@@ -1,1 +1,1 @@
-"""An app whose handlers are tested with rowcall_worker.testing, as its authors would do it."""
+"""An app whose handlers are tested with rowcall_worker.testing, the way its authors would do it."""

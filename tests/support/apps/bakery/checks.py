@@ -1,4 +1,4 @@
-"""The bakery's own tests: a specification of the fixture `rowcall`, which tests/worker/testing runs as a team would."""
+"""The bakery's tests, which specify the fixture `rowcall`; tests/worker/testing runs them the way a team would."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall_worker.testing import Declined, OutcomeUnknown, Rowcall, Unavailabl
 
 from .job_types import BAKE, CHARGE, CLEAN, NARROW, NIGHTLY, NOTIFY, PRINT, REMIND
 
-# Performing.
+# Perform
 
 
 def test_a_run_is_performed_and_its_result_is_seen(rowcall: Rowcall) -> None:
@@ -102,7 +102,7 @@ def test_an_effect_of_a_kind_of_the_apps_own_happens_once(rowcall: Rowcall) -> N
     ]
 
 
-# Errors, as in production.
+# Errors are the same as in production
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_an_unexpected_error_can_be_raised(rowcall: Rowcall) -> None:
     assert repr(done.exception) == "Retry('the oven is cold')"
 
 
-# Time.
+# Time
 
 
 def test_a_retry_is_due_after_its_backoff(rowcall: Rowcall) -> None:
@@ -201,7 +201,7 @@ def test_a_payment_is_not_repeated_beyond_the_providers_memory(rowcall: Rowcall)
     assert (rowcall.perform(run_id).error_type, len(rowcall.gateways.payment.charged)) == ("AmbiguousEffect", 1)
 
 
-# The outside.
+# Gateways
 
 
 def test_a_mail_is_kept_as_its_receiver_has_it(rowcall: Rowcall) -> None:

@@ -1,4 +1,4 @@
-"""The bakery's own tests, continued: what was enqueued, and in which database."""
+"""More tests of the bakery: what was enqueued, and in which database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_no_run_can_have_is_an_error_and_no_green_test(
 
 @pytest.fixture
 def connected(rowcall: Rowcall) -> Iterator[Rowcall]:
-    """A connection that a test leaves open keeps nobody from dropping the database."""
+    """Leave a connection open, which must not keep the database from being dropped."""
     with rowcall.transaction():
         yield rowcall
 

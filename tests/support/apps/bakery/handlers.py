@@ -1,4 +1,4 @@
-"""What they do."""
+"""The bakery's handlers."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ RESULTS = {"unstorable": {1, 2}, "too large": "x" * 70_000}
 
 
 def in_the_table(run: Run) -> None:
-    """Commit a row with the success."""
+    """Insert a row and commit it with the success."""
     with run.transaction({"baked": 1}) as connection, connection.cursor() as cursor:
         cursor.execute("INSERT INTO loaves VALUES (%s)", (run.payload["loaf_id"],))
 
@@ -85,7 +85,7 @@ def remind(run: Run) -> None:
 
 @CHARGE.handler
 def charge(run: Run) -> None:
-    """Charge for it."""
+    """Charge the customer."""
 
     def perform(effect: object) -> str:
         amount = run.payload["loaf_id"] * 100
@@ -98,7 +98,7 @@ def charge(run: Run) -> None:
 
 @NOTIFY.handler
 def notify(run: Run) -> None:
-    """Tell the café."""
+    """Send a webhook to the café."""
     url = "http://127.0.0.1:1/" if run.payload["ends"] == "at home" else "https://cafe.example/loaves"
     run.effect(
         "delivered_webhooks",
@@ -112,16 +112,16 @@ def notify(run: Run) -> None:
 
 @PRINT.handler
 def print_label(run: Run) -> None:
-    """Write its label."""
+    """Write the loaf's label to a file."""
     run.gateways.files.write(f"labels/{run.payload['loaf_id']}.txt", b"Sourdough")
 
 
 @NARROW.handler
 def narrow(run: Run) -> None:
-    """Only one at a time."""
+    """Do nothing; the type's limit is one at a time."""
 
 
 @CLEAN.handler
 def clean(run: Run) -> dict[str, str]:
-    """Say which day."""
+    """Return the day of the payload."""
     return {"cleaned": run.payload["day"]}

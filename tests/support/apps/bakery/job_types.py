@@ -1,4 +1,4 @@
-"""What kinds of run the bakery has."""
+"""The bakery's job types."""
 
 from marshmallow import Schema, fields
 
@@ -6,7 +6,7 @@ from rowcall import Definition, EffectKind, JobType, fixed
 
 
 class Loaf(Schema):
-    """Which loaf, and what its handler does."""
+    """A loaf, and what its handler does."""
 
     loaf_id = fields.Integer(required=True)
     ends = fields.String(load_default="well")

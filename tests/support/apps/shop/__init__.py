@@ -1,1 +1,1 @@
-"""A small app of its own, as a team would write it: ROWCALL_APP=shop."""
+"""A small app as a team would write it: ROWCALL_APP=shop."""

@@ -1,4 +1,4 @@
-"""What the shop's runs do."""
+"""The shop's handlers."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ from .business import book_order, lose_lease, ship_order
 from .job_types import BOOK, CLOCK, ISOLATED_PACK, LIMITED, NARROW, PACK, SHIP, SLOW, WAIT
 from .unspeakable import unspeakable
 
-# How many files stay open, from before the worker connects.
+# The number of files to keep open, from before the worker connects.
 FILES_OPEN = int(os.environ.get("SHOP_FILES_OPEN", "0"))
 if FILES_OPEN:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -84,7 +84,7 @@ def _unstorable(run: Run) -> object:
 
 def _never(run: Run) -> object:
     run.progress(0, "begun")
-    time.sleep(3600)  # what a test means to interrupt
+    time.sleep(3600)  # until the test interrupts it
     return None
 
 
@@ -98,22 +98,22 @@ def _with_the_worker_once_returned(run: Run) -> object:
 
 
 class LastWords(dict[str, str]):
-    """A result that kills the worker when it is made ready to be stored: its handler has returned by then."""
+    """A result that kills the worker when it is serialized, after its handler has returned."""
 
     def items(self) -> Any:
-        """The end."""
+        """Kill the process."""
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 @CLOCK.handler
 def clock(run: Run) -> object:
-    """Tell when the handler was called."""
+    """Return the time at which the handler was called."""
     return {"at": time.time()}
 
 
 @SLOW.handler
 def slow(run: Run) -> object:
-    """The first attempt works in small steps for as long as it still counts; the second is done at once."""
+    """In the first attempt, work in small steps until the run must stop; in the second, return at once."""
     if run.attempt > 1:
         return {"attempt": run.attempt}
     for step in range(12_000):
@@ -125,14 +125,14 @@ def slow(run: Run) -> object:
 
 @LIMITED.handler
 def limited(run: Run) -> object:
-    """Take longer than the type allows, and never look up."""
-    time.sleep(3600)  # what the time limit ends
+    """Exceed the type's time limit without checking it."""
+    time.sleep(3600)  # until the time limit ends it
     return None
 
 
 @BOOK.handler
 def book(run: Run) -> object:
-    """Write to the shop's own table, and end with it."""
+    """Write to the shop's table, and commit that with the success."""
     with run.transaction(result={"booked": run.payload["order_id"]}) as connection:
         book_order(connection, run.payload["order_id"])
         if run.payload["ends"] == "badly":
@@ -144,22 +144,22 @@ def book(run: Run) -> object:
 
 @NARROW.handler
 def narrow(run: Run) -> None:
-    """Take a moment, so that too many at a time would be seen."""
+    """Take a moment, so that a test sees it if too many run at a time."""
     time.sleep(0.02)  # the work
 
 
 @WAIT.handler
 def wait(run: Run) -> object:
-    """Knock, wait at the door of this lease, looking at nothing else, and then end as the payload says."""
+    """Knock and wait at this lease's door without checking anything else; then end as the payload says."""
     Path(run.payload["doors"], f"{run.lease_no} knocked").touch()
     while not Path(run.payload["doors"], f"{run.lease_no} open").exists():
-        time.sleep(0.01)  # between two looks at the door
+        time.sleep(0.01)  # before it looks at the door again
     return pack(run)
 
 
 @SHIP.handler
 def ship(run: Run) -> object:
-    """Write to the shop's own table, and end with it; or die on the way."""
+    """Write to the shop's table, and commit that with the success; or kill the worker on the way."""
     _die(run, "in the handler")
     with run.transaction(result={"shipped": run.payload["order_id"]}) as connection:
         ship_order(connection, run.payload["order_id"])

@@ -1,4 +1,4 @@
-"""What the shop's isolated runs do: what would end a worker, if it happened in one."""
+"""The shop's isolated handlers, which do what would end a worker if it ran them in its own process."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ from .unspeakable import unspeakable
 
 
 def where(run: Run) -> None:
-    """Tell the test which process this is."""
+    """Report the id of this process to the test."""
     run.progress(0.5, str(os.getpid()))
 
 
@@ -55,26 +55,26 @@ def _unstorable(run: Run) -> object:
 
 
 def _work(run: Run) -> object:
-    """Work in small steps for as long as it still counts."""
+    """Work in small steps until the run must stop."""
     while True:
         run.check()
         time.sleep(0.02)  # the work
 
 
 def _hang(run: Run) -> object:
-    """Only a first attempt hangs."""
+    """Hang in the first attempt only."""
     if run.attempt == 1:
-        time.sleep(3600)  # what a test means to interrupt
+        time.sleep(3600)  # until the test interrupts it
     return None
 
 
 def _leave_a_program(run: Run) -> object:
-    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])  # what must not stay
+    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])  # must not outlive the run
     return {"left": left.pid}
 
 
 def _noise(run: Run) -> object:
-    """Many large answers on the way, and one at the end."""
+    """Report large progress many times, and return a large result."""
     for step in range(2_000):
         run.progress(step / 2_000, "x" * 200)
     return {"noise": "x" * 60_000}
@@ -82,7 +82,7 @@ def _noise(run: Run) -> object:
 
 @ISOLATED_BOOK.handler
 def book(run: Run) -> object:
-    """Write to the shop's own table, and end with it."""
+    """Write to the shop's table, and commit that with the success."""
     with run.transaction(result={"booked": run.payload["order_id"]}) as connection:
         book_order(connection, run.payload["order_id"])
         if run.payload["ends"] == "killed":
@@ -92,19 +92,19 @@ def book(run: Run) -> object:
 
 @ISOLATED_LIMITED.handler
 def limited(run: Run) -> object:
-    """Take longer than the type allows, and never look up."""
+    """Exceed the type's time limit without checking it."""
     where(run)
     return _hang(run)
 
 
 @ISOLATED_SHORT.handler
 def short(run: Run) -> object:
-    """Outlast a lease."""
+    """Run longer than a lease."""
     where(run)
     return _hang(run)
 
 
 @ISOLATED_CAPPED.handler
 def capped(run: Run) -> object:
-    """Hold as many MiB as the payload says."""
+    """Allocate as many MiB as the payload says."""
     return {"held": len(bytearray(run.payload["order_id"] * 2**20)) // 2**20}

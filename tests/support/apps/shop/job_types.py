@@ -1,4 +1,4 @@
-"""What kinds of run the shop has."""
+"""The shop's job types."""
 
 from marshmallow import Schema, fields
 
@@ -6,20 +6,20 @@ from rowcall import Definition, JobType, fixed
 
 
 class Order(Schema):
-    """Which order, and what shall happen to its run."""
+    """An order, and what happens to its run."""
 
     order_id = fields.Integer(required=True)
     ends = fields.String(load_default="well")
 
 
 class Errand(Order):
-    """An order whose handlers knock and wait, each lease at a door of its own: files in this folder."""
+    """An order whose handler knocks and waits at a door; each lease has its own door, a file in the folder `doors`."""
 
     doors = fields.String(required=True)
 
 
 class Shipment(Order):
-    """An order, and at which moment of its first attempt the worker dies."""
+    """An order, and the point of its first attempt at which the worker dies."""
 
     dies = fields.String(load_default="")
 
@@ -76,5 +76,5 @@ SHIP = JobType(
     backoff=fixed(0, jitter=False),
 )
 
-# What should exist without anybody asking for it: `rowcall migrate` makes it so.
+# `rowcall migrate` creates this definition.
 STOCKTAKE = Definition("stocktake", PACK, "@yearly", payload={"order_id": 1})

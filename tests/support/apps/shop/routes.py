@@ -1,4 +1,4 @@
-"""The shop's own endpoints, at paths below the API's and elsewhere."""
+"""The shop's endpoints, some below the API's paths and some elsewhere."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class Shelf(Schema):
 
 
 class ShelfQuery(Schema):
-    """Which place."""
+    """A place to look at."""
 
     shelf = fields.Integer(load_default=1)
 
@@ -48,7 +48,7 @@ def pack_order(headers: dict[str, Any], order_id: int) -> Answer:
 @orders.response(200, Shelf)
 @needs("read")
 def show_order(order_id: int) -> dict[str, int]:
-    """Where an order stands; the first is sold out, the second was never there, the third breaks the route."""
+    """Show where an order is; order 1 is sold out, order 2 does not exist, and order 3 breaks the route."""
     if order_id == 1:
         raise Problem(409, "order-sold-out", "order 1 is sold out", errors={"order_id": "is sold out"})
     if order_id == 2:
@@ -64,19 +64,19 @@ def show_order(order_id: int) -> dict[str, int]:
 @counter.arguments(Shelf)
 @counter.response(200, Shelf)
 def ring(shelf: dict[str, Any]) -> dict[str, Any]:
-    """Ring for somebody; it names no scope, so only an admin may."""
+    """Ring the bell; the route names no scope, so only an admin may call it."""
     return shelf
 
 
 @counter.route("/till")
 class Till(MethodView):
-    """What is in the till."""
+    """The till."""
 
     @counter.arguments(ShelfQuery, location="query")
     @counter.response(200, Shelf)
     @needs("read")
     def get(self, query: dict[str, Any]) -> dict[str, Any]:
-        """Look into it."""
+        """Show what is in it."""
         return query
 
     @counter.response(200, Shelf)

@@ -1,4 +1,4 @@
-"""Handlers that work in steps, each a transaction of its own."""
+"""Handlers that work in steps, each in its own transaction."""
 
 import multiprocessing
 import os
@@ -16,7 +16,7 @@ LOCKED_UNTIL = "SELECT extract(epoch FROM locked_until)::float8 FROM rowcall.job
 
 @STEPS.handler
 def steps(run: Run) -> object:
-    """Tell by how much a step moves the lease's end, in the database and in the process."""
+    """Return by how much a step extends the lease in the database, and whether it does in the process."""
     deadline = run._in_flight.deadline
     with run.step() as connection:
         before = fetch_value(connection, LOCKED_UNTIL, {"id": run.id})
@@ -29,7 +29,7 @@ def steps(run: Run) -> object:
 @FORKS.handler
 @ISOLATED_FORKS.handler
 def forks(run: Run) -> object:
-    """Fork, and have parent and child write something each."""
+    """Fork, and write something in the parent and in the child."""
     with run.step() as connection:
         kept = connection.info.backend_pid
     if run.payload["ends"] == "is multiprocessing's":

@@ -1,4 +1,4 @@
-"""An error that cannot be told."""
+"""An error whose message cannot be read."""
 
 from rowcall_worker.attempt.context import Run
 
@@ -13,5 +13,5 @@ class Unspeakable(Exception):
 
 
 def unspeakable(run: Run) -> object:
-    """Raise it."""
+    """Raise the error."""
     raise Unspeakable

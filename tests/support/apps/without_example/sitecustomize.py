@@ -1,6 +1,6 @@
-"""Python without the example: on PYTHONPATH, where Python looks for this file at its start."""
+"""Hide the example from Python, which imports this file at its start if its folder is on PYTHONPATH."""
 
 import sys
 
-# What importlib takes for a package that is not installed.
+# importlib takes this for a package that is not installed.
 sys.modules["rowcall_example"] = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""For workers under libfaketime 0.9.10, which refuses the sleep that Python 3.11 asks for (its issue 426)."""
+"""For workers under libfaketime 0.9.10, which refuses the system call of Python 3.11's sleep (its issue 426)."""
 
 import select
 import time
@@ -6,7 +6,7 @@ from typing import SupportsIndex
 
 
 def sleep(seconds: float | SupportsIndex, /) -> None:
-    """Wait as long, in another system call."""
+    """Sleep with another system call."""
     select.select([], [], [], float(seconds))
 
 
