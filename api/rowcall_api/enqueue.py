@@ -1,4 +1,4 @@
-"""Runs enqueued over HTTP: once under their key, with the same answer from every route."""
+"""Enqueue runs over HTTP: once per key, with the same answer from every route."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def enqueue_and_answer(
 
 
 def answer(run: Row, replayed: bool, own: bool = True) -> Answer:
-    """The answer about a committed run; a replayed one, or one that is not the caller's `own`, may be another's."""
+    """The answer about a committed run; a replayed run, or one that is not the caller's `own`, may belong to others."""
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
     run = run if own and not replayed else shown(run, "id", "status")
     location = {"Location": f"/v1/runs/{run['id']}"}

@@ -51,9 +51,9 @@ def must_be_allowed_to_enqueue(
 
 
 def must_be_allowed_to_change_definition(connection: Connection, name: str) -> None:
-    """Refuse a definition of a type that this key may not enqueue: to change it is to make runs, or to keep them away.
+    """Refuse to change a definition of a type that this key may not enqueue, since that makes or prevents runs.
 
-    A definition that does not exist is left to what would change it.
+    A definition that does not exist is left to the function that would change it.
     """
     with suppress(DefinitionNotFound):
         row = definitions.get_definition(connection, name)
@@ -86,7 +86,7 @@ def must_be_allowed_to_resolve(connection: Connection, kind: str, effect_id: int
 
 @contextmanager
 def _missing_refused(missing: type[RowcallError]) -> Iterator[None]:
-    """Answer for a missing row as for one beyond the key's limits, unless the key can read."""
+    """Treat a missing row like one beyond the key's limits, unless the key can read."""
     try:
         yield
     except missing:
@@ -96,14 +96,14 @@ def _missing_refused(missing: type[RowcallError]) -> Iterator[None]:
 
 
 def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
-    """Refuse a filter that goes beyond what this key is limited to, or would let it guess what it may not read."""
+    """Refuse a filter beyond the limits of this key, or one with which it could guess what it may not read."""
     _must_be_within(criteria.get("job_type"), criteria.get("queue"))
     for name in sorted(TELLING & criteria.keys()):
         _must_have("read", f"which a filter by {name} needs")
 
 
 def shown(row: Row, *least: str) -> Row:
-    """What an answer shows of a row that is not the caller's own request: without `read`, these fields."""
+    """The fields of a row that an answer shows, unless it is the caller's own request: without `read`, only these."""
     return row if may("read") else {name: row[name] for name in least}
 
 

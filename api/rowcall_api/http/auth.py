@@ -1,7 +1,7 @@
-"""Who calls: a bearer key with the scope that a route needs.
+"""Authentication: a bearer key with the scope that a route needs.
 
-A route only names the scope that it needs.  The guard checks the key before anything else, so that a caller without
-a key, or without that scope, learns nothing from what else is wrong with a request.
+A route only names the scope. The guard checks the key before anything else, so that a caller without a key, or without
+that scope, learns nothing from other errors in a request.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class KeyLimited(Forbidden):
 
 
 def needs(scope: str) -> Callable[[View], View]:
-    """Let a view answer only callers whose key has this scope (or admin, which has all)."""
+    """Let only callers with this scope (or admin, which includes all) call a view."""
 
     def mark(view: View) -> View:
         # functools.wraps, which every decorator above this one uses, copies it.
@@ -84,7 +84,7 @@ def needs(scope: str) -> Callable[[View], View]:
 
 
 def named_scope(view: object, method: str) -> str | None:
-    """The scope that a view names, or in a view that is a class, the function for this method."""
+    """The scope that a view needs; of a view that is a class, the scope of the function for this method."""
     functions = getattr(view, "view_class", None)
     function = getattr(functions, "get" if method == "HEAD" else method.lower(), None)
     named: str | None = getattr(function, MARK, None) or getattr(view, MARK, None)
@@ -107,7 +107,7 @@ def authenticate() -> Caller:
 
 
 def _look_up(key: str) -> Caller | None:
-    """The owner of this key.  A key of the right form is always looked up, whatever wrong ones came before it."""
+    """The owner of this key. A key of the right form is always looked up, however many wrong ones came before."""
     form = KEY.fullmatch(key)
     if form is None:
         rate_limit.count_wrong_key()
@@ -131,13 +131,13 @@ def key_owner() -> str:
 
 
 def authorize(caller: Caller, view: object) -> None:
-    """Forbidden unless the caller's key has the scope that the view needs; a view that names none needs admin."""
+    """Raise Forbidden unless the caller's key has the scope that the view needs; the default is admin."""
     scope = named_scope(view, flask.request.method) or ("admin" if view else None)
     if scope and not caller.scopes & {scope, "admin"}:
         raise ScopeMissing(scope)
 
 
 def _note_use(caller: Caller) -> None:
-    """A failure to record the use does not refuse the request; the next request records it."""
+    """Record the use of a key; if that fails, the request continues and the next one records it."""
     with contextlib.suppress(DatabaseUnreachable, sqlalchemy.exc.DBAPIError), transaction() as connection:
         note_use(connection, caller.key_id)

@@ -52,7 +52,7 @@ class Refused:
 
 
 class BoundedParser(FlaskParser):
-    """webargs' parser, on bodies that are JSON within bounds and on queries without surprises."""
+    """webargs' parser, with bounds for JSON bodies and strict queries."""
 
     DEFAULT_UNKNOWN_BY_LOCATION = {  # noqa: RUF012 - webargs' hook
         **FlaskParser.DEFAULT_UNKNOWN_BY_LOCATION,
@@ -60,7 +60,7 @@ class BoundedParser(FlaskParser):
     }
 
     def load_json(self, req: flask.Request, schema: marshmallow.Schema) -> Any:
-        """webargs' hook; a body without required fields may be left out."""
+        """webargs' hook for reading a body; if no field is required, it may be left out."""
         if not req.get_data(cache=True) and not any(field.required for field in schema.fields.values()):
             return missing
         return usable(parsed(_text(req), "the body"))
@@ -81,7 +81,7 @@ class BodyBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest carries n
 
 
 def depth(body: str) -> int:
-    """How deep the brackets nest."""
+    """The depth of nested brackets."""
     deepest = level = 0
     for token in TOKEN.finditer(body):
         first = token.group()[:1]
@@ -115,7 +115,7 @@ def parsed(text: str, what: str) -> Any:
 
 
 def _text(request: flask.Request) -> str:
-    """The body, which must be declared as JSON, and encoded in UTF-8."""
+    """The text of the body, which must be declared as JSON and encoded in UTF-8."""
     charset = request.mimetype_params.get("charset", "utf-8")
     if not request.is_json or charset.lower() not in {"utf-8", "utf8"}:
         raise UnsupportedMediaType("send the body as JSON in UTF-8, with Content-Type: application/json")
@@ -165,7 +165,7 @@ def _parts(value: object) -> Iterable[tuple[str | int, object]]:
 
 
 def _by_field(wrong: Iterable[tuple[Place, str]]) -> dict[str, list[str]]:
-    """The same in marshmallow's form: field -> its errors, or those of its parts."""
+    """The same in the form of marshmallow: field -> its errors, or those of its parts."""
     messages: dict[str, list[str]] = {}
     for (field, *inner), why in ((place or ("_schema",), why) for place, why in wrong):
         messages.setdefault(str(field), []).append(f"{'.'.join(map(str, inner))}: {why}" if inner else why)

@@ -18,12 +18,12 @@ SUBSCRIBER_BITS = 64
 
 
 def register(app: flask.Flask, settings: Settings) -> None:
-    """Take X-Forwarded-For from the proxies of these settings only."""
+    """Read X-Forwarded-For only from the proxies in these settings."""
     app.extensions["trusted_proxies"] = settings.trusted_proxies
 
 
 def client_address() -> str:
-    """The client of this request, as a limit counts it."""
+    """The client of this request, for rate limits."""
     request = flask.request
     proxies = flask.current_app.extensions["trusted_proxies"]
     return client_of(request.remote_addr or "", request.headers.get("X-Forwarded-For"), proxies)

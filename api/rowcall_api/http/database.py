@@ -58,7 +58,7 @@ def app_transaction() -> Iterator[sqlalchemy.Connection]:
 def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = True) -> Iterator[sqlalchemy.Connection]:
     """A transaction on a pooled connection; raises DatabaseUnreachable or CommitUnconfirmed.
 
-    What changes nothing has nothing to confirm, although its locks make a commit that a standby is waited for.
+    A transaction that changes nothing needs no confirmation, although its locks make its commit wait for a standby.
     """
     try:
         with pool.connect() as connection:
@@ -85,7 +85,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
 
 
 def _unavailable(cause: Exception) -> str | None:
-    """Why a server that is there did not do it, where another try, or the server's operator, can help."""
+    """Why a reachable server failed, if another try, or the server's operator, can help."""
     if isinstance(cause, LockNotAvailable):
         return f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
     if isinstance(cause, psycopg2.extensions.TransactionRollbackError):

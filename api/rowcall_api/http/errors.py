@@ -76,7 +76,7 @@ def problem(slug: str, title: str, status: int, detail: str, **more: Any) -> fla
 
 
 def problem_text(status: int, title: str, detail: str) -> bytes:
-    """The same for input that is refused before it is parsed as a request."""
+    """The same for input that is refused before it becomes a request."""
     return _document(_slug(title), title, status, detail).encode()
 
 
@@ -96,7 +96,7 @@ def register(app: flask.Flask) -> None:
 
 
 def http_problem(error: HTTPException) -> flask.Response:
-    """What Flask, Werkzeug or flask-smorest refused."""
+    """An error of Flask, Werkzeug or flask-smorest."""
     status = error.code or 500
     more = getattr(error, "data", None) or {}
     wrong = more.get("errors") or _by_field(more.get("messages"))
@@ -109,7 +109,7 @@ def http_problem(error: HTTPException) -> flask.Response:
 
 
 def _by_field(messages: Any) -> dict[str, Any]:
-    """webargs' messages, without the part of the request (json, query, headers) that has the field."""
+    """webargs' messages, without the location (json, query, headers) of the field."""
     by_field: dict[str, Any] = {}
     for fields_or_all in (messages or {}).values():
         by_field |= fields_or_all if isinstance(fields_or_all, dict) else {"_schema": fields_or_all}
@@ -117,12 +117,12 @@ def _by_field(messages: Any) -> dict[str, Any]:
 
 
 def unreadable(_: ParseException) -> flask.Response:
-    """A body with chunks that gunicorn could not read."""
+    """A chunked body that gunicorn could not read."""
     return http_problem(BadRequest("the body ended early, or its chunks are malformed"))
 
 
 def rowcall_problem(error: errors.RowcallError) -> flask.Response:
-    """Rowcall refused the request; an error without an entry in PROBLEMS is a bug."""
+    """An error of Rowcall; one without an entry in PROBLEMS is a bug."""
     if type(error) not in PROBLEMS:
         return broken(error)
     slug, status = PROBLEMS[type(error)]

@@ -45,7 +45,7 @@ def register(app: flask.Flask) -> None:
 
 
 def protect(app: flask.Flask, blueprint: str) -> None:
-    """Guard this blueprint of an app too, at whatever path it lies."""
+    """Guard this blueprint of an app too, whatever its path."""
     app.extensions[PROTECTED].add(blueprint)
 
 
@@ -62,7 +62,7 @@ def _check_host() -> None:
 
 
 def _forbid_guessing(response: flask.Response) -> flask.Response:
-    """No cache keeps an answer that depends on a key, unless its route says so, and no browser guesses its type."""
+    """Let no cache keep an answer that depends on a key, unless its route allows it, and no browser guess its type."""
     for name, value in UNSTORED.items():
         response.headers.setdefault(name, value)
     return response
@@ -84,7 +84,7 @@ def _check_request() -> None:
 
 
 def _endpoint() -> str:
-    """The endpoint of this path, also for a method that it does not support, so that strangers learn nothing."""
+    """The endpoint of this path, even for an unsupported method, so that strangers learn nothing."""
     error = flask.request.routing_exception
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         adapter = flask.current_app.url_map.bind_to_environ(flask.request.environ)
@@ -94,7 +94,7 @@ def _endpoint() -> str:
 
 
 def _query_can_be_text() -> None:
-    """Refuse bytes that Werkzeug would silently replace, as a filter would then look for something else."""
+    """Refuse bytes that Werkzeug would silently replace, because a filter would then search for something else."""
     try:
         unquote_to_bytes(flask.request.query_string).decode()
     except UnicodeDecodeError:
@@ -102,7 +102,7 @@ def _query_can_be_text() -> None:
 
 
 def _path_can_be_a_name() -> None:
-    """NotFound for a path with control characters, which no name contains."""
+    """Raise NotFound for a path with control characters, which no name contains."""
     if not flask.request.path.isprintable():
         raise NotFound
 
@@ -114,7 +114,7 @@ def _json_is_accepted() -> None:
 
 
 def _body_is_within_bounds() -> None:
-    """Read it now, so that routes without a body also refuse one that is too large."""
+    """Read the body now, so that routes without a body also refuse one that is too large."""
     body = flask.request.get_data(cache=True)
     # Werkzeug silently cuts a body without a length at the limit.
     if len(body) == flask.current_app.config["MAX_CONTENT_LENGTH"] and flask.request.environ["wsgi.input"].read(1):
@@ -122,7 +122,7 @@ def _body_is_within_bounds() -> None:
 
 
 def _query_is_asked_for() -> None:
-    """Refuse a query if the route takes none; if it takes one, its schema refuses unknown fields."""
+    """Refuse a query on a route that takes none; otherwise its schema refuses unknown fields."""
     request = flask.request
     method = "get" if request.method in {"HEAD", "OPTIONS"} else request.method.lower()
     taken = (request.endpoint, method) in flask.current_app.extensions[WITH_QUERY]

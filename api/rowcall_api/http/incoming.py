@@ -90,16 +90,16 @@ class IncomingRequests(RequestParser):
 
     @property
     def held(self) -> int:
-        """How many bytes are kept."""
+        """The number of bytes that are kept."""
         return len(self._data) + self.unreader.buf.getbuffer().nbytes
 
     @property
     def begun(self) -> bool:
-        """Whether a part of the next request is here."""
+        """Whether part of the next request has arrived."""
         return self._in_body or bool(self._data)
 
     def receive(self, data: bytes) -> None:
-        """Keep what arrived."""
+        """Store received bytes."""
         self._data += data
 
     def arrived(self) -> bool:
@@ -122,7 +122,7 @@ class IncomingRequests(RequestParser):
         return expected
 
     def _head_arrived(self) -> bool:
-        """Whether the head is here; gunicorn has then read it."""
+        """Whether the head has arrived; gunicorn has then parsed it."""
         found = HEAD_ENDS.search(self._data, self._searched)
         length = found.end() if found else len(self._data)
         limit = self.cfg.limit_request_line
@@ -150,7 +150,7 @@ class IncomingRequests(RequestParser):
         return True
 
     def _body_arrived(self) -> bool:
-        """Whether the body is here, or is too large."""
+        """Whether the body has arrived, or is too large."""
         request: Any = self.mesg
         reader = request.body.reader
         end = self._length_end(reader.length) if isinstance(reader, LengthReader) else self._chunks_end()
@@ -168,7 +168,7 @@ class IncomingRequests(RequestParser):
         return length if len(self._data) >= length else None
 
     def _chunks_end(self) -> int | None:
-        """Step over the chunks that are here as a whole.  gunicorn says what is wrong with malformed ones."""
+        """Skip the chunks that have arrived completely. gunicorn reports malformed ones."""
         data, malformed = self._data, len(self._data)
         while (line := data.find(LINE_END, self._searched)) >= 0:
             size = _chunk_size(data[self._searched : line])
@@ -188,7 +188,7 @@ class IncomingRequests(RequestParser):
         return malformed if len(data) - self._searched > CHUNK_LINE_BYTES else None
 
     def _give(self, end: int) -> None:
-        """Let gunicorn read so many bytes."""
+        """Let gunicorn read this many bytes."""
         self.unreader.unread(bytes(self._data[:end]))
         del self._data[:end]
 

@@ -1,4 +1,4 @@
-"""The interface's description, /openapi.json: what all operations share is described here, once.
+"""The description of the interface, /openapi.json: the parts that all operations share.
 
 The rest comes from the routes: their names, docstrings, schemas and scopes.
 """
@@ -115,12 +115,12 @@ class Operation:
 
     @property
     def has_body(self) -> bool:
-        """Whether it takes a body."""
+        """Whether the operation takes a body."""
         return "requestBody" in self.doc
 
     @property
     def has_condition(self) -> bool:
-        """Whether it takes the version that the caller has seen."""
+        """Whether the operation takes the version that the caller has seen."""
         return any(parameter["name"] == "If-Match" for parameter in self.doc.get("parameters", ()))
 
     @property

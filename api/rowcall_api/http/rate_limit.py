@@ -1,4 +1,4 @@
-"""How often a key may call, how often an address may send wrong keys, and the headers that report it."""
+"""Limits on calls per key and on wrong keys per address, and the headers that report them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def register(app: flask.Flask, settings: Settings) -> None:
 
 
 def before_lookup(key: str) -> None:
-    """TooManyRequests if this key, which was valid before, is over its limit; that asks no database."""
+    """Raise TooManyRequests if this key, known to be valid, is over its limit; this needs no query."""
     limits = _limits()
     if limits and limits.keys.knows(_digest(key)):
         _pass(limits.keys.take(_digest(key), clock.elapsed()))
@@ -56,9 +56,9 @@ def after_lookup(key: str, known: bool) -> None:
 
 
 def count_wrong_key() -> None:
-    """TooManyRequests if this address has sent too many keys that are wrong or malformed.
+    """Raise TooManyRequests if this address has sent too many wrong or malformed keys.
 
-    Only such a key is refused for the others: behind a proxy all callers may share an address.
+    Only wrong keys are refused because of others: behind a proxy, all callers may share an address.
     """
     limits = _limits()
     if limits is None:
@@ -78,7 +78,7 @@ def _pass(answer: Answer) -> None:
 
 
 def _report(response: flask.Response) -> flask.Response:
-    """draft-ietf-httpapi-ratelimit-headers, as of its version 11: what this process lets through, and what is left."""
+    """Report the limits as in draft-ietf-httpapi-ratelimit-headers, version 11: the policy and what is left."""
     answer: Answer | None = flask.g.get("rate")
     limits = _limits()
     if answer and limits:

@@ -59,7 +59,7 @@ class RequestTimeout(ParseException):
 
 
 class NoRoom(ParseException):
-    """A request that this server does not receive any more."""
+    """A request that this server has no room to receive."""
 
 
 class Connection(TConn):
@@ -77,7 +77,7 @@ class Connection(TConn):
 
 
 class ReceivingWorker(ThreadWorker):
-    """gunicorn's process of threads.  All that is new happens in its main thread."""
+    """gunicorn's process with threads. Everything added here runs in its main thread."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -144,7 +144,7 @@ class ReceivingWorker(ThreadWorker):
                 self._refuse(connection, RequestTimeout() if self.alive else NoRoom())
 
     def _ready(self, connection: Connection, _: socket.socket) -> None:
-        """The event that a connection waits for has come."""
+        """Handle the event that a connection was waiting for."""
         if connection not in self._waiting:
             return  # it gave way to another one in this turn of the loop
         if connection.clogged:
@@ -153,7 +153,7 @@ class ReceivingWorker(ThreadWorker):
             self._receive(connection)
 
     def _receive(self, connection: Connection) -> None:
-        """Take what has arrived."""
+        """Receive the bytes that have arrived."""
         try:
             data = connection.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -237,7 +237,7 @@ class ReceivingWorker(ThreadWorker):
 
 
 def has_room(client: socket.socket) -> bool:
-    """Whether the kernel would take a usual answer at once."""
+    """Whether the kernel can buffer a usual answer at once."""
     poll = select.poll()
     poll.register(client, select.POLLOUT)
     return bool(poll.poll(0))

@@ -43,7 +43,7 @@ def _answer(response: flask.Response) -> flask.Response:
 
 
 def _write_line(status: int) -> None:
-    """It logs the route instead of the path, because paths and queries may contain private data."""
+    """Write the access line, with the route instead of the path, because paths and queries may contain private data."""
     rule = flask.request.url_rule
     fields = {
         **({"route": rule.rule} if rule else {}),

@@ -24,7 +24,7 @@ QUEUES_MOST = 200
 
 
 class Gauge(NamedTuple):
-    """One figure: its name, what it means and when to alert, and where it is read.  Counts stop at 1000."""
+    """One figure: its name, its meaning with advice for alerts, and how to read it. Counts stop at 1000."""
 
     name: str
     meaning: str

@@ -1,4 +1,4 @@
-"""What answers share."""
+"""Parts that answers share."""
 
 from __future__ import annotations
 

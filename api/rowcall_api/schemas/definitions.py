@@ -99,7 +99,7 @@ class PutHeaders(ChangeHeaders):
 
 
 def condition_of(headers: Mapping[str, str]) -> Precondition:
-    """What these headers ask of the definition: If-Match compares strongly, If-None-Match weakly (RFC 9110)."""
+    """The condition in these headers: If-Match compares strongly, If-None-Match weakly (RFC 9110)."""
     match, none_match = headers.get("if_match"), headers.get("if_none_match")
     return Precondition(
         None if match is None else parse_etags(match),
@@ -123,7 +123,7 @@ class OccurrenceSchema(Schema):
 
 
 class PreviewQuery(Schema):
-    """From when, and how far."""
+    """The start and the end of a preview."""
 
     start = fields.String(
         data_key="from",
@@ -162,7 +162,7 @@ class OccurrencesQuery(Schema):
 
 
 class DefinitionsQuery(Schema):
-    """From where on."""
+    """The cursor of the page."""
 
     cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
 

@@ -22,7 +22,7 @@ KIND = f"{', '.join(KINDS)}, or one that the app declares."
 
 
 class Cursor(fields.String):
-    """Where a page of effects ended: table -> id, as text that the next request hands back."""
+    """The end of a page of effects: table -> id, as text that the next request sends back."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         text = super()._deserialize(value, attr, data, **kwargs)
@@ -39,12 +39,12 @@ class Cursor(fields.String):
 
 
 def cursor_behind(places: Mapping[str, int] | None) -> str | None:
-    """The cursor of the page that goes on from there."""
+    """The cursor of the next page."""
     return base64.urlsafe_b64encode(PLACES.pack(*places.values())).decode() if places else None
 
 
 class EffectsQuery(Schema):
-    """Which effects, how many, and from where on."""
+    """The filters, the page size and the cursor."""
 
     kind = fields.String(
         load_default=None, validate=validate.Regexp(f"^{NAME.pattern}$"), metadata={"description": KIND}

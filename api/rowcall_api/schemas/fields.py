@@ -51,7 +51,7 @@ class Moment(fields.AwareDateTime):
 
 
 class YesOrNo(fields.Boolean):
-    """JSON's own true and false, and nothing similar."""
+    """Only JSON's true and false."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
         if not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Which runs are asked for, in a list or for many at once: the filters that rowcall.queue declares."""
+"""The filters of runs that rowcall.queue declares, for lists and bulk changes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MORE_IN_A_QUERY: Mapping[Form, Mapping[str, Any]] = {
 
 
 def filter_fields(forms: Fields, more: Mapping[Form, Mapping[str, Any]]) -> dict[str, fields.Field[Any]]:
-    """Each filter by its name, as a field."""
+    """Return each filter as a field, by its name."""
     return {
         spec.name: forms[spec.metadata["form"]](
             metadata={"description": spec.metadata["description"], **more.get(spec.metadata["form"], {})}

@@ -44,7 +44,7 @@ class CloneSchema(Schema):
 
 
 class CancelSchema(Schema):
-    """How to cancel."""
+    """The options of a cancellation."""
 
     force = YesOrNo(
         load_default=False,
@@ -134,7 +134,7 @@ class ListedRunSchema(RunSchema):
 
 
 class CountSchema(AnswerSchema):
-    """How many match."""
+    """The number of matching runs."""
 
     value = fields.Integer()
     capped = fields.Boolean(metadata={"description": "Counted among the newest 20,000 of an index; there may be more."})
