@@ -1,4 +1,4 @@
-"""Runs enqueued over HTTP: once under their key, with the same answer from every route."""
+"""Enqueues runs over HTTP, once per key, with the same response from every route."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
-    """Describe a route whose view returns what `answer` gives."""
+    """Document the responses of a view that returns an `Answer`."""
 
     def decorate(view: View) -> View:
         replayed: View = blueprint.alt_response(
@@ -45,10 +45,10 @@ def enqueue_and_answer(
     must_exist: Callable[[sqlalchemy.Connection], object] | None = None,
     **options: Any,
 ) -> Answer:
-    """The committed run of this request: 202 if it is new, 200 if an earlier request made it.
+    """Enqueue a run, commit it and return the response: 202 if the run is new, 200 if an earlier request created it.
 
-    `must_exist` checks in the same transaction that the subject of a new run exists, and raises otherwise.  A replay is
-    answered without that check: an accepted request stays accepted.
+    `must_exist` runs in the same transaction and raises if the subject of the new run does not exist.  It is skipped
+    for a replay, because the first request was accepted.
     """
     with app_transaction() if must_exist else transaction() as connection:
         must_be_allowed_to_enqueue(connection, job_type, options.get("queue"), options.get("priority"))
@@ -60,7 +60,10 @@ def enqueue_and_answer(
 
 
 def answer(run: Row, replayed: bool, own: bool = True) -> Answer:
-    """The answer about a committed run; a replayed one, or one that is not the caller's `own`, may be another's."""
+    """Return the response for a committed run.
+
+    A replayed run, or one that is not the caller's `own`, may belong to another caller: show what the key may read.
+    """
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
     run = run if own and not replayed else shown(run, "id", "status")
     location = {"Location": f"/v1/runs/{run['id']}"}
