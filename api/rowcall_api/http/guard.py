@@ -1,6 +1,6 @@
-"""The guard: checks before each route of /v1, and security headers of every answer.
+"""The guard: checks requests before each route of /v1, and sets security headers on every response.
 
-The key comes first: a caller without the key or the scope learns nothing about what else is wrong.
+It checks the key first, so that a caller without a key or without the scope learns nothing else.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ API = "/v1"
 
 JSON = ("application/json", "application/json;charset=utf-8")
 
-# Of every answer, unless its route says otherwise.
+# Headers of every response, unless its route sets others.
 UNSTORED = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
-# The names of the app's blueprints, among the application's extensions.
+# Keys in the application's extensions.  The names of the app's blueprints:
 PROTECTED = "protected_blueprints"
-# The endpoints and methods that take a query, in the same place: openapi adds what it describes.
+# The endpoints and methods that take a query, which openapi.py adds:
 WITH_QUERY = "operations_with_query"
 
 View: TypeAlias = Callable[..., Any] | None
 
 
 def register(app: flask.Flask) -> None:
-    """Guard every route below API, the blueprints of an app, and every other route that names a scope."""
+    """Guard all routes below /v1, those of an app, and every other route that names a scope."""
     app.extensions.update({PROTECTED: set(), WITH_QUERY: set()})
     app.before_request(_check_host)
     app.before_request(_check_request)
@@ -45,24 +45,24 @@ def register(app: flask.Flask) -> None:
 
 
 def protect(app: flask.Flask, blueprint: str) -> None:
-    """Guard this blueprint of an app too, at whatever path it lies."""
+    """Also guard this blueprint of an app, whatever its path."""
     app.extensions[PROTECTED].add(blueprint)
 
 
 def protects(app: flask.Flask, endpoint: str) -> bool:
-    """Whether an endpoint belongs to a blueprint of an app."""
+    """Return whether an endpoint belongs to a blueprint of an app."""
     return endpoint.partition(".")[0] in app.extensions.get(PROTECTED, ())
 
 
 def _check_host() -> None:
-    """Refuse a request of HTTP/1.1 that names no host, as RFC 9112 asks."""
+    """Refuse an HTTP/1.1 request without a Host header, as RFC 9112 requires."""
     environ = flask.request.environ
     if environ.get("SERVER_PROTOCOL") == "HTTP/1.1" and "HTTP_HOST" not in environ:
-        raise BadRequest("send a Host header: HTTP/1.1 needs one")
+        raise BadRequest("send a Host header: HTTP/1.1 requires one")
 
 
 def _forbid_guessing(response: flask.Response) -> flask.Response:
-    """No cache keeps an answer that depends on a key, unless its route says so, and no browser guesses its type."""
+    """Forbid caches to store a response and browsers to guess its type, unless its route sets other headers."""
     for name, value in UNSTORED.items():
         response.headers.setdefault(name, value)
     return response
@@ -84,7 +84,7 @@ def _check_request() -> None:
 
 
 def _endpoint() -> str:
-    """The endpoint of this path, also for a method that it does not support, so that strangers learn nothing."""
+    """Return the endpoint of this path even if it does not support the method, so that its key is checked first."""
     error = flask.request.routing_exception
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         adapter = flask.current_app.url_map.bind_to_environ(flask.request.environ)
@@ -94,7 +94,7 @@ def _endpoint() -> str:
 
 
 def _query_can_be_text() -> None:
-    """Refuse bytes that Werkzeug would silently replace, as a filter would then look for something else."""
+    """Refuse a query that is not UTF-8: Werkzeug would replace bytes silently, which would change a filter."""
     try:
         unquote_to_bytes(flask.request.query_string).decode()
     except UnicodeDecodeError:
@@ -102,7 +102,7 @@ def _query_can_be_text() -> None:
 
 
 def _path_can_be_a_name() -> None:
-    """NotFound for a path with control characters, which no name contains."""
+    """Raise NotFound for a path with control characters, which no name contains."""
     if not flask.request.path.isprintable():
         raise NotFound
 
@@ -110,19 +110,19 @@ def _path_can_be_a_name() -> None:
 def _json_is_accepted() -> None:
     accepted = flask.request.accept_mimetypes
     if accepted and not any(accepted.quality(form) for form in JSON):
-        raise NotAcceptable("this API answers JSON: send `Accept: application/json`, or no Accept at all")
+        raise NotAcceptable("this API returns only JSON: send `Accept: application/json`, or no Accept header")
 
 
 def _body_is_within_bounds() -> None:
-    """Read it now, so that routes without a body also refuse one that is too large."""
+    """Refuse a body that is too large, even on routes that take none."""
     body = flask.request.get_data(cache=True)
-    # Werkzeug silently cuts a body without a length at the limit.
+    # Werkzeug silently truncates a body without a length at the limit.
     if len(body) == flask.current_app.config["MAX_CONTENT_LENGTH"] and flask.request.environ["wsgi.input"].read(1):
         raise RequestEntityTooLarge
 
 
 def _query_is_asked_for() -> None:
-    """Refuse a query if the route takes none; if it takes one, its schema refuses unknown fields."""
+    """Refuse a query if the route takes none; otherwise its schema refuses unknown fields."""
     request = flask.request
     method = "get" if request.method in {"HEAD", "OPTIONS"} else request.method.lower()
     taken = (request.endpoint, method) in flask.current_app.extensions[WITH_QUERY]

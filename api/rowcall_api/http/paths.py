@@ -10,7 +10,7 @@ from rowcall.base.database import LARGEST_ID
 
 
 class RowId(IntegerConverter):
-    """The id of a row, written in one way; anything else is not found, without a look into the database."""
+    """The id of a row in canonical form; any other text is a 404 without a database query."""
 
     regex = "[1-9][0-9]{0,18}"
 

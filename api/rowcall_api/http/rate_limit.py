@@ -1,4 +1,4 @@
-"""How often a key may call, how often an address may send wrong keys, and the headers that report it."""
+"""Limits the requests of each key and the wrong keys from each address, and reports it in headers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.base.settings import Settings
 from rowcall_api.http.client_address import client_address
 from rowcall_api.http.token_bucket import Answer, Buckets, Policy
 
-# A person with a wrong key needs a few tries; guessing a key needs far more than this allows.
+# Enough for a person with a wrong key, and far too little to guess one.
 WRONG_KEYS = Policy(per_second=0.1, burst=20)
 
 
@@ -26,7 +26,7 @@ class Limits:
 
 
 def register(app: flask.Flask, settings: Settings) -> None:
-    """Count this application's requests, and report the limits to callers; a limit of 0 counts nothing."""
+    """Enable the rate limits of this application, unless ROWCALL_RATE_LIMIT is 0."""
     if not settings.rate_limit:
         return
     policy = Policy(settings.rate_limit, settings.rate_burst)
@@ -37,7 +37,7 @@ def register(app: flask.Flask, settings: Settings) -> None:
 
 
 def before_lookup(key: str) -> None:
-    """TooManyRequests if this key, which was valid before, is over its limit; that asks no database."""
+    """Raise TooManyRequests, without a database query, if a key that was valid before is over its limit."""
     limits = _limits()
     if limits and limits.keys.knows(_digest(key)):
         _pass(limits.keys.take(_digest(key), clock.elapsed()))
@@ -56,9 +56,9 @@ def after_lookup(key: str, known: bool) -> None:
 
 
 def count_wrong_key() -> None:
-    """TooManyRequests if this address has sent too many keys that are wrong or malformed.
+    """Count a wrong or malformed key; raise TooManyRequests if this address has sent too many.
 
-    Only such a key is refused for the others: behind a proxy all callers may share an address.
+    Valid keys from the same address are not affected, because callers behind a proxy may share it.
     """
     limits = _limits()
     if limits is None:
@@ -72,13 +72,13 @@ def _pass(answer: Answer) -> None:
     flask.g.rate = answer
     if not answer.granted:
         raise TooManyRequests(
-            "this key is over its rate limit, which ROWCALL_RATE_LIMIT and ROWCALL_RATE_BURST set",
+            "this key is over its rate limit (ROWCALL_RATE_LIMIT, ROWCALL_RATE_BURST)",
             retry_after=answer.seconds,
         )
 
 
 def _report(response: flask.Response) -> flask.Response:
-    """draft-ietf-httpapi-ratelimit-headers, as of its version 11: what this process lets through, and what is left."""
+    """Set the headers of draft-ietf-httpapi-ratelimit-headers-11, with the limit of this process and what is left."""
     answer: Answer | None = flask.g.get("rate")
     limits = _limits()
     if answer and limits:
@@ -94,5 +94,5 @@ def _limits() -> Limits | None:
 
 
 def _digest(key: str) -> bytes:
-    """The digest under which a key is remembered, so that memory holds no keys."""
+    """Return the digest of a key, so that no key is kept in memory."""
     return hashlib.sha256(key.encode()).digest()
