@@ -1,4 +1,4 @@
-"""One thread's connection: made when needed, dropped when lost, tried again a little later each time."""
+"""The connection of one thread: opened when needed, dropped when lost, and retried with growing pauses."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rowcall.base.watched import ANSWER_SECONDS, Answers, InternalConnection, pa
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 
-# A worker's writes wait no longer than this for a lock, because other writes wait behind them.  They are tried again.
+# How long a worker's write waits for a lock before it is retried; other writes are waiting behind it.
 LOCK_SECONDS = 0.2
 
-# The errors that threads pass to Link.lost, which raises those again that are neither an outage nor passing.
+# The errors that threads pass to Link.lost, which re-raises those that are neither an outage nor transient.
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
 
 
 class Outage:
-    """What a process's links share about an outage, so that it is logged once and not once a thread.
+    """The state of an outage, shared by all links of a process so that it is logged only once.
 
-    Each outage begins a new epoch.  A connection of an older one is not trusted: it is made anew before it is used.
+    Each outage starts a new epoch.  A connection from an older epoch is replaced before it is used.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Outage:
         self._lock = threading.Lock()
 
     def begins(self, epoch: int, error: Exception) -> None:
-        """A connection of this epoch was lost."""
+        """Record that a connection of this epoch was lost."""
         with self._lock:
             if self._logged or epoch != self.epoch:
                 return
@@ -45,22 +45,22 @@ class Outage:
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
     def ends(self, epoch: int) -> None:
-        """The outage ends: a statement succeeded on a connection that was opened after it began."""
+        """Record that a statement succeeded on a connection of this epoch, which ends the outage."""
         if not self._logged:
-            return  # as nearly always: no lock for each statement
+            return  # the usual case, which needs no lock
         with self._lock:
             back = self._logged and epoch == self.epoch
             self._logged = self._logged and not back
-            # A connection made during the outage may lead to a server that is still read-only: all are made anew.
+            # Replace all connections: one opened during the outage may lead to a server that is still read-only.
             self.epoch += back
         if back:
             log().info(LogEvent.DATABASE_BACK)
 
 
 class Link:
-    """A connection in autocommit: every statement of a worker is a transaction of its own.
+    """A connection in autocommit mode, so that each statement of a worker is a separate transaction.
 
-    A statement that is not answered within `patience` seconds ends with its connection, as an outage.
+    If a statement gets no result within `patience` seconds, its connection is closed, and this counts as an outage.
     """
 
     def __init__(self, url: str, name: str, outage: Outage, patience: float = ANSWER_SECONDS) -> None:
@@ -73,7 +73,7 @@ class Link:
         self._pause = 0.0
 
     def get(self) -> InternalConnection:
-        """The connection; raises one of CONNECTION_ERRORS when there is none."""
+        """Return the connection, opening it if necessary; raise one of CONNECTION_ERRORS if that fails."""
         if self._epoch != self._outage.epoch:
             self.close()
         if self._connection is None:
@@ -91,18 +91,18 @@ class Link:
         return self._connection is not None
 
     def responds(self) -> None:
-        """The server answers; another thread finds out whether it accepts writes."""
+        """Record that the server answers; another thread finds out whether it accepts writes."""
         self._pause = 0.0
 
     def works(self) -> None:
-        """A statement succeeded."""
+        """Record that a statement succeeded."""
         self._pause = 0.0
         self._outage.ends(self._epoch)
 
     def lost(self, error: Exception) -> float:
-        """Give up what was tried; the seconds to wait before the next try.
+        """Return the seconds to wait before the next try after this error.
 
-        An outage drops the connection; a passing error, such as a lock that was not free, does not.  Others are raised.
+        An outage drops the connection; a transient error, such as a busy lock, keeps it.  Other errors are raised.
         """
         if is_outage(error):
             self.close()

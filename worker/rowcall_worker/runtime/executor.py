@@ -1,4 +1,4 @@
-"""The executor: threads take runs that wait, have them attempted, and settle the results.  No SQL happens here."""
+"""The executor: threads that take waiting runs, attempt them and settle the results, without SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Executor:
     """The handler threads of a worker."""
 
     def __init__(self, in_flight: InFlight, attempts: Mapping[str, Attempt]) -> None:
-        """`attempts` says how a run of each job type is attempted: in the thread itself or in a child process."""
+        """Start the threads; `attempts` maps job types to functions that attempt a run, here or in a child process."""
         self._in_flight = in_flight
         self._attempts = attempts
         self._numbers = itertools.count()
@@ -35,13 +35,13 @@ class Executor:
         threading.Thread(target=self._run, name=f"handler-{next(self._numbers)}", daemon=True).start()
 
     def replace_thread(self, run: InFlightRun) -> int:
-        """Replace the thread of this run, which is stuck beyond its time limit; return how many are stuck."""
+        """Replace the thread of a run that exceeds its time limit; return how many threads are stuck."""
         self._stuck.add(run)
         self.add_thread()
         return len(self._stuck)
 
     def close(self) -> None:
-        """Let idle threads end."""
+        """End the idle threads."""
         for _ in range(self._in_flight.threads):
             self._in_flight.waiting.put(None)
 
@@ -50,13 +50,13 @@ class Executor:
             run.begun_at = elapsed()
             result = self._result(run)
             if os.getpid() != self._process:
-                os._exit(1)  # in a process that the handler forked: the run is its parent's to settle
+                os._exit(1)  # this is a process that the handler forked: only its parent may settle the run
             if not self._in_flight.settle(run, result):
                 self._stuck.discard(run)
                 return  # another thread has taken this one's place
 
     def _result(self, run: InFlightRun) -> AttemptResult:
-        """Attempt the run; any error ends this attempt and never the thread."""
+        """Attempt the run; an error ends the attempt but not the thread."""
         token = logs.RUN.set((run.lease.run_id, run.lease.lease_no))
         try:
             return self._attempts[run.claimed.job_type](run)

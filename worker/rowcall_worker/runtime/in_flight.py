@@ -1,6 +1,6 @@
-"""The runs in flight in one worker process: those that wait for a thread, those that run, and those that have ended.
+"""The runs in flight in one worker process: waiting for a thread, running, or ended but not yet written.
 
-Producers put runs in and take ended ones out; handler threads do the reverse; heartbeat and watchdog look on.
+Producers add claimed runs and collect ended ones; handler threads take waiting runs and settle them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.claims.pace import Pace, Room
 from rowcall_worker.runtime.wake_ups import WakeUps
 
-# A run that no thread has begun by then goes back, so that another worker can begin it.
+# A run that no thread has begun within this time is returned, so that another worker can begin it.
 KEPT_SECONDS = 0.25
 
-# How soon a write is tried again that failed because the run's row was locked.
+# How soon to retry a write that failed because the run's row was locked.
 AGAIN_SECONDS = 1.0
 
 
@@ -40,7 +40,7 @@ class InFlight:
         self._unbegun: list[InFlightRun] = []
         self.failure: BaseException | None = None
         self._claims_left = claims
-        # Leases that a handler is believed to have lost: nothing more is written under them.
+        # Leases that handlers have reported as lost; nothing more is written under them.
         self.given_up: deque[Lease] = deque(maxlen=1000)
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
@@ -50,15 +50,15 @@ class InFlight:
         self._leaving = 0
         self._pace = Pace()
         self._written_at = elapsed()
-        # Runs went back unbegun: nothing is claimed ahead until a slot is free.
+        # Runs were returned unbegun: claim nothing ahead until a slot is free.
         self._returned = False
         self._decided_at = 0.0
-        # A producer found no slot, because the other one had reserved them for a claim under way.
+        # A producer found no slot, because the other one had reserved them for a claim in progress.
         self._turned_away = False
-        # The suspect in flight, if any; and whether nothing is claimed until one can run alone.
+        # The suspect in flight, if any, and whether to claim nothing until a suspect can run alone.
         self._suspect: InFlightRun | None = None
         self._still = False
-        # Without a heartbeat, leases would run out under handlers at work.
+        # Without a heartbeat, leases would expire while handlers are running.
         self._heartbeat_connected = True
 
     def guarded(self, work: Callable[[], None]) -> Callable[[], None]:
@@ -73,7 +73,7 @@ class InFlight:
         return run
 
     def fails(self, error: BaseException) -> None:
-        """The worker cannot go on: it ends in order, with this error."""
+        """Stop the worker in order, with this error."""
         self.failure = self.failure or error
         self.quiet.set()
 
@@ -84,7 +84,7 @@ class InFlight:
             slots = max(self.threads - unfinished, 0)
             self._returned = self._returned and slots == 0
             target = self._target()
-            # Half at a time: while one producer's half is on its way, the handlers have the other's.
+            # At most half: while one producer's half is being claimed, the handlers work on the other's.
             room = min(target - unfinished, max(self.threads, target // 2))
             if self._claims_left is not None:
                 room = min(room, self._claims_left - self.claimed - self.reserved)
@@ -98,19 +98,19 @@ class InFlight:
         return self._heartbeat_connected and not self.closing
 
     def _stands_still(self) -> bool:
-        """A run that must have no neighbours is awaited, or runs."""
+        """Return whether a suspect must run alone, or is about to."""
         suspect = self._suspect
         return self._still or (suspect is not None and suspect.claimed.alone and not suspect.settled)
 
     @property
     def has_suspect(self) -> bool:
-        """A run whose lease ran out before is in flight."""
+        """Whether a suspect is in flight."""
         return self._suspect is not None and self._suspect.lease in self.runs
 
     def stand_still(self, reserved: int) -> bool:
-        """Reserve nothing more if nothing is in flight; True when it is so, and a run may be claimed to be alone.
+        """Stop reserving and return True if nothing is in flight, so that a suspect may be claimed to run alone.
 
-        `reserved` is what the caller has reserved itself.
+        `reserved` is how many slots the caller itself has reserved.
         """
         with self._lock:
             more = self._claims_left is None or self.claimed + self.reserved - reserved < self._claims_left
@@ -119,11 +119,11 @@ class InFlight:
             return alone
 
     def wait_until_empty(self) -> None:
-        """Reserve nothing more, whatever is in flight."""
+        """Stop reserving, even if runs are in flight."""
         self._still = True
 
     def go_on(self) -> None:
-        """Reserve again; a producer that found no room looks again."""
+        """Allow reserving again, and wake a producer that found no room."""
         with self._lock:
             self._still = False
             turned_away, self._turned_away = self._turned_away, False
@@ -131,12 +131,12 @@ class InFlight:
             self.wake_ups.wake()
 
     def quick_types(self) -> list[str]:
-        """The job types that may be claimed ahead."""
+        """Return the job types that may be claimed ahead."""
         with self._lock:
             return self._pace.quick_types()
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Take in the runs that were claimed for this much reserved room; a producer that found none looks again."""
+        """Add the runs claimed for these reserved slots, and wake a producer that found no room."""
         with self._lock:
             self.reserved -= reserved
             turned_away, self._turned_away = self._turned_away, False
@@ -153,7 +153,7 @@ class InFlight:
             self.wake_ups.wake()
 
     def late(self) -> list[InFlightRun]:
-        """Take back the runs that no thread has begun if one of them has waited too long."""
+        """Take back all runs that no thread has begun if one of them has waited too long."""
         if self.closing or self.waiting.empty():
             return []
         with self._lock:
@@ -169,7 +169,7 @@ class InFlight:
         return late
 
     def settle(self, run: InFlightRun, result: AttemptResult) -> bool:
-        """An attempt has ended.  Only its first end counts: False when its time limit, or our own end, was before."""
+        """Record the result of an attempt; return False if it was settled before, such as by its time limit."""
         with self._lock:
             if run.settled:
                 return False
@@ -183,19 +183,19 @@ class InFlight:
 
     @property
     def full(self) -> bool:
-        """More than half of the target is in flight, and less than half of that has ended."""
+        """Whether more than half of the target is in flight, and less than half of that has ended."""
         with self._lock:
             in_flight = len(self.runs)
             return in_flight * 2 > self._target() and len(self._ended) * 2 < in_flight
 
     def _target(self) -> int:
-        """How many runs to have in flight: one for each thread, and what quick ones take in a moment."""
+        """Return how many runs to have in flight: one for each thread, and some quick ones ahead."""
         if self._returned:
             return self.threads
         return self.threads + self._pace.ahead(self.threads)
 
     def collect(self) -> list[InFlightRun]:
-        """All runs that have ended, to be written; they make room for others, and stay in flight until then."""
+        """Return all ended runs for writing; they free their slots now, but stay in flight until they are written."""
         ended = []
         now = elapsed()
         with self._lock:
@@ -207,23 +207,23 @@ class InFlight:
         return ended
 
     def put_off(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep the runs whose rows are locked for a later try; they take no slot and block no other run."""
+        """Keep runs whose rows are locked for a later try; they occupy no slot and block no other run."""
         with self._lock:
             for run in ended:
                 run.write_at = elapsed() + AGAIN_SECONDS
             self._put_off += ended
 
     def put_back(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep the collected runs that are not written yet for the next try."""
+        """Keep collected runs that are not written yet for the next try."""
         with self._lock:
             unwritten = [run for run in ended if run.lease in self.runs]
             self._leaving -= len(unwritten)
             self._ended.extendleft(reversed(unwritten))
 
     def written(self, ended: Sequence[InFlightRun], statuses: Sequence[Status]) -> None:
-        """The ends of these runs are committed, or refused for good: they are no longer in flight."""
+        """Remove runs whose results are committed, or refused for good."""
         if self._suspect in ended:
-            self.wake_ups.wake()  # the next one may begin
+            self.wake_ups.wake()  # the next suspect may begin
         with self._lock:
             for run in ended:
                 self.runs.pop(run.lease, None)
@@ -234,9 +234,9 @@ class InFlight:
                 self._pace.written(len(ended), self._written_at)
 
     def look_found_nothing(self, began_at: float) -> bool:
-        """A claim with room found nothing due; with nothing in flight either, all is quiet.
+        """Record that a claim found nothing due; if nothing is in flight either, set `quiet`.
 
-        False when something has ended since the look began: it may have made room under a limit, so look again.
+        Return False if a run has ended since the claim began: that may have made room under a limit, so look again.
         """
         with self._lock:
             if began_at < max(self._written_at, self._decided_at):
@@ -246,9 +246,9 @@ class InFlight:
             return True
 
     def abandon(self) -> list[InFlightRun]:
-        """Give up the runs whose handlers have not ended: from now on their ends do not count.
+        """Give up the runs whose handlers have not ended, and return them; their results no longer count.
 
-        Runs that have ended are left: their ends are still to be written.
+        Runs that have ended stay, because their results must still be written.
         """
         with self._lock:
             abandoned = [run for run in self.runs.values() if not run.settled]
@@ -257,27 +257,27 @@ class InFlight:
         return abandoned
 
     def look_again(self) -> None:
-        """More may be due: a look that began before this moment says nothing about it."""
+        """Make the producers look again: a claim that began before now may have missed a due run."""
         with self._lock:
             self._decided_at = elapsed()
             self.quiet.clear()
         self.wake_ups.wake()
 
     def heartbeat_connected(self, connected: bool) -> None:
-        """Whether the heartbeat has a connection; nothing is reserved without one."""
+        """Record whether the heartbeat has a connection; nothing is reserved without one."""
         with self._lock:
             came_back, self._heartbeat_connected = connected and not self._heartbeat_connected, connected
         if came_back:
             self.wake_ups.wake()
 
     def close(self, begins: bool = False) -> None:
-        """Reserve nothing from now on; whether what a claim under way still brings is begun, or only withdrawn."""
+        """Stop reserving for good; runs of a claim in progress are still begun if `begins`, otherwise withdrawn."""
         with self._lock:
             self.closing, self._begins = True, begins
 
     @property
     def empty(self) -> bool:
-        """Nothing runs, nothing waits to be written, and no claim is under way that could bring more."""
+        """Whether no run is in flight or unwritten, and no claim in progress could add one."""
         with self._lock:
             return not (self.runs or self._ended or self.reserved)
 
@@ -292,7 +292,7 @@ class InFlight:
         return withdrawn
 
     def drop(self, runs: Sequence[InFlightRun]) -> None:
-        """These runs are no longer in flight, and no end of theirs counts."""
+        """Remove these runs from flight; their results no longer count."""
         with self._lock:
             for run in runs:
                 run.settled = True

@@ -1,4 +1,4 @@
-"""The watchdog: enforces time limits, lease deadlines and the bound of every wait, on a thread that never waits."""
+"""The watchdog: enforces time limits, lease deadlines and statement timeouts, on a thread that never blocks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import lose
 from rowcall_worker.runtime.in_flight import InFlight
 
-# How often limits are looked at.
+# How often limits are checked.
 TICK_SECONDS = 0.5
 
 
 @dataclass
 class Watchdog:
-    """The thread that keeps the time limits, job type -> seconds, of the runs that share the worker's process."""
+    """The thread that enforces the limits of runs in the worker's own process; `limits` maps job types to seconds."""
 
     in_flight: InFlight
     executor: Executor
@@ -29,7 +29,7 @@ class Watchdog:
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Begin; a daemon, because it has nothing to finish."""
+        """Start the thread, a daemon because it has nothing to finish."""
         threading.Thread(target=self.in_flight.guarded(self._run), name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
@@ -41,20 +41,20 @@ class Watchdog:
             self.tick()
 
     def tick(self) -> None:
-        """End the waits for the database that last too long, and check the deadline and limit of every run."""
+        """End overdue waits for the database, and check the deadline and time limit of every run."""
         self.answers.end_overdue()
         self._keep_deadlines()
         self._keep_limits()
 
     def _keep_deadlines(self) -> None:
-        """Mark the runs lost whose leases were not renewed in time: another worker may have them by now."""
+        """Mark runs as lost if their leases were not renewed in time, because another worker may have claimed them."""
         now = elapsed()
         for run in list(self.in_flight.runs.values()):
             if now > run.deadline and not run.settled:
                 lose(run)
 
     def _keep_limits(self) -> None:
-        """Fail what is beyond its time limit: its thread may be stuck for good, so another takes its place."""
+        """Fail runs that exceed their time limit, and replace their threads, which may be stuck for good."""
         now = elapsed()
         for run in list(self.in_flight.runs.values()):
             job_type = run.claimed.job_type

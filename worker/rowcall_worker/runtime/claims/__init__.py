@@ -1,1 +1,1 @@
-"""What a worker decides before it claims: how many runs, from where, and when it looks further."""
+"""Decides how many runs a worker claims, from which lanes, and when it sweeps or sleeps."""

@@ -1,7 +1,7 @@
-"""What a worker remembers of the lanes: from where on its next claim walks each, and whose turn it is.
+"""A worker's memory of the lanes: where the next claim starts in each, and which lane is next.
 
-Nothing of it is stored: a stored head would leave a dead row behind with each claim, under the very snapshot that makes
-heads necessary.  What a head hides (a commit that came late, a run that went back) the next sweep finds.
+It is not stored in the database: each claim would leave a dead row of a stored head, and dead rows are why heads are
+necessary.  The next sweep finds what a head hides, such as a late commit or a returned run.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from rowcall.queue import ClaimResult, Swept
 from rowcall.queue.claims.lanes import BEGINNING, Lane, LaneKey, Position
 from rowcall.queue.claims.sweep import Walked
 
-# How many lanes with something due one claim visits, and how many of those that had something last.
+# How many lanes with due runs a claim visits, and how many that recently had some.
 VISITS = 64
 SPARE_VISITS = 16
 
-# A claim walks this many taken runs again: transactions that overlapped may commit in another order.
+# A claim walks over this many taken runs again, because overlapping transactions may commit in another order.
 AGAIN = 256
 
 
 class Mark(NamedTuple):
-    """Where a lane was walked from before a claim, and how many runs that claim took from it."""
+    """The head of a lane that a claim found, and how many runs the claim took."""
 
     head: Position
     taken: int
@@ -33,24 +33,24 @@ class Mark(NamedTuple):
 
 @dataclass
 class Memory:
-    """One lane."""
+    """What is known about one lane."""
 
     marks: deque[Mark] = field(default_factory=deque)
     taken: int = 0
     was_taken_from: bool = False
-    # Until a sweep has come to something to take or to the end, a claim would walk all the rest for nothing.
+    # Set when a sweep has reached a due run or the end; before that, a claim would walk the whole lane for nothing.
     is_known: bool = False
-    # The number of the last claim in which it had its turn.
+    # The number of the last claim that visited the lane.
     visited: int = 0
     swept_to: Position | None = None
 
     @property
     def start(self) -> Position:
-        """From where the next claim walks."""
+        """The position from which the next claim walks."""
         return self.marks[0].head if self.marks else BEGINNING
 
     def claimed(self, head: Position, taken: int) -> None:
-        """A claim found its head there: nothing before it could be taken."""
+        """Record the head that a claim found: no run before it could be taken."""
         self.was_taken_from = True
         self.marks.append(Mark(head, taken))
         self.taken += taken
@@ -58,11 +58,11 @@ class Memory:
             self.taken -= self.marks.popleft().taken
 
     def swept(self, walked: Walked) -> None:
-        """A sweep went through it, or through a part of it."""
+        """Record a sweep over the lane or part of it."""
         first, start = walked.first, walked.lane.start
         self.is_known = self.is_known or not walked.has_more
         reached = first or walked.until
-        # Where claims have taken runs, only as far as the sweep before: what was not committed then, this one has seen.
+        # If claims have taken runs, only as far as the sweep before: what was uncommitted then, this sweep has seen.
         safe = min(reached, self.swept_to) if self.was_taken_from and self.swept_to else reached
         if first is not None and first < self.start:
             self._begin_at(first)
@@ -76,26 +76,26 @@ class Memory:
 
 
 class Lanes:
-    """The lanes of one process's producers."""
+    """The lanes that the producers of one process share."""
 
     def __init__(self) -> None:
         self._lanes: dict[LaneKey, Memory] = {}
-        # Those with something due, and a few others, those from which runs were taken last at the end: of thousands of
-        # lanes, a claim must not look at each.
+        # The lanes with due runs, and a few others, the most recently used last.  A claim must not visit each of
+        # thousands of lanes.
         self._due: set[LaneKey] = set()
         self._spare: dict[LaneKey, None] = {}
         self._seen: set[LaneKey] = set()
         self._claims = 0
-        # How many lanes had their turn since something was taken, and gave nothing.
+        # How many lanes have been visited in vain since a run was last taken.
         self._in_vain = 0
         self._lock = threading.Lock()
 
     def visits(self) -> list[Lane]:
-        """Which lanes the next claim visits, in this order.
+        """Return the lanes that the next claim visits, in order.
 
-        Each queue in its turn, the one visited longest ago first, so that no queue starves another, also not one that
-        gives nothing because it is paused, locked or full; within a queue strictly the urgent first.  Beside those with
-        something due, a few that had something last: what comes next very likely comes there.
+        The queue visited longest ago comes first, so that no queue starves another, even if it is paused, locked or
+        full; within a queue, the most urgent priority comes first.  A few lanes without due runs are included if they
+        recently had some, because the next run is likely to arrive there.
         """
         with self._lock:
             keys = [*self._in_turn(self._due)[:VISITS], *(key for key in self._spare if key not in self._due)]
@@ -109,16 +109,16 @@ class Lanes:
 
     @property
     def due(self) -> bool:
-        """Something is due, as far as claims and sweeps know; perhaps it is locked, or its queue is full."""
+        """Whether claims or sweeps have seen a due run, even if it is locked or its queue is full."""
         return bool(self._due)
 
     @property
     def unvisited(self) -> bool:
-        """Lanes in which something is due have not had their turn since something was taken."""
+        """Whether some lanes with due runs have not been visited since a run was last taken."""
         return self._in_vain < len(self._due)
 
     def claimed(self, visited: Sequence[Lane], result: ClaimResult, full: bool) -> None:
-        """What a claim found in the lanes that it visited; `full` when it had no room for more."""
+        """Record what a claim found in the lanes that it visited; `full` means that it had no room for more."""
         with self._lock:
             self._claims += 1
             known = [lane.key for lane in visited if lane.key in self._lanes]
@@ -142,7 +142,7 @@ class Lanes:
                 del self._spare[next(iter(self._spare))]
 
     def found(self, lanes: Sequence[Lane]) -> None:
-        """Something is due in these lanes: the next claims visit them, before a sweep has come to them."""
+        """Record lanes with due runs, so that the next claims visit them before a sweep reaches them."""
         with self._lock:
             self._in_vain = 0
             for lane in lanes:
@@ -152,7 +152,7 @@ class Lanes:
                     self._due.add(lane.key)
 
     def swept(self, swept: Swept) -> None:
-        """What a sweep saw: lanes that are new, runs before a head, and how far there is nothing to take."""
+        """Record what a sweep found: new lanes, runs before a head, and parts without runs to take."""
         with self._lock:
             for walked in swept.lanes:
                 key = walked.lane.key

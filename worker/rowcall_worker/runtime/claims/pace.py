@@ -1,4 +1,4 @@
-"""The pace of a worker: how long handlers take, by job type, and how many runs end in a second."""
+"""Measures how long the handlers of each job type take, and how many runs end per second."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from rowcall.base.clock import elapsed
 
-# A type is quick while its handler takes at most this long on average, over about this many of its last runs.
+# A job type is quick if its handler takes at most this long on average over about this many recent runs.
 QUICK_SECONDS = 0.005
 SAMPLES = 20
 
 # Quick runs are claimed ahead, as many as this worker finishes in this time, so that one round trip serves many.  Slow
-# ones are not: what one process has claimed, no other can begin.
+# runs are not, because no other worker could begin them.
 AHEAD_SECONDS = 0.1
 AHEAD_MOST = 2000
 
-# Runs are counted over windows of this length: a batch that ends all at once says nothing about the pace.
+# Runs are counted over windows of this length, because a batch that ends all at once says nothing about the pace.
 WINDOW_SECONDS = 0.05
 
 
 class Room(NamedTuple):
-    """How many runs may be claimed: one for each free slot, and quick ones ahead of a slot."""
+    """How many runs may be claimed: one for each free slot, and quick ones ahead."""
 
     slots: int
     ahead: int
@@ -29,7 +29,7 @@ class Room(NamedTuple):
 
 @dataclass
 class HandlerTime:
-    """The average of one job type."""
+    """The average handler time of one job type."""
 
     samples: int = 0
     seconds: float = 0.0
@@ -41,12 +41,12 @@ class HandlerTime:
 
     @property
     def is_quick(self) -> bool:
-        """Whether the type is measured often enough and is quick."""
+        """Whether the job type is quick and has been measured often enough."""
         return self.samples == SAMPLES and self.seconds <= QUICK_SECONDS
 
 
 class Pace:
-    """The measurements.  Its callers hold the lock of InFlight."""
+    """The measurements.  Callers must hold the lock of InFlight."""
 
     def __init__(self) -> None:
         self._times: dict[str, HandlerTime] = {}
@@ -55,28 +55,28 @@ class Pace:
         self._since = elapsed()
 
     def handled(self, job_type: str, seconds: float) -> None:
-        """A handler has ended."""
+        """Record how long a handler took."""
         self._times.setdefault(job_type, HandlerTime()).add(seconds)
 
     def written(self, runs: int, now: float) -> None:
-        """The ends of this many runs are written."""
+        """Record that the results of this many runs were written."""
         self._ended += runs
         if now - self._since >= WINDOW_SECONDS:
             self._rate = self._ended / (now - self._since)
             self._ended, self._since = 0, now
 
     def quick_types(self) -> list[str]:
-        """The job types whose handlers take a few milliseconds."""
+        """Return the quick job types."""
         return [job_type for job_type, time in self._times.items() if time.is_quick]
 
     def ahead(self, threads: int) -> int:
-        """How many quick runs to claim ahead, by the time that their handlers take and by the last window."""
+        """Return how many quick runs to claim ahead, from their handler times and the rate of the last window."""
         quick = [time.seconds for time in self._times.values() if time.is_quick]
         if not quick:
             return 0
         rate, age = self._rate, elapsed() - self._since
         if age > 2 * WINDOW_SECONDS:
-            # Little has ended since: the last window promises too much.
+            # Few runs have ended since, so the rate of the last window is too high.
             rate = min(rate, self._ended / age)
         runs = min(rate * AHEAD_SECONDS, threads * AHEAD_SECONDS / max(*quick, 1e-6))
         return int(min(runs, AHEAD_MOST))
