@@ -1,4 +1,4 @@
-"""expire_keys: the bare rows of pruned runs go, and with them their keys."""
+"""expire_keys: delete the bare rows of pruned runs, and with them their keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall_worker.attempt.context import Run
 
 @EXPIRE_KEYS.handler
 def expire(run: Run) -> dict[str, int]:
-    """Expire by the policy that is the payload; the figures count over all attempts."""
+    """Expire keys by the policy in the payload; the counts cover all attempts."""
     expired = 0
     for progress in expire_keys(run.payload, PruneOptions(run, saved=run.saved())):
         expired = progress.counts["deleted"]

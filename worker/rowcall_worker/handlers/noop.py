@@ -1,4 +1,4 @@
-"""noop: nothing but the way there and back."""
+"""noop: do nothing, to test the queue."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from rowcall_worker.attempt.context import Run
 
 @NOOP.handler
 def noop(run: Run) -> dict[str, Any]:
-    """Answer with the payload."""
+    """Return the payload."""
     return run.payload

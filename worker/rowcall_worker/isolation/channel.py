@@ -1,4 +1,4 @@
-"""JSON values, one a line, between the two processes at the ends of a socket pair."""
+"""Sends JSON values, one per line, between two processes over a socket pair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHUNK_BYTES = 65536
 
 
 class Channel:
-    """One end."""
+    """One end of the socket pair."""
 
     def __init__(self, end: socket.socket) -> None:
         self.open = True
@@ -22,16 +22,16 @@ class Channel:
         self._lock = threading.Lock()
 
     def fileno(self) -> int:
-        """The descriptor, for a selector to wait on."""
+        """Return the descriptor, for selectors."""
         return self._end.fileno()
 
     def send(self, value: Any) -> None:
-        """Send a value, and wait until there is room for it; threads may do so at the same time."""
+        """Send a value, waiting until there is room for it; safe for threads."""
         with self._lock:
             self._end.sendall(_line(value))
 
     def offer(self, value: Any) -> bool:
-        """Send a short value if there is room for it: False when the other side has not read for long, or is gone."""
+        """Send a short value without waiting; return False if there is no room or the other side is gone."""
         try:
             self._end.send(_line(value), socket.MSG_DONTWAIT)
         except OSError:
@@ -39,10 +39,10 @@ class Channel:
         return True
 
     def read(self) -> list[bytes]:
-        """Wait for data and return the lines that are complete; at the end of the stream also an incomplete one."""
+        """Wait for data and return the complete lines; at the end of the stream, also the incomplete one."""
         try:
             chunk = self._end.recv(CHUNK_BYTES)
-        except ConnectionResetError:  # the other side ended with something unread
+        except ConnectionResetError:  # the other side ended without reading everything
             chunk = b""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if chunk:
@@ -51,7 +51,7 @@ class Channel:
         return [self._rest] if self._rest else []
 
     def close(self) -> None:
-        """Close this end, which the other side notices."""
+        """Close this end; the other side notices."""
         self.open = False
         self._end.close()
 
@@ -60,7 +60,7 @@ End: TypeAlias = Channel | socket.socket
 
 
 def wait(ends: Iterable[End], timeout: float | None) -> list[End]:
-    """Wait until some ends have data or are closed by the other side, and return those."""
+    """Wait until some ends have data or were closed by the other side, and return them."""
     with selectors.PollSelector() as selector:
         for end in ends:
             selector.register(end, selectors.EVENT_READ, end)

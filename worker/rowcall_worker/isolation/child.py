@@ -1,4 +1,4 @@
-"""What happens inside the child process of an isolated run."""
+"""Attempts an isolated run inside its child process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rowcall_worker.isolation.channel import Channel
 
 
 class ChildRun(InFlightRun):
-    """The run as its child has it: the worker keeps it up to date, and is told of progress at once."""
+    """The run in its child process: the worker updates its lease, and progress is sent to the worker at once."""
 
     __slots__ = ("_channel",)
 
@@ -37,17 +37,17 @@ class ChildRun(InFlightRun):
 
     @property
     def progress(self) -> str | None:
-        """Nothing: it is sent and not kept."""
+        """Always None, because progress is sent and not kept."""
         return None
 
     @progress.setter
     def progress(self, progress: str | None) -> None:
-        # At once, and not now and then: it may be the last message of this process.
+        # Send it at once, because it may be the last message of this process.
         if progress is not None:
             self._channel.send({"progress": progress})
 
     def listen(self) -> None:
-        """Follow what the worker learns of the lease, for as long as this process lives."""
+        """Update the lease with the worker's news until the channel closes."""
         while self._channel.open:
             for line in self._channel.read():
                 news = json.loads(line)
@@ -62,7 +62,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     run = ChildRun(order, channel)
     job_type = run.claimed.job_type
     logs.RUN.set((run.lease.run_id, run.lease.lease_no))
-    # Where a fatal signal strikes is written to the worker as well: as lines that are not JSON.
+    # On a fatal signal, the traceback is written to the worker too, as lines that are not JSON.
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
     handler = _capped(handlers[job_type], order["memory_cap"])
@@ -73,14 +73,14 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     channel.send({"begun": elapsed()})
     process = os.getpid()
     result = runner.attempt(run)
-    # In a process that the handler forked: the result is its parent's to send.
+    # This is a process that the handler forked: only its parent may send the result.
     if os.getpid() != process:
         os._exit(1)
     channel.send({"result": result.packed()})
 
 
 def claimed_from(fields: Mapping[str, Any]) -> Claimed:
-    """The claim, as the worker sent it."""
+    """Return the claim that the worker sent."""
     moment = fields["scheduled_for"]
     return Claimed(**{**fields, "scheduled_for": moment and datetime.fromisoformat(moment)})
 
@@ -94,7 +94,7 @@ def _order(channel: Channel) -> dict[str, Any]:
 
 
 def _capped(handler: Handler, mebibytes: int | None) -> Handler:
-    """The handler, with a cap on its memory."""
+    """Return the handler, with a cap on its memory."""
     if mebibytes is None:
         return handler
 
@@ -110,10 +110,10 @@ def _capped(handler: Handler, mebibytes: int | None) -> Handler:
 
 @contextmanager
 def _memory_cap(size: int) -> Iterator[None]:
-    """Let the kernel refuse more.  Reporting that needs memory too, so the cap ends with the block.
+    """Let the kernel refuse more memory within the block; reporting the error afterwards needs memory too.
 
-    RLIMIT_DATA counts what is writable and private; RLIMIT_AS would count reserved addresses too, of which threads and
-    libraries take hundreds of megabytes and use few, and a look at the resident size now and then would come too late.
+    RLIMIT_DATA counts writable private memory.  RLIMIT_AS would also count reserved addresses, of which threads and
+    libraries take hundreds of megabytes but use little.  Checking the resident size now and then would be too late.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))

@@ -1,7 +1,7 @@
-"""The child monitor: what a worker's thread does for one child process, from its order to its end.
+"""The child monitor: supervises one child process in a worker's thread.
 
-It hands the run over, keeps the child informed of its lease, and turns its end into the same result as any other.  The
-fork server makes the child, and kills it at the time that the monitor last named.
+It sends the run to the child, keeps it informed about its lease, and turns its end into a result.  The fork server
+forks the child, and kills it at the deadline that the monitor last sent.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, AttemptResult, failure_of
 from rowcall_worker.isolation.channel import Channel, wait
 
-# How soon a child learns what the heartbeat has learnt.
+# How often news from the heartbeat is passed to the child.
 TICK_SECONDS = 0.1
 
-# How long a child whose lease is lost may take to notice by itself; nothing it does then counts.
+# How long a child whose lease is lost may take to stop by itself; its result no longer counts.
 NOTICE_SECONDS = 1.0
 
-# How long a child may take to begin: the fork server may just be loading the handlers, on a busy machine.
+# How long a child may take to begin: the fork server may still be loading handlers on a busy machine.
 START_SECONDS = 60.0
 
-# How often a child may be found alive beyond its time before the fork server is taken for broken.
+# How often a child may be found alive after its deadline before the fork server counts as broken.
 LATE_LOOKS_MOST = 50
 
 FORK_SERVER_ENDED = "the process that starts children has ended"
 
 
 class ChildMonitor:
-    """One child process, as the thread sees it that waits for it."""
+    """The state of one child process, for the thread that waits for it."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class ChildMonitor:
         self._end: dict[str, Any] = {}
 
     def supervise(self, url: str) -> AttemptResult:
-        """Send the run, keep the child informed until it has ended, and return what came of it."""
-        # If the fork server has gone, its error says why.
+        """Send the run, keep the child informed until it has ended, and return its result."""
+        # If the fork server is gone, the error below says why.
         with contextlib.suppress(OSError):
             self._talk.send(self._order(url))
         while self._watch.open:
@@ -95,7 +95,7 @@ class ChildMonitor:
         }
 
     def _inform(self) -> None:
-        """Tell the child what the heartbeat reported, and the fork server the child's deadline."""
+        """Send the heartbeat's news to the child, and the child's deadline to the fork server."""
         run = self._run
         if run.lost and self._lost_at is None:
             self._lost_at = elapsed()
@@ -109,14 +109,14 @@ class ChildMonitor:
             self._until = until
 
     def _insist(self) -> None:
-        """The fork server should have killed the child by now: if it goes on failing to, kill it, and so both."""
-        # Looks are counted, and not seconds: while this process was stopped, so may have been the fork server.
+        """Kill the fork server, and with it the child, if it has repeatedly failed to kill an overdue child."""
+        # Count looks instead of seconds, because the fork server may have been suspended together with this process.
         self._late_looks += 1
         if self._late_looks > LATE_LOOKS_MOST:
             self._fork_server.kill()
 
     def _bounds(self) -> Iterator[tuple[float, RowcallError]]:
-        """Until when the child may live at the most, each with what it means when it lived as long."""
+        """Yield the deadlines of the child, each with the error that reaching it means."""
         _, run_id, lease_no = self._run.lease
         lease_ends = self._run.deadline if self._lost_at is None else self._lost_at
         yield lease_ends + NOTICE_SECONDS, LeaseLost(run_id, lease_no)
@@ -135,7 +135,7 @@ class ChildMonitor:
             except ValueError:
                 message = None
             if not isinstance(message, dict):
-                # What the interpreter wrote when a fatal signal struck, perhaps behind half a message.
+                # The traceback of a fatal signal, perhaps after half a message.
                 self._last_words.append(line)
                 continue
             self._begun_at = message.get("begun", self._begun_at)
@@ -149,7 +149,7 @@ class ChildMonitor:
             self._end = json.loads(line)
 
     def _without_result(self) -> AttemptResult:
-        """What it means that the child has ended without a result."""
+        """Return the result of a child that ended without sending one."""
         run_id = self._run.claimed.run_id
         if "code" not in self._end:
             return AttemptResult.of_error(NoChild(run_id, self._end.get("refused", FORK_SERVER_ENDED)))
@@ -161,7 +161,7 @@ class ChildMonitor:
         return AttemptResult(error=AttemptError(Event.FAIL, failure_of(died, stack=words)))
 
     def _signal(self) -> str:
-        """The name of the signal that ended the child; empty when none did."""
+        """Return the name of the signal that ended the child, or an empty string."""
         code = self._end.get("code", 0)
         if code >= 0:
             return ""
@@ -169,7 +169,7 @@ class ChildMonitor:
         return known.get(-code, f"SIG{-code}")
 
     def _forensics(self) -> dict[str, Any]:
-        """Details of the child's end, for a person who examines a failed attempt."""
+        """Return details of the child's end, for examining a failed attempt."""
         since = self._ordered_at if self._begun_at is None else self._begun_at
         known: dict[str, Any] = {"seconds": round(elapsed() - since, 3)}
         if self._progress is not None:

@@ -1,4 +1,4 @@
-"""Isolation: has runs attempted in child processes, which a fork server makes."""
+"""Isolation: attempts runs in child processes, which a fork server creates."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.isolation.channel import Channel
 from rowcall_worker.isolation.child_monitor import ChildMonitor
 
-# How long to wait for what takes milliseconds, before it is taken for broken.
+# How long to wait for something that normally takes milliseconds.
 PATIENCE_SECONDS = 5.0
 
 
 class Isolation:
-    """The worker's side: it keeps the fork server running, and orders a child of it for each run."""
+    """The worker's side: keeps the fork server running, and requests a child for each run."""
 
     def __init__(self, types: Mapping[str, JobType], url: str) -> None:
         self._types = {name: job_type for name, job_type in types.items() if job_type.isolated}
@@ -34,17 +34,17 @@ class Isolation:
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Let the fork server load while nothing is due yet; without it, the first run would wait for that."""
+        """Start the fork server now, so that the first run need not wait until it has loaded."""
         if self._types:
             with self._changed:
                 self._running_fork_server()
 
     def attempt(self, run: InFlightRun) -> AttemptResult:
-        """Have the run attempted in a child process."""
+        """Attempt the run in a child process."""
         try:
             return self._supervised(run)
         except Exception as error:
-            # Also what the machine refuses, such as one more socket: it ends the attempt, not this thread.
+            # Errors of the operating system, such as too many open files, end the attempt but not this thread.
             return AttemptResult.of_error(error)
         finally:
             with self._changed:
@@ -52,7 +52,7 @@ class Isolation:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """End all children, whose runs are about to be released, and the fork server with them."""
+        """End all children and the fork server, before the runs are released."""
         with self._changed:
             self._closed = True
             for run in self._under_way:
@@ -61,7 +61,7 @@ class Isolation:
             self._end_fork_server()
 
     def _supervised(self, run: InFlightRun) -> AttemptResult:
-        """Two channels for each child: one to the child, one to the fork server about it.  Closing them ends it."""
+        """Supervise a child over two channels, one to it and one to the fork server; closing them ends the child."""
         talk, childs_end = socket.socketpair()
         watch, fork_servers_end = socket.socketpair()
         with talk, watch:
@@ -71,7 +71,7 @@ class Isolation:
             return ChildMonitor(run, job_type, Channel(talk), Channel(watch), fork_server).supervise(self._url)
 
     def _order_child(self, run: InFlightRun, *ends: socket.socket) -> subprocess.Popen[bytes]:
-        """Order a child at these ends of our channels; a fork server that has died is replaced."""
+        """Request a child that uses these ends of the channels; replace a fork server that has died."""
         with self._changed:
             if self._closed:
                 run.settled = True
@@ -80,7 +80,7 @@ class Isolation:
             try:
                 return self._order(*ends)
             except OSError:
-                # It has just died: its channel is closed, and its process not yet reaped.
+                # The fork server has just died: its channel is closed, but its process is not reaped yet.
                 self._end_fork_server()
             try:
                 return self._order(*ends)
@@ -96,14 +96,14 @@ class Isolation:
         if self._fork_server is None or self._control is None or self._fork_server.poll() is not None:
             self._end_fork_server()
             self._control, theirs = socket.socketpair()
-            # -P: a module of the team's in the working folder must not take the place of one of ours.
+            # -P: a module in the working folder must not shadow one that is installed.
             command = [sys.executable, "-P", "-m", "rowcall_worker.isolation.fork_server"]
             with theirs:
                 self._fork_server = subprocess.Popen(
                     [*command, str(os.getpid()), str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
-                    # Ctrl-C goes to the terminal's group, and the worker decides what it means.
+                    # Ctrl-C must reach only the worker, which decides what it means.
                     start_new_session=True,
                 )
         return self._fork_server, self._control
@@ -112,7 +112,7 @@ class Isolation:
         if self._fork_server is None or self._control is None:
             return
         self._control.close()
-        # Ends it while it is still loading, and not later: by then the closed channel is enough.
+        # This ends it if it is still loading; later it ignores the signal, and the closed channel ends it.
         self._fork_server.send_signal(signal.SIGHUP)
         try:
             self._fork_server.wait(PATIENCE_SECONDS)

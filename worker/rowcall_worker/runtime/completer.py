@@ -1,4 +1,4 @@
-"""The completer: writes the ends of attempts, for the producers and for a worker that stops."""
+"""The completer: writes the results of attempts, for the producers and for a stopping worker."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ LOG_EVENTS = {
     Status.CANCELLED: LogEvent.RUN_CANCELLED,
 }
 
-# What the database refuses of one row, however often it is tried: data that it cannot hold or that is too large.
+# Errors that retrying cannot fix: data that the database cannot store.
 REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
 
-# For how long a stopping worker tries to release runs whose rows are locked, perhaps by its own heartbeat's commit.
+# How long a stopping worker tries to release runs whose rows are locked, perhaps by its own heartbeat.
 RELEASE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Completer:
-    """Writes how runs in flight have ended, and takes them out of flight."""
+    """Writes the results of runs in flight, and removes them from flight."""
 
     in_flight: InFlight
     catalogue: Catalogue
 
     def write_errors(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
-        """Write the ends of the runs that did not succeed; return those that did.
+        """Write the errors of failed runs; return the runs that succeeded.
 
-        Each has a statement of its own, so that one that the database refuses does not hold up the others.  A run whose
-        row is locked leaves the list and is tried again later.
+        Each error is a separate statement, so that one refused by the database does not hold up the others.  A run
+        whose row is locked is removed from the list and retried later.
         """
-        written = [run for run in ended if run.result.finished]  # in their handlers' own transactions
+        written = [run for run in ended if run.result.finished]  # by run.transaction() of their handlers
         self.in_flight.written(written, [Status.SUCCEEDED] * len(written))
         for run in list(ended):
             if run.result.error is not None:
@@ -60,7 +60,7 @@ class Completer:
     def put_off_locked(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
     ) -> list[InFlightRun]:
-        """Put off the successes whose rows are locked; those that are left to be written."""
+        """Put off the successes whose rows are locked, and return the others."""
         free = unlocked(connection, [run.lease for run in succeeded])
         self._put_off(ended, [run for run in succeeded if run.lease not in free])
         return [run for run in succeeded if run.lease in free]
@@ -81,11 +81,11 @@ class Completer:
             ended.remove(run)
 
     def successes(self, succeeded: Sequence[InFlightRun]) -> list[Done]:
-        """What `exchange` writes of these runs."""
+        """Return these runs in the form that `exchange` writes."""
         return [Done(run.lease, run.result.value) for run in succeeded]
 
     def written(self, succeeded: Sequence[InFlightRun], run_ids: set[int]) -> None:
-        """The successes of these runs were sent, and written for those with these ids."""
+        """Record that the successes with these ids were written; the leases of the others are lost."""
         for run in succeeded:
             if run.claimed.run_id not in run_ids:
                 log().warning(LogEvent.LEASE_LOST, **named(run))
@@ -94,7 +94,7 @@ class Completer:
     def write_one_by_one(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
     ) -> None:
-        """Write results one by one after the database refused one: the refused one fails its run."""
+        """Write results one by one after the database refused a batch; a refused result fails its run."""
         for run in succeeded:
             try:
                 self.written([run], succeed(connection, self.successes([run])))
@@ -105,11 +105,11 @@ class Completer:
                 self._end_with_error(connection, ended, run, error)
 
     def keep(self, ended: Sequence[InFlightRun]) -> None:
-        """The database was lost: what it has not written is kept for the next try."""
+        """Keep unwritten results for the next try after a lost connection."""
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
-        """Return claimed runs that were not begun.  If that fails, their leases expire."""
+        """Return claimed runs that no handler has begun.  If that fails, their leases expire."""
         if not runs:
             return
         returned: set[int] = set()
@@ -119,12 +119,12 @@ class Completer:
             link.lost(error)
         self.leave(
             [run for run in runs if run.claimed.run_id not in returned],
-            "it was not returned: its row is locked, its lease is lost, or the database is gone",
+            "it was not returned: its row is locked, its lease is lost, or the database is unreachable",
         )
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
-        """Return what was begun and will not be finished here; a run whose row stays locked is left to its lease."""
+        """Release begun runs that this worker will not finish; if a row stays locked, the lease of its run expires."""
         until = elapsed() + RELEASE_SECONDS
         left = deque(runs)
         locked: list[InFlightRun] = []
@@ -147,12 +147,12 @@ class Completer:
         self.in_flight.drop(runs)
 
     def leave(self, runs: Iterable[InFlightRun], reason: str) -> None:
-        """Log the runs that stay running until their leases expire, though no worker works on them."""
+        """Log the runs that keep the status running until their leases expire, although no worker runs them."""
         for run in runs:
             log().warning(LogEvent.RUN_LEFT, reason=reason, **named(run))
 
     def _write_error(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
-        """Write one error: the run's status now, or None when its lease was lost."""
+        """Write one error; return the run's new status, or None if its lease was lost."""
         failure = error.failure
         try:
             status = self._end(connection, run, error)
@@ -166,7 +166,7 @@ class Completer:
         return status
 
     def _end(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
-        """Decide between another attempt and none."""
+        """Write the end of the attempt: snooze, cancel, fail or give up; return the new status."""
         claimed, lease, failure = run.claimed, run.lease, replace(error.failure, forensics=run.forensics)
         if error.event is None:
             self.in_flight.given_up.append(lease)
@@ -178,7 +178,7 @@ class Completer:
             status = cancelled(connection, lease, failure.forensics)
             if status is not None:
                 return status
-            # Not requested: an error like any other.
+            # No cancellation was requested, so treat this like any other error.
         if error.event is Event.GIVE_UP or claimed.attempt >= claimed.max_attempts:
             return give_up(connection, lease, failure)
         delay = self.catalogue[claimed.job_type].backoff.delay(claimed.attempt) if error.after is None else error.after
@@ -186,7 +186,7 @@ class Completer:
 
 
 def named(run: InFlightRun) -> dict[str, object]:
-    """The log fields that identify the attempt."""
+    """Return the log fields that identify the attempt."""
     claimed = run.claimed
     return {
         "run_id": claimed.run_id,

@@ -1,7 +1,7 @@
-"""The heartbeat: keeps the leases of all runs in flight, on a thread and connection of its own.
+"""The heartbeat: a thread with its own connection that renews the leases of all runs in flight.
 
-It tells handlers when their lease is lost or an operator wants them cancelled, carries what they say of their progress,
-and is the sign of life of the worker itself.
+It also tells handlers that their lease is lost or that cancellation was requested, writes their progress, and shows
+that the worker is alive.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
 # How often progress is written.
 TICK_SECONDS = 0.5
 
-# A worker that has died asleep is notified for so many heartbeats; one that is busy may be late by so many seconds.
+# A sleeping worker is notified until this many heartbeats are missing, and for at least this many seconds, because a
+# busy worker may be late.
 BEATS_ASLEEP = 2
 LATE_SECONDS = 10.0
 
 
 @dataclass
 class Heartbeat:
-    """The thread that keeps the leases."""
+    """The thread that renews the leases."""
 
     in_flight: InFlight
     link: Link
@@ -44,14 +45,14 @@ class Heartbeat:
     _again: float = 0.0
 
     def start(self) -> None:
-        """Begin; nothing is claimed before the first connection."""
+        """Start the thread; nothing is claimed before it has a connection."""
         self.in_flight.heartbeat_connected(False)
         self._next = elapsed() + self.interval
         self._thread = threading.Thread(target=self.in_flight.guarded(self._run), name="heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self, patience: float) -> None:
-        """End, last of all: a worker that is still finishing must keep its leases."""
+        """Stop the thread; call this last, because a worker that is still finishing must keep its leases."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(patience)
@@ -63,7 +64,7 @@ class Heartbeat:
         self.link.close()
 
     def tick(self) -> None:
-        """Renew the leases when it is time, and write the progress there is."""
+        """Renew the leases if it is time, and write new progress."""
         runs = list(self.in_flight.runs.values())
         now = elapsed()
         try:
@@ -86,7 +87,7 @@ class Heartbeat:
             self.link.responds()
 
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
-        """Renew leases in one statement.  A locked one is tried again soon; one missing from the answer is lost."""
+        """Renew leases in one statement.  A locked one is retried soon; one missing from the result is lost."""
         asked_at = elapsed()
         kept = heartbeat(connection, {run.lease: self.leases[run.claimed.job_type] for run in runs})
         skipped = []
@@ -104,7 +105,7 @@ class Heartbeat:
         self._skipped, self._again = skipped, elapsed() + AGAIN_SECONDS
 
     def _write_progress(self, runs: Sequence[InFlightRun]) -> None:
-        """Write what is new; what could not be written is kept for the next tick."""
+        """Write new progress; keep what could not be written for the next tick."""
         new = {run: progress for run in runs if (progress := run.progress) is not None and not run.lost}
         if not new:
             return
@@ -115,12 +116,12 @@ class Heartbeat:
 
 
 def notified(interval: float) -> float:
-    """For how many seconds after its last heartbeat a sleeping worker is notified."""
+    """Return how many seconds after its last heartbeat a sleeping worker is still notified."""
     return max(BEATS_ASLEEP * interval, LATE_SECONDS)
 
 
 def lose(run: InFlightRun) -> None:
-    """The lease is over: its handler learns of it, and the log says so once."""
+    """Mark the lease as lost, for the handler to notice, and log it once."""
     if not run.lost:
         run.lost = True
         log().warning(LogEvent.LEASE_LOST, **named(run))

@@ -1,4 +1,4 @@
-"""The producer: one exchange after another, which writes what has ended and claims what is due."""
+"""The producer: makes one exchange after another, which writes results and claims due runs."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from rowcall_worker.runtime.completer import REFUSALS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
 
-# A result is written this late at the latest, when others are about to join it.
+# The longest delay of a result while others are about to join it.
 FLUSH_SECONDS = 0.004
 FLUSH_STEP_SECONDS = 0.0005
 
-# `once` leaves what others have locked only when it stays locked for so long, and looks this often.
+# How long `once` waits for locked rows before it leaves them, and how often it looks.
 LOCKED_SECONDS = 0.5
 LOCKED_STEP_SECONDS = 0.05
 
 
 @dataclass
 class Producer:
-    """One claiming thread with its connection.  Two of them keep the database busy while the other one computes."""
+    """A claiming thread with its connection.  There are two, so that one uses the database while the other computes."""
 
     in_flight: InFlight
     completer: Completer
@@ -48,7 +48,7 @@ class Producer:
     leads: bool
     once: bool
     stranded: Stranded
-    # Only of the producer that leads, in a worker that stays.
+    # Only in the leading producer of `worker run`.
     sleep: Sleep | None = None
 
     def __post_init__(self) -> None:
@@ -62,13 +62,13 @@ class Producer:
         self._heard = False
 
     def start(self) -> threading.Thread:
-        """Work on a thread of its own until nothing may be claimed and nothing is in flight."""
+        """Start a thread that works until nothing may be claimed and nothing is in flight."""
         thread = threading.Thread(target=self.in_flight.guarded(self.run), name="producer", daemon=True)
         thread.start()
         return thread
 
     def run(self) -> None:
-        """Wait for something to write, to claim, or for the time of the next look; then exchange."""
+        """Wait for results, a wake-up or the next poll; then make an exchange.  Repeat."""
         while not (self.in_flight.closing and self.in_flight.empty):
             woken = self._waker.wait(self._pause())
             self._waker.clear()
@@ -76,13 +76,13 @@ class Producer:
                 self._unclaim(self.in_flight.late())
             self._gather()
             ended = self.in_flight.collect()
-            # The second producer looks for work only while there is plenty: idle, one look a poll is enough.
+            # The second producer claims only while there is plenty of work; an idle worker needs one claim per poll.
             if ended or self._more or (self.leads and (woken or not self.in_flight.closing)):
                 self._try(ended)
         self.link.close()
 
     def _pause(self) -> float:
-        """Until the next look; sooner while runs wait for a thread, as they may have to go back."""
+        """Return the pause until the next exchange; it is short while runs wait for a thread and may be returned."""
         if self._more:
             return 0
         hurried = self._sweeper.hurried and not self.in_flight.closing
@@ -94,19 +94,19 @@ class Producer:
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
 
     def _gather(self) -> None:
-        """Wait a few milliseconds while many quick handlers run, so that one round trip serves them all."""
+        """Wait a few milliseconds while many quick handlers run, so that one round trip writes all results."""
         until = elapsed() + FLUSH_SECONDS
         while self.in_flight.full and not self.in_flight.waiting.empty() and elapsed() < until:
-            time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
+            time.sleep(FLUSH_STEP_SECONDS)  # not woken by each result: that is what this avoids
 
     def _unclaim(self, late: Sequence[InFlightRun]) -> None:
-        """What this worker cannot begin at once, another can; and this one again when it has a slot."""
+        """Return runs that waited too long for a thread, so that any worker with a free slot can begin them."""
         self.completer.unclaim(self.link, late)
         if late:
             self._sweeper.hurry(at_once=False)
 
     def _try(self, ended: list[InFlightRun]) -> None:
-        """Make one exchange; claimed runs are recorded before it ends."""
+        """Make one exchange, and mark its start and end for `Stranded`."""
         if not self.leads:
             self.stranded.other.step()
         self._make_exchange(ended)
@@ -126,11 +126,11 @@ class Producer:
             if self.leads or any(reserved):
                 self.stranded.lost(self._visits)
             self._more = False
-            time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile
+            time.sleep(self.link.lost(error))  # this thread has nothing else to do
             self._waker.set()
             return
         if ended or any(reserved):
-            self.link.works()  # else nothing was asked of the database
+            self.link.works()  # otherwise no statement was sent
         self._accept(sum(reserved), result.claimed, asked_at)
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
@@ -149,7 +149,7 @@ class Producer:
         self.in_flight.accept(reserved, runs)
 
     def _sleep_or_wake(self, claimed: bool, room: Room) -> None:
-        """Fall asleep where nothing is left to do, and wake up where something was."""
+        """Fall asleep if nothing is left to do, and wake up if runs were claimed."""
         if self.sleep is None:
             return
         try:
@@ -166,20 +166,20 @@ class Producer:
             self.sleep.busy()
 
     def _nothing_found(self, room: Room, asked_at: float) -> None:
-        """The known lanes have nothing due: sweep other lanes, or go to sleep."""
+        """Decide what to do when a claim found nothing: look again, sweep, or report that all is quiet."""
         if self._heard:
             self._sweeper.hurry(at_once=False)
         if room.slots and not self.once:
             self._more = not self.in_flight.look_found_nothing(asked_at)
         elif room.slots and not self.leads:
-            self.in_flight.wake_ups.wake()  # the other one knows when the last sweep was
+            self.in_flight.wake_ups.wake()  # the leading producer knows when the last sweep was
         elif room.slots and not self._waits_for_locks():
-            # It ends only after a lap over all lanes that began when nothing was left, and no suspect either.
+            # `once` ends only after a lap that began when nothing was left, and when no suspect is left either.
             if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self._suspects.none_since)):
                 self._sweeper.hurry(at_once=self.in_flight.empty)
                 self._suspects.hurry()
         elif room.ahead:
-            # It looked for quick runs only, and says nothing of the others; by now there may be a slot for them.
+            # The claim looked only for quick runs; by now there may be a free slot for others.
             self._more = self.in_flight.empty
 
     @property
@@ -187,18 +187,18 @@ class Producer:
         return self._locked_since is not None and elapsed() < self._locked_since + LOCKED_SECONDS
 
     def _waits_for_locks(self) -> bool:
-        """Whether something due could not be claimed, perhaps because its row is locked for a moment."""
+        """Return whether to wait for due runs that could not be claimed, perhaps because their rows are locked."""
         self._locked_since = (self._locked_since or elapsed()) if self.lanes.due else None
         return self._locked
 
     def _look(self, connection: PgConnection, room: Room) -> tuple[Swept, Room]:
-        """What ordinary claims do not: sweep, and take a suspect; the room that is left for them."""
+        """Return stranded runs, sweep and claim a suspect; return what the sweep found and the room left."""
         if self.in_flight.closing:
-            return Swept(), NO_ROOM  # or it would take what is being released
+            return Swept(), NO_ROOM  # a claim would take the runs that are being released
         if not self.leads:
             return Swept(), room
         self.stranded.give_back(connection, self.worker)
-        # Before the claim, which takes what was swept.
+        # Before the claim, which takes what the sweep found.
         swept = self._sweeper.sweep(connection, self.request)
         if swept.expired:
             self._suspects.hurry()
@@ -208,13 +208,13 @@ class Producer:
         return swept, room
 
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
-        """Write the ends and claim for the room there is; the moment before which no new lease began; and the room."""
+        """Write results and claim runs; return the claim's result, a time before its leases, and the room used."""
         connection = self.link.get()
-        # What is heard from now on, the next look is for.
+        # Notifications from now on are for the next exchange.
         self._heard = self.leads and self.in_flight.wake_ups.heard()
         succeeded = self.completer.write_errors(connection, ended)
         if succeeded and self.leads and self._suspects.due:
-            # Else the next claim, which is sent with them, would take the place under a limit that they have freed.
+            # Otherwise the claim sent with these results would take the place under a limit that they free.
             self._send(connection, ended, succeeded, self.request)
             succeeded = []
         swept, room = self._look(connection, room)
@@ -232,7 +232,7 @@ class Producer:
     def _send(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: list[InFlightRun], request: ClaimRequest
     ) -> tuple[ClaimResult, float]:
-        """Write successes, and claim what the request asks for; the moment before which no new lease began."""
+        """Write successes and claim runs; return the claim's result and a time before its leases."""
         while True:
             asked_at = elapsed()
             try:
@@ -240,7 +240,7 @@ class Producer:
             except LockNotAvailable:
                 free = self.completer.put_off_locked(connection, ended, succeeded)
                 if len(free) == len(succeeded):
-                    raise  # something else is locked, such as a whole table: try again after a pause
+                    raise  # something else is locked, such as a table: retry after a pause
                 succeeded = free
             except REFUSALS:
                 self.completer.write_one_by_one(connection, ended, succeeded)

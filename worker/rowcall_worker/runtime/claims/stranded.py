@@ -1,4 +1,4 @@
-"""Runs whose claim's answer was lost: they are returned, because this worker does not know that it has them."""
+"""Returns the runs of claims whose result was lost, because this worker does not know which runs it has claimed."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from rowcall.queue import Lease, held, unclaim
 from rowcall.queue.claims.lanes import Lane, LaneKey
 from rowcall_worker.runtime.in_flight import InFlight
 
-# A statement may reach the server long after its connection was given up: it is looked again, after twice the pause
-# each time, for so long.
+# A statement may reach the server long after its connection was given up, so look for its runs for this long, with
+# doubling pauses.
 FIRST_PAUSE_SECONDS = 0.5
 LOOK_SECONDS = 60.0
 
-# How soon it looks whether the other producer's exchange has ended.
+# How often to check whether the other producer's exchange has ended.
 STEP_SECONDS = 0.05
 
 
 @dataclass
 class Steps:
-    """How far a producer is: odd while an exchange is under way."""
+    """The progress of a producer: odd while an exchange is in progress."""
 
     taken: int = 0
 
     def step(self) -> None:
-        """An exchange begins, or is over."""
+        """Record the start or the end of an exchange."""
         self.taken += 1
 
     def over(self, mark: int) -> bool:
-        """Every exchange that was under way at that mark has ended."""
+        """Return whether the exchange that was in progress at this mark, if any, has ended."""
         return self.taken != mark or mark % 2 == 0
 
 
 @dataclass
 class Stranded:
-    """What lost claims asked for, and the leases that this worker does not know.
+    """The lanes of lost claims, and the leases found there that this worker does not know.
 
-    A claim that is under way has leases that are not in hand yet.  So those that were found are judged only when every
+    A claim in progress has leases that are not in flight yet, so the leases found are only returned after every
     exchange that had begun before has ended.
     """
 
     in_flight: InFlight
     other: Steps
-    # A claim was lost not long ago.
+    # Whether a claim was lost recently.
     looking: bool = False
     _lanes: dict[LaneKey, Lane] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,7 +58,7 @@ class Stranded:
     _mark: int = 0
 
     def lost(self, lanes: Sequence[Lane]) -> None:
-        """The answer to a claim from these lanes was lost."""
+        """Record that the result of a claim from these lanes was lost."""
         with self._lock:
             for lane in lanes:
                 key = (lane.queue, lane.priority)
@@ -68,13 +68,13 @@ class Stranded:
 
     @property
     def due_in(self) -> float:
-        """The seconds until the next look."""
+        """The seconds until the next step."""
         if not self.looking:
             return float("inf")
         return STEP_SECONDS if self._found else max(self._due_at - elapsed(), 0.0)
 
     def give_back(self, connection: PgConnection, worker: str) -> None:
-        """Look when it is time, and return what was found."""
+        """Look for stranded runs when it is time, and return those found earlier."""
         if self._found and self.other.over(self._mark):
             self._return(connection, self._not_in_hand(self._found))
             self._found = ()
@@ -82,7 +82,7 @@ class Stranded:
             self._look(connection, worker)
 
     def finish(self, connection: PgConnection, worker: str) -> None:
-        """The worker ends, and no claim is under way: return at once what lost ones took."""
+        """Return the runs of lost claims at once; the worker is stopping, and no claim is in progress."""
         self._return(connection, self._not_in_hand(held(connection, worker, list(self._lanes.values()))))
 
     def _look(self, connection: PgConnection, worker: str) -> None:
@@ -96,10 +96,10 @@ class Stranded:
                 self.looking, self._lanes = False, {}
 
     def _not_in_hand(self, leases: Sequence[Lease]) -> list[Lease]:
-        """And not given up either, as the lease of a handler that was away for too long."""
+        """Return the leases that are neither in flight nor given up by a handler that lost them."""
         in_flight = self.in_flight
         return [lease for lease in leases if lease not in in_flight.runs and lease not in in_flight.given_up]
 
     def _return(self, connection: PgConnection, leases: Sequence[Lease]) -> None:
         for run_id in unclaim(connection, leases):
-            log().warning(LogEvent.RUN_RETURNED, run_id=run_id, reason="the answer to its claim was lost")
+            log().warning(LogEvent.RUN_RETURNED, run_id=run_id, reason="the result of its claim was lost")

@@ -1,7 +1,7 @@
-"""When this process takes a run whose lease ran out: one at a time, because it may have killed its worker.
+"""Decides when this process claims a suspect: one at a time, because it may kill its worker.
 
-One that did so twice runs without neighbours.  A process that is idle takes it at once.  A busy one claims nothing else
-until it is empty, and while this run goes on: for a twentieth of its time at the most.
+A suspect whose lease expired twice runs alone.  An idle process claims it at once.  A busy process claims nothing else
+until no run is in flight and while the suspect runs, for at most a twentieth of its time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowcall_worker.runtime.claims.pace import Room
 from rowcall_worker.runtime.claims.sweeper import REST
 from rowcall_worker.runtime.in_flight import InFlight
 
-# For how long a process first stands still until it is empty, and twice as long each time that this was in vain.
+# How long a process stops claiming to become empty; this doubles each time that it was in vain.
 STILL_SECONDS = 1.0
 
 NO_ROOM = Room(0, 0)
@@ -24,45 +24,45 @@ NO_ROOM = Room(0, 0)
 
 @dataclass
 class Suspects:
-    """When the next suspect is asked for, and whether this process stands still for one."""
+    """When to look for the next suspect, and whether this process has stopped claiming for one."""
 
     in_flight: InFlight
     interval: float
-    # When this process asked last and there was none for it.
+    # When this process last looked and found no suspect.
     none_since: float = float("-inf")
-    # Since the last one that ran alone: every claim of other runs has found none, or one has been claimed; else None.
+    # Whether all claims of other runs since the last suspect that ran alone found nothing; None if there was no claim.
     _idle: bool | None = None
     _due_at: float = 0.0
     _patience: float = STILL_SECONDS
-    # Since when nothing else has been claimed; and whether the one that this was for has begun.
+    # When this process stopped claiming other runs, and whether the suspect for which it did has begun.
     _still_since: float | None = None
     _begun: bool = False
     _rested_at: float = 0.0
 
     @property
     def due_in(self) -> float:
-        """The seconds until it stops standing still in vain."""
+        """The seconds until this process gives up becoming empty."""
         if self._still_since is None or self._begun:
             return float("inf")
         return max(self._still_since + self._patience - elapsed(), 0.0)
 
     @property
     def due(self) -> bool:
-        """It is time to ask for one."""
+        """Whether it is time to look for a suspect."""
         return elapsed() >= self._due_at and not self.in_flight.has_suspect
 
     def others(self, claimed: bool) -> None:
-        """Whether a claim of other runs has found one."""
+        """Record whether a claim of other runs found any."""
         self._idle = not claimed and self._idle is not False
 
     def hurry(self) -> None:
-        """There may be one: ask with the next exchange."""
+        """Look for a suspect with the next exchange."""
         self._due_at = 0.0
 
     def claim(
         self, connection: PgConnection, worker: str, request: ClaimRequest, room: Room
     ) -> tuple[Sequence[Claimed], Room]:
-        """The next suspect, if this process may have one now, and the room that is left for other runs."""
+        """Claim a suspect if this process may have one now; return it and the room left for other runs."""
         now = elapsed()
         if self.in_flight.has_suspect:
             return [], room
@@ -94,7 +94,7 @@ class Suspects:
             self._still_since = now
             self.in_flight.wait_until_empty()
             return [], NO_ROOM
-        # Where a limit keeps one waiting for a run of this process, it is asked for again when that has ended.
+        # If a limit makes a suspect wait for a run of this process, look again when that run has ended.
         self._due_at = now if found.behind else now + self.interval
         if not found.waits:
             self.none_since = now
@@ -110,7 +110,7 @@ class Suspects:
         return [claimed], NO_ROOM
 
     def lost(self) -> None:
-        """The connection was lost with a claim under way."""
+        """Record that the connection was lost during a claim."""
         if not self._begun:
             self._go_on(elapsed())
 
@@ -119,7 +119,7 @@ class Suspects:
         self.in_flight.go_on()
 
     def _rest(self, now: float) -> None:
-        """It stands still no longer; while others wait, it does so again only after twenty times as long."""
+        """Resume claiming; if more suspects wait, stop again only after a rest twenty times as long."""
         if self._still_since is not None:
             self._rested_at = now + REST * (now - self._still_since)
         self._still_since, self._begun = None, False

@@ -1,4 +1,4 @@
-"""The sweeper: decides when this worker sweeps, and where each sweep continues; the lanes learn from it."""
+"""The sweeper: decides when this worker sweeps and where each sweep continues, and reports to the lanes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from rowcall.queue.claims.lanes import find_lanes
 from rowcall.queue.claims.sweep import FIRST_PLACE
 from rowcall_worker.runtime.claims.lanes import Lanes
 
-# After a sweep it rests this many times as long as the sweep took: at most a twentieth of one connection's time.
+# The rest after a sweep is this many times as long as the sweep, so sweeps take at most a twentieth of one
+# connection's time.
 REST = 20
 
-# For how long claims may not see what their heads hide, in a table that is swept in a moment.
+# How long heads may hide due runs if a lap takes only a moment.
 INTERVAL_SECONDS = 1.0
 
 
 @dataclass
 class Sweeper:
-    """Where the last sweep stopped, and when the next one is due; the first lap over all lanes is made at once."""
+    """Where the last sweep stopped, and when the next one is due; the first lap has no rests."""
 
     interval: float
     lanes: Lanes
-    # When the last complete lap began: what became due before that moment is known.
+    # When the last complete lap began; every run that was due before then is known.
     lap_began_at: float = float("-inf")
     hurried: bool = False
     _began_at: float = 0.0
@@ -37,7 +38,7 @@ class Sweeper:
 
     @property
     def first_lap(self) -> bool:
-        """Whether there are lanes that this worker has not swept yet."""
+        """Whether the first lap is not complete yet."""
         return self.lap_began_at == float("-inf")
 
     @property
@@ -46,23 +47,23 @@ class Sweeper:
         return max(self._due_at - elapsed(), 0.0)
 
     def hurry(self, at_once: bool) -> None:
-        """Something may be due that claims do not see: sweep as soon as it has rested, or at once."""
+        """Sweep as soon as the rest is over, or at once, because heads may hide a due run."""
         self.hurried = True
         self._due_at = 0.0 if at_once else min(self._due_at, self._rested_at)
 
     def sweep(self, connection: PgConnection, request: ClaimRequest) -> Swept:
-        """The next sweep, where it is due."""
+        """Make the next sweep if it is due."""
         began_at = elapsed()
         if began_at < self._due_at:
             return Swept(place=self._place)
         if self._place == FIRST_PLACE:
             self._began_at = began_at
         elif began_at >= self._found_at + self.interval:
-            # A lap may be long: meanwhile no lane waits for its end.
+            # A lap may take long, so find lanes with due runs meanwhile.
             self._found_at = began_at
             self.lanes.found(find_lanes(connection, request.queues))
         swept = sweep(connection, request, self._place)
-        # A lap that was begun is made to its end, with its rests.
+        # Finish a lap that has begun, with its rests.
         self.hurried = not swept.complete
         self.lanes.swept(swept)
         self._place = swept.place
