@@ -1,4 +1,4 @@
-"""What lets cron, systemd or Kubernetes start this installation's worker, printed for who installs it."""
+"""Prints configurations with which cron, systemd or Kubernetes start this installation's worker."""
 
-# Where secrets are looked for on a machine, unless another file is named.
+# The default file for secrets.
 ENVIRONMENT_FILE = "/etc/rowcall.env"

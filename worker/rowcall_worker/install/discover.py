@@ -1,4 +1,4 @@
-"""Discover this installation: what `rowcall worker once` needs to work under cron as it does here."""
+"""Discovers what `rowcall worker once` needs in order to run under cron as it does here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowcall.local_postgres.account import user_name
 from rowcall_worker.install import ENVIRONMENT_FILE
 from rowcall_worker.install.installation import Installation
 
-# Where cron looks for programs.
+# Cron's default PATH.
 CRON_PATH = ("/usr/bin", "/bin")
 
 
@@ -31,10 +31,10 @@ def discover(
     environment_file: str | None,
     image: str | None,
 ) -> Installation:
-    """This installation's `rowcall worker once` with these options; an app or a type that does not exist is refused."""
+    """Describe this installation's `rowcall worker once` with these options; refuse an unknown app or job type."""
     if not math.isfinite(chosen.grace):
         raise RowcallError(
-            f"--grace is {chosen.grace}, and must be a number of seconds: a worker must stop at some time"
+            f"--grace is {chosen.grace}, but must be a finite number of seconds, so that the worker stops"
         )
     known = catalogue()
     for name in types or ():
@@ -59,13 +59,13 @@ def discover(
 
 
 def _program() -> list[str]:
-    """`rowcall` beside the interpreter that runs now, or that interpreter itself."""
+    """Return `rowcall` in the interpreter's folder, or else the interpreter with -m."""
     beside = Path(sys.executable).absolute().with_name("rowcall")
     return [str(beside)] if os.access(beside, os.X_OK) else own_command()
 
 
 def _words(options: Mapping[str, str | float | None]) -> list[str]:
-    """The given options as command-line arguments."""
+    """Return the given options as command-line arguments."""
     words: list[str] = []
     for name, value in options.items():
         if value is not None:
@@ -74,7 +74,7 @@ def _words(options: Mapping[str, str | float | None]) -> list[str]:
 
 
 def _settings(chosen: Settings) -> dict[str, str]:
-    """What the environment says and is neither secret nor a folder, as it says it."""
+    """Return the settings from the environment that are neither secrets nor paths, unparsed."""
     return {
         setting.variable: os.environ[setting.variable].strip()
         for name, setting in settings.all_settings().items()
@@ -86,7 +86,7 @@ def _settings(chosen: Settings) -> dict[str, str]:
 
 
 def _places(chosen: Settings) -> dict[str, str]:
-    """Folders as absolute paths, and the search paths of modules and programs."""
+    """Return the variables with absolute paths: folders, and the search paths of modules and programs."""
     values = {setting.variable: getattr(chosen, name) for name, setting in settings.all_settings().items()}
     found = {name: str(value.absolute()) for name, value in values.items() if isinstance(value, Path)}
     for name, setting in settings.all_settings().items():
@@ -101,23 +101,23 @@ def _places(chosen: Settings) -> dict[str, str]:
 
 
 def _way_to_postgresql() -> dict[str, str]:
-    """A PATH, where the local server's programs are found by nothing else."""
+    """Return a PATH, if cron's default PATH does not contain the local server's programs."""
     programs = [shutil.which("postgres"), shutil.which("pg_config")]
     folders = [str(Path(program).absolute().parent) for program in programs if program]
     return {"PATH": os.pathsep.join(dict.fromkeys([*folders, *CRON_PATH]))} if {*folders} - {*CRON_PATH} else {}
 
 
 def _folder(app: str) -> str | None:
-    """The folder of the app's package; None if the package is installed."""
+    """Return the folder that contains the app's package; None if the package is installed."""
     package = sys.modules[app.partition(".")[0]]
     folder = str(Path(package.__path__[0]).absolute().parent)
     return None if folder in [*site.getsitepackages(), site.getusersitepackages()] else folder
 
 
 def _secrets() -> list[str]:
-    """The names of the secrets that are set, and of what libpq reads besides DATABASE_URL."""
+    """Return the names of the secrets that are set, and of the variables that libpq reads besides DATABASE_URL."""
     known = settings.all_settings()
     ours = [spec.variable for name, spec in known.items() if spec.secret and settings.source(name) == "environment"]
-    # PGPASSWORD, PGSSLROOTCERT and others belong to the URL; PGDATA is the server's, and libpq does not read it.
+    # PGPASSWORD, PGSSLROOTCERT and others complete the URL.  PGDATA is for the server; libpq does not read it.
     libpq = [name for name in sorted(os.environ) if name.startswith("PG") and name != "PGDATA" and os.environ[name]]
     return ours + (libpq if settings.source("database_url") != "default" else [])

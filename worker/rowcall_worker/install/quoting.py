@@ -1,4 +1,4 @@
-"""Words as crontabs, systemd units and Kubernetes manifests must hold them, so that every value comes through."""
+"""Quotes words for crontabs, systemd units and Kubernetes manifests, so that every value arrives unchanged."""
 
 from __future__ import annotations
 
@@ -7,54 +7,55 @@ import re
 import shlex
 from collections.abc import Sequence
 
-# What needs no quotes in a unit.
+# Words that need no quotes in a unit.
 PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
-# Becomes the program that the next word names, with the words after that.
+# Executes the following words as a command.
 BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def cron_word(text: str) -> str:
-    r"""Quote one word for cron and then for the shell; it has no line break.
+    r"""Quote one word without line breaks for cron and then for the shell.
 
-    Some crons take the \ before a % away and some do not, and some make one \ of two.  So a % stands outside of quotes,
-    where the shell takes the \ away if cron has not, and no two \ follow each other.
+    Some crons remove the \ before a %, some do not, and some replace two \ with one.  So each % is written as \%
+    outside of quotes, where the shell removes a \ that cron has left, and two \ never follow each other.
     """
     pieces = [piece for piece in re.split(r"([%\\])", text) if piece] or [""]
     return "".join(r"\%" if piece == "%" else shlex.quote(piece) for piece in pieces)
 
 
 def unit_word(text: str) -> str:
-    """One word of Environment= or ExecStart= in a systemd unit."""
+    """Quote one word of Environment= or ExecStart= in a systemd unit."""
     escapes = {"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\t", "%": "%%"}
     return '"' + "".join(escapes.get(character, character) for character in text) + '"'
 
 
 def unit_command(command: Sequence[str]) -> str:
-    """A whole ExecStart=, where systemd also replaces $NAME in every word but the path of the program."""
-    # In that path systemd allows neither quotes nor \, and no way to write a $ that stays one.
+    """Quote the command of ExecStart=, where systemd also expands $NAME in all words but the program's path."""
+    # systemd allows no quotes and no \ in that path, and a literal $ cannot be written there.
     words = [*BY_SHELL, *command] if re.search(r"""['"\\$]""", command[0]) else command
     return " ".join(word if PLAIN.fullmatch(word) else unit_word(word).replace("$", "$$") for word in words)
 
 
 def unit_path(text: str) -> str:
-    """A folder for WorkingDirectory=, which knows no quotes."""
+    """Quote a folder for WorkingDirectory=, which has no quotes."""
     return text.replace("%", "%%")
 
 
 def unit_pattern(text: str) -> str:
-    r"""One file for EnvironmentFile=, which takes patterns: *, ?, [ and \ stand for themselves."""
+    r"""Quote a file for EnvironmentFile=, which takes patterns: escape *, ?, [ and \."""
     return unit_path(re.sub(r"([*?\[\\])", r"\\\1", text))
 
 
 def pod_word(text: str) -> str:
-    """One of the args, or the value of a variable, of a container: Kubernetes replaces $(NAME) there."""
+    """Quote an argument or a variable's value of a container, where Kubernetes expands $(NAME)."""
     return yaml_scalar(text.replace("$", "$$"))
 
 
 def yaml_scalar(text: str) -> str:
-    """This text for every reader of YAML; unquoted, `on` and `007` would be something else to some of them."""
-    # JSON's escapes are YAML's too; JSON leaves these as they are, where YAML would break a line or refuse them.
+    """Quote a text for all YAML readers; some would not read an unquoted `on` or `007` as text."""
+    # JSON strings are valid YAML, except that JSON does not escape these characters, which YAML treats as line
+    # breaks or refuses.
     return re.sub(
         "[\u2028\u2029\ufeff\ufffe\uffff]",
         lambda found: f"\\u{ord(found[0]):04x}",
