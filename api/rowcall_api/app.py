@@ -1,4 +1,4 @@
-"""The Flask application: its hooks and its blueprints."""
+"""Creates the Flask application, with its hooks and blueprints."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rowcall_api.http.paths import RowId
 from rowcall_api.mount import mount
 from rowcall_api.routes import bulk, definitions, docs, effects, explain, metrics, ops, runs, stats, steering
 
-# A payload may be 64 KiB; the rest is room for the fields around it.
+# A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
 
 
 def create_app(database_url: str) -> flask.Flask:
-    """The application on this database, which must have this code's schema."""
+    """Return the application for this database, whose schema must be the one that this code expects."""
     chosen = settings.read()
     logs.configure(chosen)
-    catalogue()  # a wrong declaration must stop the start, not the first request
+    catalogue()  # fail at startup, not at the first request, if a declaration is wrong
     app = flask.Flask("rowcall", static_folder=None)
-    # A copy: what describes this app's schemas is written into it.
+    # A copy, because flask-smorest adds the descriptions of this app's schemas to it.
     app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
     pool = engine(database_url, chosen.api_threads, database.ANSWER_SECONDS)
@@ -39,7 +39,7 @@ def create_app(database_url: str) -> flask.Flask:
     rate_limit.register(app, chosen)
     guard.register(app)
     app.url_map.converters["int"] = RowId
-    # A path is what it is: no other one leads to the same route, and none is sent elsewhere.
+    # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)
     for resource in (runs, steering, bulk, explain, definitions, effects, stats):

@@ -1,8 +1,8 @@
 """Imports for an app's routes: `from rowcall_api.app_routes import Blueprint, needs`.
 
-The blueprints of the app's module `routes` are mounted beside Rowcall's own.  Callers show the same keys, within the
-same rate limits; bodies and queries are checked in the same way; errors are answered as problem documents; and every
-route is described in /openapi.json.  A route that names no scope with `needs` answers only keys with the scope `admin`.
+The blueprints in the app's module `routes` are mounted beside Rowcall's own.  They use the same keys, rate limits,
+checks of bodies and queries, and problem documents, and /openapi.json describes them.  A route without `needs` requires
+the scope `admin`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
 
 
 class Problem(Exception):
-    """Raised by a route: the request is answered with this problem document.
+    """An error that a route raises to send this problem document.
 
-    `type` is stable, and what a program decides by; `errors` says for each wrong field what is wrong with it.  Where
-    the type of the status is enough, an exception of Werkzeug's will do: `raise NotFound("there is no order 7")`.
+    Programs can rely on `type`, so do not change it; `errors` maps each invalid field to what is wrong with it.  If
+    the status says enough, raise an exception of Werkzeug instead: `raise NotFound("order 7 does not exist")`.
     """
 
     def __init__(self, status: int, type: str, detail: str, errors: Mapping[str, object] | None = None) -> None:  # noqa: A002  # as RFC 9457 calls it

@@ -1,4 +1,4 @@
-"""`rowcall api`."""
+"""The command `rowcall api`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from rowcall_api.http.server import Server, options
 @click.command("api")
 @click.option("--host", help="Address to listen on.  [default: ROWCALL_API_HOST]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free port.  [default: ROWCALL_API_PORT]")
-@click.option(
-    "--listener", type=int, hidden=True, help="Descriptor of a socket that listens: `up` opens its port itself."
-)
+@click.option("--listener", type=int, hidden=True, help="Descriptor of a listening socket; `rowcall up` passes one.")
 def api_command(host: str | None, port: int | None, listener: int | None) -> None:
     """Serve the HTTP API, until SIGTERM or Ctrl-C."""
     chosen = settings.read()

@@ -21,7 +21,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
-    """Describe a route whose view returns what `answer` gives."""
+    """Document the responses of a view that returns an `Answer`."""
 
     def decorate(view: View) -> View:
         replayed: View = blueprint.alt_response(
@@ -45,10 +45,10 @@ def enqueue_and_answer(
     must_exist: Callable[[sqlalchemy.Connection], object] | None = None,
     **options: Any,
 ) -> Answer:
-    """The committed run of this request: 202 if it is new, 200 if an earlier request made it.
+    """Enqueue a run, commit it and return the response: 202 if the run is new, 200 if an earlier request created it.
 
-    `must_exist` checks in the same transaction that the subject of a new run exists, and raises otherwise.  A replay is
-    answered without that check: an accepted request stays accepted.
+    `must_exist` runs in the same transaction and raises if the subject of the new run does not exist.  It is skipped
+    for a replay, because the first request was accepted.
     """
     with app_transaction() if must_exist else transaction() as connection:
         must_be_allowed_to_enqueue(connection, job_type, options.get("queue"), options.get("priority"))

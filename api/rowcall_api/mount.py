@@ -16,7 +16,7 @@ from rowcall_api.http.errors import problem
 
 
 def mount(app: flask.Flask, described: openapi.Interface, package: str) -> None:
-    """Mount the blueprints of the package's module `routes`, after all of Rowcall's own; without the module, none."""
+    """Mount the blueprints of the package's module `routes`, if it has one; call it after mounting Rowcall's own."""
     app.register_error_handler(Problem, _answered)
     module = optional_app_module(package, "routes")
     if module is None:
@@ -37,14 +37,14 @@ def _blueprints(module: ModuleType) -> list[Blueprint]:
             found[id(value)] = value
         elif isinstance(value, flask.Blueprint):
             raise DeclarationError(
-                f"{module.__name__}: the requests of blueprint {value.name!r} would not be checked, nor its routes"
-                " described: make it with `Blueprint` from rowcall_api.app_routes"
+                f"{module.__name__}: blueprint {value.name!r} is a plain Flask blueprint, which Rowcall cannot check or"
+                " document: create it with `Blueprint` from rowcall_api.app_routes"
             )
     return list(found.values())
 
 
 def _check_paths(module: ModuleType, app: flask.Flask) -> None:
-    """Refuse a route whose path is one of Rowcall's, lies below one, or could be met by a request for one."""
+    """Refuse a route if its path equals one of Rowcall's, is below one, or matches a request for one."""
     rules = list(app.url_map.iter_rules())
     theirs = [rule for rule in rules if guard.protects(app, rule.endpoint)]
     own = [rule for rule in rules if not guard.protects(app, rule.endpoint)]
@@ -68,12 +68,12 @@ def _reserved(path: str) -> str:
 
 
 def _leads_to(rule: Rule, path: str, paths: Map) -> bool:
-    """Whether this rule alone would match the path."""
+    """Return whether this rule matches the path when no other rule competes."""
     alone = Map([rule.empty()], converters=paths.converters, merge_slashes=False)
     return alone.bind("localhost").test(path, method=min(rule.methods or {"GET"}))
 
 
 def _answered(error: Problem) -> flask.Response:
-    """An app's refusal, as a problem document."""
+    """Return an app's `Problem` as a problem document."""
     more = {"errors": dict(error.errors)} if error.errors else {}
     return problem(error.type, error.type.replace("-", " "), error.status, str(error), **more)

@@ -1,4 +1,4 @@
-"""Rights: checks beyond a route's scope, which depend on the run."""
+"""Permission checks beyond a route's scope, which depend on the run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from rowcall.job_types import catalogue
 from rowcall.queue import get_run, has_queue
 from rowcall_api.http.auth import KeyLimited, ScopeMissing
 
-# With a filter by these, what a run has can be guessed bit by bit.
+# A caller could guess these values bit by bit by filtering on them.
 TELLING = {"payload", "key", "error_type", "created_by"}
 
 
 def must_be_allowed_to_enqueue(
     connection: Connection, job_type: str, queue: str | None = None, priority: int | None = None
 ) -> None:
-    """Refuse a run that this key may not make, also by a clone, a definition or a route of the app.
+    """Refuse a run that this key may not enqueue, directly, by a clone, by a definition or by a route of the app.
 
-    Every queue costs a claim and /metrics something, so callers alone must not make any number of them.
+    Only operators may create queues, because each queue adds work to the claim and to /metrics.
     """
     declared = catalogue()[job_type]
     _must_have(declared.scope, f"which a run of {job_type} needs")
@@ -44,8 +44,8 @@ def must_be_allowed_to_enqueue(
     if not has_queue(connection, queue):
         raise RunInvalid(
             {
-                "queue": f"there is no queue {queue!r}: name one that a job type has, or that an operator made;"
-                f" `rowcall queues resume {queue}` makes it"
+                "queue": f"queue {queue!r} does not exist: use the queue of a job type or one that an operator created;"
+                f" `rowcall queues resume {queue}` creates it"
             }
         )
 
@@ -58,7 +58,7 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
     with suppress(DefinitionNotFound):
         row = definitions.get_definition(connection, name)
         job_type, declared = row["job_type"], None
-        with suppress(JobTypeUnknown):  # the code may have lost it since
+        with suppress(JobTypeUnknown):  # the code may no longer declare it
             declared = catalogue()[job_type]
         if declared is not None and declared.scope != "enqueue":
             _must_have(declared.scope, f"which definitions of {job_type} need")
@@ -66,7 +66,7 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
 
 
 def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:
-    """Refuse a run of another type or queue than this key is limited to."""
+    """Refuse a run whose job type or queue is outside this key's limits."""
     if flask.g.caller.limits != UNLIMITED:
         with _missing_refused(RunNotFound):
             run = get_run(connection, run_id)
@@ -74,7 +74,7 @@ def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:
 
 
 def must_be_allowed_to_resolve(connection: Connection, kind: str, effect_id: int) -> None:
-    """Refuse an effect of a run that this key may not steer; the type of a pruned run is unknown."""
+    """Refuse an effect of a run that this key may not change; a pruned run has no known job type."""
     if flask.g.caller.limits != UNLIMITED:
         with _missing_refused(EffectNotFound):
             effect = effects.lock_effect(connection, kind, effect_id)
@@ -108,7 +108,7 @@ def shown(row: Row, *least: str) -> Row:
 
 
 def may(scope: str) -> bool:
-    """Whether the caller's key has this scope."""
+    """Return whether the caller's key has this scope, or `admin`."""
     return bool(flask.g.caller.scopes & {scope, "admin"})
 
 

@@ -1,4 +1,4 @@
-"""The figures of /v1/stats and /metrics, read from the database, so that every process of the API reports the same."""
+"""Reads the figures of /v1/stats and /metrics from the database, so that all API processes report the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall_api.http.database import transaction
 
 
 def figures_now() -> Row:
-    """What waits, runs and fails, and when the schedules were last ticked."""
+    """Return counts of waiting, running and failed runs, and the time of the last tick."""
     types = catalogue()
     silence = workers.silence(settings.read().heartbeat)
     with transaction() as connection:

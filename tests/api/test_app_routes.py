@@ -203,7 +203,7 @@ ROUTE = 'mine = Blueprint("mine", __name__)\n@mine.{method}("{path}")\ndef answe
         (
             "apps_plain",
             'import flask\nplain = flask.Blueprint("plain", __name__)',
-            "make it with `Blueprint` from rowcall_api.app_routes",
+            "create it with `Blueprint` from rowcall_api.app_routes",
         ),
         *(
             (

@@ -65,7 +65,7 @@ def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop:
         worker.terminate()
         said, _ = worker.communicate()
     left = [line for line in map(json.loads, said.splitlines()) if line["event"] == "run left to its lease"]
-    assert [(line["run_id"], line["reason"]) for line in left] == [(begun, "its end could not be written")]
+    assert [(line["run_id"], line["reason"]) for line in left] == [(begun, "its result could not be written")]
 
 
 SHIPMENTS = 200

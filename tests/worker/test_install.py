@@ -77,7 +77,7 @@ def printed(format_: str, environment: dict[str, str], *options: str, folder: Pa
 
 def named_secrets(text: str) -> list[str]:
     """Return the variables that the comment lists as set here."""
-    [names] = re.findall(r"^# Set here, and to be written there: (.*)$", text, re.MULTILINE)
+    [names] = re.findall(r"^# Add these, which are set here, to that (?:file|Secret): (.*)$", text, re.MULTILINE)
     return str(names).split(", ")
 
 
@@ -248,20 +248,25 @@ def test_systemd_waits_for_the_grace_and_leaves_the_local_server_to_others(offli
 @pytest.mark.parametrize(
     ("options", "changed", "code", "complaint"),
     [
-        (["--print-crontab", "--print-k8s"], {}, 2, "--print-crontab and --print-k8s exclude each other"),
-        (["--print-systemd", "--print-k8s"], {}, 2, "--print-systemd and --print-k8s exclude each other"),
-        (["--environment-file", "/a"], {}, 2, "--environment-file belongs to --print-crontab or --print-systemd"),
-        (["--print-crontab", "--image", "a"], {}, 2, "--image belongs to --print-k8s"),
+        (["--print-crontab", "--print-k8s"], {}, 2, "give --print-crontab or --print-k8s, not both"),
+        (["--print-systemd", "--print-k8s"], {}, 2, "give --print-systemd or --print-k8s, not both"),
+        (["--environment-file", "/a"], {}, 2, "--environment-file requires --print-crontab or --print-systemd"),
+        (["--print-crontab", "--image", "a"], {}, 2, "--image requires --print-k8s"),
         (["--print-crontab"], {"ROWCALL_LEASE": "soon"}, 2, "ROWCALL_LEASE is 'soon' and must be a number"),
         (["--print-crontab", "--types", "nop"], {}, 1, "there is no job type 'nop'; known here: "),
         (["--print-crontab"], {"ROWCALL_APP": "nowhere"}, 1, "there is no module nowhere.job_types"),
         (["--print-systemd", "--grace", "inf"], {}, 1, "--grace is inf"),
         (["--print-k8s"], {"DATABASE_URL": ""}, 1, "a pod needs DATABASE_URL"),
         (["--print-crontab"], {"ROWCALL_FILES": "/a\nb"}, 1, "ROWCALL_FILES is '/a\\nb', which holds a line break"),
-        (["--print-crontab", "--queues", "a" * 999], {}, 1, "cron takes 998: write some of ROWCALL_LEASE into"),
+        (["--print-crontab", "--queues", "a" * 999], {}, 1, "cron accepts 998: write some of ROWCALL_LEASE into"),
         (["--print-systemd", "--environment-file", "/a "], {}, 1, "--environment-file is '/a ', which "),
-        (["--print-systemd"], {"ROWCALL_FILES": "/a\x1b"}, 1, "ROWCALL_FILES is '/a\\x1b', which holds what no unit"),
-        (["--print-k8s", "--image", "\udcff"], {}, 1, "--image is '\\udcff', which holds what no manifest can hold"),
+        (
+            ["--print-systemd"],
+            {"ROWCALL_FILES": "/a\x1b"},
+            1,
+            "ROWCALL_FILES is '/a\\x1b', which holds control characters",
+        ),
+        (["--print-k8s", "--image", "\udcff"], {}, 1, "--image is '\\udcff', which holds control characters"),
     ],
 )
 def test_what_cannot_be_printed_is_refused_with_a_sentence(

@@ -1,4 +1,4 @@
-"""`rowcall worker run|once`."""
+"""The commands `rowcall worker run` and `rowcall worker once`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ Command = Callable[..., Any]
 
 
 def _options(command: Command) -> Command:
-    """The options that `run` and `once` share."""
+    """Add the options that `run` and `once` share."""
     for option in (
-        click.option("--grace", type=click.FloatRange(0), help="Seconds that running handlers get at shutdown."),
-        click.option("--types", help="Serve only these job types, separated by commas.  [default: all]"),
-        click.option("--queues", help="Serve only these queues, separated by commas.  [default: all]"),
+        click.option(
+            "--grace", type=click.FloatRange(0), help="Seconds that running handlers get to finish at shutdown."
+        ),
+        click.option("--types", help="Run only these job types, separated by commas.  [default: all]"),
+        click.option("--queues", help="Run only these queues, separated by commas.  [default: all]"),
         click.option(
             "--concurrency", type=click.IntRange(1, 1000), help="Runs at a time.  [default: ROWCALL_CONCURRENCY]"
         ),
@@ -33,14 +35,14 @@ def _options(command: Command) -> Command:
 
 
 def _print_options(command: Command) -> Command:
-    """The options that print instead of working."""
+    """Add the options that print a configuration instead of performing runs."""
     for option in (
         click.option("--image", help="The image of the CronJob.  [default: rowcall:VERSION]"),
         click.option(
-            "--environment-file", metavar="PATH", help=f"The file for secrets.  [default: {ENVIRONMENT_FILE}]"
+            "--environment-file", metavar="PATH", help=f"The file with the secrets.  [default: {ENVIRONMENT_FILE}]"
         ),
         click.option("--print-k8s", "k8s", is_flag=True, help="Print a Kubernetes CronJob."),
-        click.option("--print-systemd", "systemd", is_flag=True, help="Print a systemd service and its timer."),
+        click.option("--print-systemd", "systemd", is_flag=True, help="Print a systemd service and timer."),
         click.option("--print-crontab", "crontab", is_flag=True, help="Print a line for `crontab -e`."),
     ):
         command = option(command)
@@ -49,12 +51,14 @@ def _print_options(command: Command) -> Command:
 
 @click.group("worker", cls=Group)
 def worker_command() -> None:
-    """Perform due runs.  Any number of workers, `run` and `once`, can work at the same time."""
+    """Perform due runs.  Any number of workers can work at the same time."""
 
 
 @worker_command.command("run")
 @_options
-@click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Worker processes.")
+@click.option(
+    "--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Number of worker processes."
+)
 def run_command(processes: int, **options: Any) -> None:
     """Keep performing due runs.  SIGTERM or Ctrl-C lets running handlers finish; a second one stops at once."""
     if processes > 1:
@@ -67,32 +71,32 @@ def run_command(processes: int, **options: Any) -> None:
 
 @worker_command.command("once")
 @_options
-@click.option("--limit", type=click.IntRange(1), help="Claim this many runs at most.")
+@click.option("--limit", type=click.IntRange(1), help="Claim at most this many runs.")
 @click.option(
     "--max-time",
     type=click.FloatRange(0),
-    help=f"Seconds after which nothing more is claimed; running runs finish.  [default: {MAX_TIME_SECONDS:g}]",
+    help=f"Seconds after which the worker claims no more runs; running ones finish.  [default: {MAX_TIME_SECONDS:g}]",
 )
 @_print_options
 def once_command(
     crontab: bool, systemd: bool, k8s: bool, environment_file: str | None, image: str | None, **options: Any
 ) -> None:
-    """Perform everything that is due, then exit.  For cron: calls may overlap.
+    """Perform all due runs, then exit.  For cron; several may run at the same time.
 
-    With a --print option it only prints what makes cron, systemd or Kubernetes start it each minute with the other
-    options given here, as this installation needs it: its program, folders, settings and user.  Secrets are not
-    printed.
+    With a --print option, only print a configuration for cron, systemd or Kubernetes that starts this command every
+    minute with the other options given here, and with the program, folders, settings and user of this installation.
+    It contains no secrets.
     """
     asked = {"crontab": crontab, "systemd": systemd, "k8s": k8s}
     formats = [name for name, given in asked.items() if given]
     if len(formats) > 1:
-        raise click.UsageError(f"--print-{formats[0]} and --print-{formats[1]} exclude each other: give one")
+        raise click.UsageError(f"give --print-{formats[0]} or --print-{formats[1]}, not both")
     if environment_file is not None and not (crontab or systemd):
-        raise click.UsageError("--environment-file belongs to --print-crontab or --print-systemd")
+        raise click.UsageError("--environment-file requires --print-crontab or --print-systemd")
     if image is not None and not k8s:
-        raise click.UsageError("--image belongs to --print-k8s")
+        raise click.UsageError("--image requires --print-k8s")
     if formats:
-        # Loaded only here: cron starts this command each minute, and seldom to print.
+        # Imported here because cron starts this command every minute and rarely prints.
         from rowcall_worker.install.discover import discover
         from rowcall_worker.install.forms import FORMS
 

@@ -28,46 +28,46 @@ MARK = "needed_scope"
 
 
 class Challenge(WWWAuthenticate):
-    """The WWW-Authenticate challenge, with quoted values as in RFC 6750, which Werkzeug does not write."""
+    """A WWW-Authenticate challenge whose values are always quoted, as RFC 6750 requires and Werkzeug does not."""
 
     def __init__(self, **parameters: str) -> None:
         super().__init__("bearer", {**parameters})
 
     def to_header(self) -> str:
-        """Werkzeug's hook: the header."""
+        """Return the header (Werkzeug's hook)."""
         values = ", ".join(f'{name}="{value}"' for name, value in self.parameters.items())
         return f"Bearer {values}".rstrip()
 
 
-# RFC 6750: a challenge to a request without a key carries no error code.
+# If the request has no key, the challenge has no error code (RFC 6750).
 MISSING = Challenge()
 INVALID = Challenge(error="invalid_token")
 
 
 class ScopeMissing(Forbidden):
-    """Refuses a key that is valid and lacks a scope, with a challenge that names the scope."""
+    """Refuses a valid key that lacks a scope; the challenge names the scope."""
 
     def __init__(self, scope: str, why: str = "") -> None:
         self._scope = scope
         super().__init__(f"this key lacks the scope `{scope}`{why and f', {why}'}")
 
     def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
-        """Werkzeug's hook: the headers of the answer."""
+        """Return the headers of the response (Werkzeug's hook)."""
         challenge = Challenge(error="insufficient_scope", scope=self._scope)
         return [*super().get_headers(*args, **kwargs), ("WWW-Authenticate", challenge.to_header())]
 
 
 class KeyLimited(Forbidden):
-    """Refuses job types and queues beyond a key's limits."""
+    """Refuses job types and queues outside a key's limits."""
 
     def __init__(self, limits: Limits) -> None:
-        # All of them, whichever refuses: to name one would tell what the run has that is not there to be seen.
+        # List all limits: naming only the one that was exceeded would reveal the run's job type or queue.
         named = (("job types", limits.job_types), ("queues", limits.queues))
         allowed = " and ".join(f"the {what} {', '.join(names)}" for what, names in named if names is not None)
         super().__init__(f"this key is limited to {allowed}")
 
     def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
-        """Werkzeug's hook: the headers of the answer."""
+        """Return the headers of the response (Werkzeug's hook)."""
         challenge = Challenge(error="insufficient_scope")
         return [*super().get_headers(*args, **kwargs), ("WWW-Authenticate", challenge.to_header())]
 
@@ -76,7 +76,7 @@ def needs(scope: str) -> Callable[[View], View]:
     """Let only callers with this scope (or admin, which includes all) call a view."""
 
     def mark(view: View) -> View:
-        # functools.wraps, which every decorator above this one uses, copies it.
+        # The decorators above this one use functools.wraps, which copies this attribute.
         view.__dict__[MARK] = scope
         return view
 
@@ -92,11 +92,11 @@ def named_scope(view: object, method: str) -> str | None:
 
 
 def authenticate() -> Caller:
-    """The caller of this request, within the rate limit of the key."""
+    """Return the caller of this request; raise an error if its key is invalid or over its rate limit."""
     authorization = flask.request.authorization
     if authorization is None or authorization.type != "bearer" or not authorization.token:
         raise Unauthorized(
-            "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` makes one", www_authenticate=MISSING
+            "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` creates one", www_authenticate=MISSING
         )
     caller = _look_up(authorization.token)
     if caller is None:
@@ -121,12 +121,12 @@ def _look_up(key: str) -> Caller | None:
 
 
 def operator() -> Operator:
-    """The operator who makes this request, for the audit log."""
+    """Return the operator of this request, for the audit log."""
     return Operator(flask.g.caller.who, flask.g.get("request_id"), key_owner())
 
 
 def key_owner() -> str:
-    """The owner of this request's idempotency key: the API key's name, which survives rotation."""
+    """Return the owner of this request's idempotency key: the name of the API key, which rotation keeps."""
     return f"api:{flask.g.caller.name}"
 
 

@@ -1,7 +1,7 @@
-"""A request's JSON body and query, bounded and checked before a schema reads them.
+"""Limits and checks the JSON body and the query of a request before a schema loads them.
 
-Values that no route could use are refused here, with the field's name if there is one: text that PostgreSQL cannot
-store, numbers that are not numbers in JSON, and names that occur twice.
+It refuses values that no route can use: text that PostgreSQL cannot store, numbers that JSON does not have, and
+duplicate names.  The error names the field if there is one.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from webargs.core import missing
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
-# A payload has a few fields; deeper nesting is a mistake or an attack on the parser's stack.
+# Real payloads are flatter; deeper nesting is a mistake or an attack on the parser's stack.
 DEPTH = 32
 
-# No double needs as many; a longer number must be sent as text.
+# More than any double needs; longer numbers must be sent as text.
 NUMBER_CHARACTERS = 100
 
-# A string, whose brackets do not count, or a bracket.  No backtracking: a string without an end extends to the end of
-# the body, because many quotes would otherwise take quadratic time.
+# A string, so that brackets inside it do not count, or a bracket.  An unterminated string extends to the end of the
+# body without backtracking, because many quotes would otherwise take quadratic time.
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 DIGITS = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
-# The most errors that are reported for one body.
+# The maximum number of errors reported for one body.
 REPORTED_MOST = 20
 
-# The way to a value: names of fields, and positions in lists.
+# The path of a value: field names and list positions.
 Place: TypeAlias = tuple[str | int, ...]
 
 NULL = "holds a null character, which cannot be stored"
@@ -46,7 +46,7 @@ HALF_A_PAIR = "holds half of a surrogate pair, which is not a character"
 
 @dataclass(frozen=True)
 class Refused:
-    """Takes the place of an unusable value in a parsed body, until its path is known."""
+    """Stands in for an unusable value while the body is parsed, because its path is not known yet."""
 
     why: str
 
@@ -66,7 +66,7 @@ class BoundedParser(FlaskParser):
         return usable(parsed(_text(req), "the body"))
 
     def load_querystring(self, req: flask.Request, schema: marshmallow.Schema) -> Any:
-        """webargs' hook for reading a query."""
+        """Read the query (webargs' hook)."""
         names = {field.data_key or name: field for name, field in schema.fields.items()}
         wrong = {name: why for name, values in req.args.lists() if (why := _unusable(values, names.get(name)))}
         if wrong:
@@ -91,7 +91,7 @@ def depth(body: str) -> int:
 
 
 def usable(value: Any) -> Any:
-    """The parsed value, or a ValidationError that names every part that no route could use."""
+    """Return the parsed value; raise a ValidationError that names each part that no route can use."""
     wrong = _by_field(islice(_wrong(value), REPORTED_MOST))
     if wrong:
         raise ValidationError(wrong)
@@ -99,7 +99,7 @@ def usable(value: Any) -> Any:
 
 
 def parsed(text: str, what: str) -> Any:
-    """The JSON value; BadRequest if the text is not JSON."""
+    """Parse JSON; raise BadRequest if the text is not JSON."""
     if depth(text) > DEPTH:
         raise BadRequest(f"{what} nests deeper than {DEPTH} levels")
     try:
@@ -131,7 +131,7 @@ def _integer(digits: str) -> int | Refused:
 
 def _float(digits: str) -> float | Refused:
     number = _too_long(digits) or float(digits)
-    return Refused("is larger than any number that can be stored") if number in (math.inf, -math.inf) else number
+    return Refused("is too large to be stored") if number in (math.inf, -math.inf) else number
 
 
 def _too_long(digits: str) -> Refused | None:
@@ -148,12 +148,12 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _wrong(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """The paths of a parsed body that cannot be used, and why."""
+    """Yield the path of each unusable part of a parsed body, and why it is unusable."""
     why = value.why if isinstance(value, Refused) else _not_storable(value) if isinstance(value, str) else None
     if why:
         yield place, why
     if isinstance(value, dict):
-        yield from ((place, f"has a name that {why}") for name in value if (why := _not_storable(name)))
+        yield from ((place, f"has a field name that {why}") for name in value if (why := _not_storable(name)))
     for name, inner in _parts(value):
         yield from _wrong(inner, (*place, name))
 
@@ -187,12 +187,12 @@ def _encodes(text: str) -> bool:
 
 
 def _unusable(values: Sequence[str], field: marshmallow.fields.Field[Any] | None) -> str | None:
-    """Why a parameter of the query cannot be used, before its field reads it."""
+    """Return why a query parameter cannot be used, or None; its field has not parsed it yet."""
     if len(values) > 1 and not isinstance(field, marshmallow.fields.List):
         return "occurs more than once"
     if any("\0" in value for value in values):
         return NULL
-    # Python's int also accepts digits of other scripts, underscores and blanks, which no other JSON reader does.
+    # Python's int also accepts digits of other scripts, underscores and spaces.
     if isinstance(field, marshmallow.fields.Integer) and not all(DIGITS.fullmatch(value) for value in values):
         return "must be a whole number, such as 50"
     return None

@@ -1,4 +1,4 @@
-"""The client's address of a request behind the operator's proxies."""
+"""Finds the client's address of a request that came through the operator's proxies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.base.settings import Settings
 # Some proxies append the port.
 HOP = re.compile(r"\[(?P<v6>[^\[\]]+)\](?::\d+)?|(?P<v4>[\d.]+):\d+|(?P<bare>.+)")
 
-# A subscriber usually gets a whole network of this size.
+# An IPv6 subscriber usually gets a whole network of this size.
 SUBSCRIBER_BITS = 64
 
 
@@ -30,9 +30,9 @@ def client_address() -> str:
 
 
 def client_of(sender: str, forwarded: str | None, proxies: Networks | None) -> str:
-    """The right-most address that does not belong to a trusted proxy: each proxy appends the address of its peer.
+    """Return the rightmost address that is not a trusted proxy, because each proxy appends the address of its peer.
 
-    Addresses further left are the client's own claim.  For an IPv6 address, its network is returned.
+    The client may have invented the addresses to its left.  For an IPv6 address, return its network.
     """
     address = _address(sender)
     if address is None:
@@ -48,7 +48,7 @@ def client_of(sender: str, forwarded: str | None, proxies: Networks | None) -> s
 
 
 def _address(hop: str) -> Address | None:
-    """The address of one hop; None if it cannot be read."""
+    """Return the address of one hop, or None if it is malformed."""
     parts = HOP.fullmatch(hop.strip())
     try:
         return plain_address(next(filter(None, parts.groups()))) if parts else None

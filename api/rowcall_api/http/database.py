@@ -1,4 +1,4 @@
-"""The application's pool, and the transactions on it."""
+"""The application's connection pool and its transactions."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.schema import check_revision
 
-# How long a request may wait for a lock of another transaction, on the same key or the same run.  Without a limit, a
-# few such requests would block all threads.  Shorter than the grace that a stopping server gives its requests.
+# How long a request may wait for another transaction's lock, such as on the same key or run.  Without a limit, a few
+# such requests would block all threads.  It is shorter than the grace of a stopping server.
 PATIENCE_SECONDS = 8.0
 
-# How long it may wait for the answer to one statement.  To the kernel a peer looks alive that acknowledges everything
-# and answers nothing, such as a proxy whose server has vanished.
+# How long a request may wait for the result of a statement.  TCP keepalive does not help if a proxy still acknowledges
+# packets although its server has vanished.
 ANSWER_SECONDS = 25.0
 
 READ_ONLY = f"the database is read-only: {READ_ONLY_REMEDY}"
 
 
 def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
-    """Give the application its pool."""
+    """Attach the pool to the application."""
     app.extensions["database"] = pool
 
 
 @contextmanager
 def transaction() -> Iterator[sqlalchemy.Connection]:
-    """A transaction on the application's pool: committed at the end of the block, rolled back on an error."""
+    """Open a transaction: committed at the end of the block, rolled back on an error."""
     changes = not flask.has_request_context() or flask.request.method not in ("GET", "HEAD")
     with reachable(flask.current_app.extensions["database"], changes=changes) as connection:
         yield connection
@@ -49,14 +49,14 @@ def transaction() -> Iterator[sqlalchemy.Connection]:
 
 @contextmanager
 def app_transaction() -> Iterator[sqlalchemy.Connection]:
-    """The same with the database's own search_path, for an app's statements."""
+    """Open a transaction with the database's own search_path, for an app's statements."""
     with reachable(flask.current_app.extensions["database"], internal=False) as connection:
         yield connection
 
 
 @contextmanager
 def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = True) -> Iterator[sqlalchemy.Connection]:
-    """A transaction on a pooled connection; raises DatabaseUnreachable or CommitUnconfirmed.
+    """Open a transaction on a pooled connection; raise DatabaseUnreachable or CommitUnconfirmed on an outage.
 
     A transaction that changes nothing needs no confirmation, although its locks make its commit wait for a standby.
     """
@@ -67,7 +67,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
             with confirmed(driver) if changes else nullcontext(), connection.begin():
                 limit_waiting(connection, PATIENCE_SECONDS, internal)
                 yield connection
-                # What the statements have said is not about the commit.
+                # Drop the notices of the statements, so that only those of the commit are examined.
                 del driver.notices[:]
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnavailable("all connections to the database are busy: try again in a moment") from None

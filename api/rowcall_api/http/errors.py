@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: a stable type, a status, and a sentence; never a trace."""
+"""Returns errors as RFC 9457 problem documents: a stable type, a status and a sentence, but no traceback."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rowcall_api.http import request_log
 
 RETRY_AFTER_SECONDS = 2
 
-# The reason is for the operator: it names the host, the port and the user.
+# The reason goes only to the log, because it names the host, the port and the user.
 UNREACHABLE = "the database cannot be reached: try again in a moment"
 
-# A sentence may repeat what was sent, which may be long.
+# A sentence may quote the request, which may be long.
 DETAIL_CHARACTERS = 1000
 
-# Error -> the last part of its problem's type, and the status it is answered with.
+# Error -> the last part of its problem type, and the HTTP status.
 PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunInvalid: ("run-invalid", 422),
     errors.JobTypeUnknown: ("job-type-unknown", 422),
@@ -52,17 +52,17 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
 }
 
 
-# These tell the caller which version there is now.
+# The response to these errors contains the current ETag.
 CHANGED = (errors.RunChanged, errors.DefinitionChanged)
 
 
 class ProblemSchema(marshmallow.Schema):
-    """The form of every error."""
+    """The format of every error response."""
 
-    type = fields.String(required=True, metadata={"description": "Stable: programs can decide by it."})
+    type = fields.String(required=True, metadata={"description": "Stable, so programs can rely on it."})
     title = fields.String(required=True)
     status = fields.Integer(required=True)
-    detail = fields.String(metadata={"description": "What was wrong, and what to do."})
+    detail = fields.String(metadata={"description": "What is wrong, and what to do."})
     errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
     current_status = fields.String(metadata={"description": "The current status, which does not allow the request."})
     allowed_events = fields.List(fields.String(), metadata={"description": "The events that are allowed instead."})
@@ -70,7 +70,7 @@ class ProblemSchema(marshmallow.Schema):
 
 
 def problem(slug: str, title: str, status: int, detail: str, **more: Any) -> flask.Response:
-    """One problem document."""
+    """Return a problem document as a response."""
     request_log.note(problem=slug)
     return flask.Response(_document(slug, title, status, detail, **more), status, mimetype="application/problem+json")
 
@@ -88,7 +88,7 @@ def _document(slug: str, title: str, status: int, detail: str, **more: Any) -> s
 
 
 def register(app: flask.Flask) -> None:
-    """Answer every error of this application as a problem."""
+    """Register handlers that turn every error of this application into a problem document."""
     app.register_error_handler(HTTPException, http_problem)
     app.register_error_handler(errors.RowcallError, rowcall_problem)
     app.register_error_handler(ParseException, unreadable)
@@ -139,7 +139,7 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
 
 
 def _more(error: errors.RowcallError) -> dict[str, Any]:
-    """The members for programs, besides the sentence."""
+    """Return the additional members of the problem document for programs."""
     if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
         return {"errors": error.fields}
     if isinstance(error, errors.ScheduleInvalid) and error.field:
@@ -156,13 +156,13 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
 
 
 def broken(error: Exception) -> flask.Response:
-    """An internal error: the log has the traceback, under the request id in the answer."""
+    """Handle an internal error: log the traceback and return the request id to find it by."""
     log().error(LogEvent.API_BROKE, exc_info=error)
     return problem(
         "internal-error",
         "internal error",
         500,
-        f"internal error; the log has it under {flask.g.get('request_id')}",
+        f"internal error; look for the request id {flask.g.get('request_id')} in the log",
     )
 
 

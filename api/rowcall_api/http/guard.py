@@ -1,6 +1,6 @@
-"""The guard: checks before each route of /v1, and security headers of every answer.
+"""The guard: checks requests before each route of /v1, and sets security headers on every response.
 
-The key comes first: a caller without the key or the scope learns nothing about what else is wrong.
+It checks the key first, so that a caller without a key or without the scope learns nothing else.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ API = "/v1"
 
 JSON = ("application/json", "application/json;charset=utf-8")
 
-# Of every answer, unless its route says otherwise.
+# Headers of every response, unless its route sets others.
 UNSTORED = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
-# The names of the app's blueprints, among the application's extensions.
+# Keys in the application's extensions.  The names of the app's blueprints:
 PROTECTED = "protected_blueprints"
-# The endpoints and methods that take a query, in the same place: openapi adds what it describes.
+# The endpoints and methods that take a query, which openapi.py adds:
 WITH_QUERY = "operations_with_query"
 
 View: TypeAlias = Callable[..., Any] | None
 
 
 def register(app: flask.Flask) -> None:
-    """Guard every route below API, the blueprints of an app, and every other route that names a scope."""
+    """Guard all routes below /v1, those of an app, and every other route that names a scope."""
     app.extensions.update({PROTECTED: set(), WITH_QUERY: set()})
     app.before_request(_check_host)
     app.before_request(_check_request)
@@ -50,15 +50,15 @@ def protect(app: flask.Flask, blueprint: str) -> None:
 
 
 def protects(app: flask.Flask, endpoint: str) -> bool:
-    """Whether an endpoint belongs to a blueprint of an app."""
+    """Return whether an endpoint belongs to a blueprint of an app."""
     return endpoint.partition(".")[0] in app.extensions.get(PROTECTED, ())
 
 
 def _check_host() -> None:
-    """Refuse a request of HTTP/1.1 that names no host, as RFC 9112 asks."""
+    """Refuse an HTTP/1.1 request without a Host header, as RFC 9112 requires."""
     environ = flask.request.environ
     if environ.get("SERVER_PROTOCOL") == "HTTP/1.1" and "HTTP_HOST" not in environ:
-        raise BadRequest("send a Host header: HTTP/1.1 needs one")
+        raise BadRequest("send a Host header: HTTP/1.1 requires one")
 
 
 def _forbid_guessing(response: flask.Response) -> flask.Response:
@@ -110,13 +110,13 @@ def _path_can_be_a_name() -> None:
 def _json_is_accepted() -> None:
     accepted = flask.request.accept_mimetypes
     if accepted and not any(accepted.quality(form) for form in JSON):
-        raise NotAcceptable("this API answers JSON: send `Accept: application/json`, or no Accept at all")
+        raise NotAcceptable("this API returns only JSON: send `Accept: application/json`, or no Accept header")
 
 
 def _body_is_within_bounds() -> None:
     """Read the body now, so that routes without a body also refuse one that is too large."""
     body = flask.request.get_data(cache=True)
-    # Werkzeug silently cuts a body without a length at the limit.
+    # Werkzeug silently truncates a body without a length at the limit.
     if len(body) == flask.current_app.config["MAX_CONTENT_LENGTH"] and flask.request.environ["wsgi.input"].read(1):
         raise RequestEntityTooLarge
 

@@ -1,8 +1,7 @@
-"""Incoming requests of a connection: gunicorn's parser, fed with bytes that were received before.
+"""The incoming requests of a connection: gunicorn's parser, fed with bytes that have already been received.
 
-This file only finds where a request ends, and whether its client waits to be asked for the body.  gunicorn reads the
-same bytes again and decides what they mean; should the two disagree, gunicorn meets the end of the bytes, and the
-connection is closed.
+This module only finds the end of a request, and whether the client waits for `100 Continue`.  gunicorn parses the same
+bytes again; if it disagrees, it runs out of bytes, and the connection is closed.
 """
 
 from __future__ import annotations
@@ -26,41 +25,41 @@ from gunicorn.http.message import Request
 from gunicorn.http.unreader import Unreader
 from werkzeug.exceptions import RequestEntityTooLarge
 
-# The end of a head, or what no head contains: a line that ends as on Unix, or a control character, as TLS begins with.
+# The end of a head, or something that no head contains: a bare line feed, or a control character (such as in TLS).
 HEAD_ENDS = re.compile(rb"\r\n\r\n|(?<!\r)\n|[^\t\r\n -~\x80-\xff]")
 LINE_END = b"\r\n"
 SECTION_END = b"\r\n\r\n"
 
-# Answered here, and so kept from gunicorn, which would answer it again once the body is here.
+# Removed from the head, because this worker answers it; gunicorn would answer it again when the body is complete.
 EXPECT = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
 
-# gunicorn would answer a 1.9 as one.
+# gunicorn would also accept HTTP/1.9.
 VERSIONS = ((1, 0), (1, 1))
 
-# A hundred headers of ordinary length.
+# Enough for a hundred ordinary headers.
 HEAD_BYTES = 64 * 1024
-# A chunk's size and what may stand behind it, or a trailer; gunicorn's own limit.
+# The line with a chunk's size and extensions, or a trailer; the same limit as in gunicorn.
 CHUNK_LINE_BYTES = 8190
 
-# A body in chunks of one byte each is six times as long as what it says.
+# A body in chunks of one byte each is six times as long as its content.
 CHUNKED_TIMES = 8
 
-# The body is larger than it may be, so that its end does not matter.
+# Returned instead of the body's end if the body is too large.
 TOO_LARGE = -1
 
 
 class Received(Unreader):
-    """The bytes of one request.  A thread that reads them never waits for more."""
+    """The bytes of one request.  Reading them never waits for the network."""
 
     why_no_more: Exception | None = None
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        """gunicorn's hook: read from the network."""
+        """Raise instead of reading from the network (gunicorn's hook)."""
         raise self.why_no_more or NoMoreData()
 
 
 class IncomingRequests(RequestParser):
-    """gunicorn's parser for a connection, with the bytes that it has not read yet."""
+    """gunicorn's parser of a connection, and the bytes that it has not parsed yet."""
 
     def __init__(self, config: Config, client: Any, body_bytes: int) -> None:
         super().__init__(config, (), client)
@@ -69,12 +68,12 @@ class IncomingRequests(RequestParser):
         self._data = bytearray()
         self._in_body = False
         self._expects_continue = False
-        self._searched = 0  # where the search for the head's end, or the next chunk, begins
+        self._searched = 0  # where to continue searching for the end of the head, or the next chunk
         self._chunk_bytes = 0
         self._refused: Exception | None = None
 
     def __next__(self) -> Request:
-        """gunicorn's hook: the request that has arrived, or what is wrong with it."""
+        """Return the request that has arrived, or raise its error (gunicorn's hook)."""
         self._in_body, self._searched, self._chunk_bytes = False, 0, 0
         if self._refused:
             raise self._refused
@@ -82,7 +81,7 @@ class IncomingRequests(RequestParser):
         return self.mesg
 
     def finish_body(self, deadline: float | None = None, max_bytes: int | None = None) -> bool:  # type: ignore[override]
-        """gunicorn's hook: whether the next request may follow."""
+        """Return whether another request may follow (gunicorn's hook)."""
         try:
             return self.unreader.why_no_more is None and bool(super().finish_body(deadline, max_bytes))
         except (OSError, ParseException):
@@ -103,20 +102,20 @@ class IncomingRequests(RequestParser):
         self._data += data
 
     def arrived(self) -> bool:
-        """Whether the next request is complete, or can be refused already."""
+        """Return whether the next request is complete or already known to be wrong."""
         try:
             return (self._in_body or self._head_arrived()) and self._body_arrived()
-        except Exception as refused:  # raised again in the thread that answers it
+        except Exception as refused:  # raised again in the thread that responds
             self._refused = refused
             return True
 
     def asks_for(self, path: str) -> bool:
-        """Whether the request that has arrived is for this path."""
+        """Return whether the request that has arrived is for this path."""
         request: Any = self.mesg
         return self._refused is None and request.path == path
 
     def expects_continue(self) -> bool:
-        """Whether the client waits to be asked for the body; true once."""
+        """Return whether the client waits for `100 Continue`; True only once."""
         expected = self._in_body and self._expects_continue
         self._expects_continue = False
         return expected
@@ -141,10 +140,10 @@ class IncomingRequests(RequestParser):
         request: Any = super().__next__()
         if request.version not in VERSIONS:
             raise InvalidHTTPVersion(request.version)
-        # gunicorn would take a body whose chunks are compressed too, and hand it on compressed.
+        # gunicorn would also accept compressed chunks, and pass them on compressed.
         if any(name == "TRANSFER-ENCODING" and value.strip().lower() != "chunked" for name, value in request.headers):
             raise UnsupportedTransferCoding("only chunked")
-        # RFC 9110 has it ignored in HTTP/1.0.
+        # RFC 9110: ignore Expect in HTTP/1.0.
         self._expects_continue = expected > 0 and request.version != (1, 0)
         self._in_body, self._searched = True, 0
         return True

@@ -1,6 +1,7 @@
 """The description of the interface, /openapi.json: the parts that all operations share.
 
-The rest comes from the routes: their names, docstrings, schemas and scopes.
+This module describes what all operations have in common; the rest comes from the names, docstrings, schemas and scopes
+of the routes.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from rowcall_api.http import auth, errors, guard
 PROBLEM = "application/problem+json"
 
 DESCRIPTION = """
-Enqueue runs, see their outcome, and steer them.
+Enqueue runs, see their results, and change them.
 
-Every call needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` makes one.
-Times are RFC 3339 with offset. Every error is a problem document (RFC 9457) with a stable `type`.
-Requests that create something are safe to repeat: with the same `Idempotency-Key`, the work is done once.
+Every request needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` creates one.
+Times are in RFC 3339 format with an offset. Every error is a problem document (RFC 9457) with a stable `type`.
+It is safe to repeat a request that creates something with the same `Idempotency-Key`: the work is done once.
 """
 
 CONFIG: dict[str, Any] = {
@@ -53,10 +54,10 @@ CONFIG: dict[str, Any] = {
     },
 }
 
-# Headers of answers; each route names its own, as in `headers={"Location": "Location"}`.
+# Response headers; each route names its own, such as `headers={"Location": "Location"}`.
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-Id": {
-        "description": "The request's id in the log. A plain id that the client sends is kept.",
+        "description": "The id of the request in the log. If the client sends a plain id, it is used.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -66,27 +67,27 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "format": "uri-reference"},
     },
     "Idempotent-Replayed": {
-        "description": "A request with the same key was answered before; nothing new was created.",
+        "description": "This is a replay of an earlier request with the same key; nothing was created.",
         "required": True,
         "schema": {"type": "string", "const": "true"},
     },
     "ETag": {
-        "description": "Another one after every change that matters to an operator; a heartbeat, a word of progress"
-        " and a tick of the schedules leave it as it is.",
+        "description": "Changes with every change that matters to an operator, but not with heartbeats, progress or"
+        " ticks of the schedules.",
         "required": True,
         "schema": {"type": "string"},
     },
     "CurrentETag": {
-        "description": "The current ETag; left out if the resource does not exist.",
+        "description": "The current ETag; omitted if the resource does not exist.",
         "schema": {"type": "string"},
     },
     "Retry-After": {
-        "description": "Seconds after which to try again.",
+        "description": "Seconds to wait before trying again.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
     },
     "WWW-Authenticate": {
-        "description": "What is missing (RFC 6750): `error` says what was wrong with the key, `scope` what it lacks.",
+        "description": "The challenge (RFC 6750): `error` says what is wrong with the key, `scope` what it lacks.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -95,18 +96,18 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
     },
     "RateLimit": {
-        "description": "The requests left (r), and the seconds until there are more (t).",
+        "description": "The requests left (r), and the seconds until more are allowed (t).",
         "schema": {"type": "string"},
     },
 }
 
-# Of every answer.
+# Headers of every response.
 ALWAYS = ("X-Request-Id", "RateLimit-Policy", "RateLimit")
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation as its route describes it: a path, a method, the scope it needs, and its part of the document."""
+    """An operation of a route: its path, method, required scope and part of the document."""
 
     path: str
     method: str
@@ -132,7 +133,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Common:
-    """A problem that many operations share: its meaning, which operations have it, and its headers, as in HEADERS."""
+    """A problem that many operations share: its meaning, which operations have it, and names from HEADERS."""
 
     status: int
     name: str
@@ -155,10 +156,10 @@ COMMON = (
     Common(
         403,
         "Forbidden",
-        "The key lacks the scope that this needs: `WWW-Authenticate` names it.",
+        "The key lacks the required scope, which `WWW-Authenticate` names.",
         headers=WITH_CHALLENGE,
     ),
-    # PUT creates what does not exist, but some names are not possible.
+    # Also for PUT, because not every text is a possible name.
     Common(404, "NotFound", "Nothing has this name or id.", lambda operation: "{" in operation.path),
     Common(406, "NotAcceptable", "`Accept` excludes JSON, the only format."),
     Common(
@@ -174,7 +175,7 @@ COMMON = (
         lambda operation: operation.has_condition,
         headers={"ETag": "CurrentETag"},
     ),
-    Common(413, "TooLarge", "The body is too large, though it was not asked for."),
+    Common(413, "TooLarge", "The body is too large; this applies even if the operation takes none."),
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
     Common(422, "Invalid", "A field is invalid: `errors` names it and says why."),
     Common(
@@ -183,7 +184,7 @@ COMMON = (
     Common(
         503,
         "Unavailable",
-        "The database cannot be reached, or its schema is of another version. Nothing is lost: repeat the request.",
+        "The database cannot be reached, or its schema has another version. Repeat the request.",
         headers=WITH_DELAY,
     ),
 )
@@ -198,14 +199,14 @@ class Operations(BasePlugin):
     def operation_helper(
         self, path: str | None = None, operations: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """apispec's hook, called for each route with the methods that it answers."""
+        """Complete the operations of one route (apispec's hook)."""
         rule: Rule = kwargs["rule"]
         apps = guard.protects(self._app, rule.endpoint)
-        # Rowcall's own names are unique; those of an app are told apart from them by its blueprint's name.
+        # Rowcall's own names are unique; those of an app keep their blueprint's name as a prefix.
         name = rule.endpoint if apps else rule.endpoint.rpartition(".")[2]
         for method, doc in (operations or {}).items():
             scope = auth.named_scope(self._app.view_functions[rule.endpoint], method)
-            assert scope or apps, f"{rule} lets everybody in: put @needs below what describes it"
+            assert scope or apps, f"{rule} needs no scope: put @needs below the other decorators"
             _complete(Operation(path or "", method, scope or "admin", doc), name)
             if any(parameter["in"] == "query" for parameter in doc.get("parameters", ())):
                 self._app.extensions[guard.WITH_QUERY].add((rule.endpoint, method))
@@ -222,7 +223,7 @@ def _complete(operation: Operation, name: str) -> None:
         if isinstance(answer, dict):
             answer["headers"] = {**answer.get("headers", {}), **{name: name for name in ALWAYS}}
     for common in COMMON:
-        # flask-smorest names the 422 of a wrong argument by itself.
+        # flask-smorest has already named the 422 of invalid arguments; keep only descriptions that are complete.
         if common.answered_by(operation) and not isinstance(answers.get(common.status), dict):
             answers[common.status] = common.name
     doc["responses"] = dict(sorted(answers.items()))
@@ -231,7 +232,7 @@ def _complete(operation: Operation, name: str) -> None:
 
 
 def _never_null(schema: dict[str, Any]) -> None:
-    """Describe parameters as not nullable: nothing in a URL or a header can be null."""
+    """Remove null from a parameter's schema, because nothing in a URL or a header can be null."""
     if isinstance(schema.get("type"), list):
         [schema["type"]] = [kind for kind in schema["type"] if kind != "null"]
     if "enum" in schema:
@@ -241,10 +242,10 @@ def _never_null(schema: dict[str, Any]) -> None:
 
 
 class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
-    """flask-smorest's Api, answering errors as problem documents, and describing them so."""
+    """flask-smorest's Api, which returns errors as problem documents and describes them."""
 
     ERROR_SCHEMA = errors.ProblemSchema
-    # Each status that an operation can answer is named; there is no default.
+    # Every operation lists all its statuses, so no default response is needed.
     DEFAULT_ERROR_RESPONSE_NAME = None
 
     def __init__(self, app: flask.Flask) -> None:

@@ -13,7 +13,7 @@ from rowcall.base.settings import Settings
 from rowcall_api.http.client_address import client_address
 from rowcall_api.http.token_bucket import Answer, Buckets, Policy
 
-# A person with a wrong key needs a few tries; guessing a key needs far more than this allows.
+# Enough for a person with a wrong key, and far too little to guess one.
 WRONG_KEYS = Policy(per_second=0.1, burst=20)
 
 
@@ -26,7 +26,7 @@ class Limits:
 
 
 def register(app: flask.Flask, settings: Settings) -> None:
-    """Count this application's requests, and report the limits to callers; a limit of 0 counts nothing."""
+    """Enable the rate limits of this application, unless ROWCALL_RATE_LIMIT is 0."""
     if not settings.rate_limit:
         return
     policy = Policy(settings.rate_limit, settings.rate_burst)
@@ -72,7 +72,7 @@ def _pass(answer: Answer) -> None:
     flask.g.rate = answer
     if not answer.granted:
         raise TooManyRequests(
-            "this key is over its rate limit, which ROWCALL_RATE_LIMIT and ROWCALL_RATE_BURST set",
+            "this key is over its rate limit (ROWCALL_RATE_LIMIT, ROWCALL_RATE_BURST)",
             retry_after=answer.seconds,
         )
 
@@ -94,5 +94,5 @@ def _limits() -> Limits | None:
 
 
 def _digest(key: str) -> bytes:
-    """The digest under which a key is remembered, so that memory holds no keys."""
+    """Return the digest of a key, so that no key is kept in memory."""
     return hashlib.sha256(key.encode()).digest()

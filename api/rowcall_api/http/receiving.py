@@ -1,8 +1,8 @@
-"""gunicorn's worker, with read deadlines: a connection costs no thread until its request has arrived.
+"""A gunicorn worker with read deadlines: a connection occupies no thread until its request has arrived.
 
-gunicorn gives each new connection to a thread, which then waits for the request.  A few clients that send nothing, or a
-byte now and then, would keep all threads.  Here the main loop, which waits for all connections at once, receives the
-whole request, head and body, and waits for the client to leave after its last answer.
+gunicorn's own worker gives each new connection to a thread, which then waits for the request, so a few clients that
+send nothing, or very slowly, would occupy all threads.  Here the main loop waits for all connections at once: it
+receives each request, head and body, and waits for the client to disconnect after its last response.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from rowcall_api.http.incoming import IncomingRequests
 
-# From the first byte of a request to its last; as long again may pass before the first.
+# The time limit from the first byte of a request to its last, and also from the connection to the first byte.
 REQUEST_SECONDS = 10.0
 
-# A client that gets its last answer reads it and leaves.  To close first could take the answer away from it.
+# How long to wait for the client to disconnect after its last response: closing first could lose the response.
 LEAVE_SECONDS = 2.0
 
-# A server that stops gives a request that a client may just be sending so long to arrive.
+# How long a stopping server waits for requests that are arriving.
 STOP_SECONDS = 2.0
 
-# No client needs longer to take an answer; what it has not taken then is lost.
+# How long a client may take to read a response; the rest is dropped.
 ANSWER_SECONDS = 30.0
 
-# The kernel takes most answers whole (it allows as much as its own limit), so that no thread waits for their clients.
+# Large enough that the kernel buffers most responses whole, up to its own limit, and no thread waits for the client.
 SEND_BUFFER_BYTES = 1024 * 1024
 
-# The parts of requests that a process keeps, all together.
+# The limit of all incomplete requests of a process together.
 HELD_BYTES = 64 * 1024 * 1024
 
 RECEIVE_BYTES = 64 * 1024
 
-# Deadlines are looked at so often.
+# How often deadlines are checked.
 LOOK_SECONDS = 0.25
 
-# What asks nothing of the database is answered by a thread of its own, because a slow one may keep all others.
+# This path does not use the database, so it has a separate thread: a slow database may occupy all others.
 ALIVE = "/healthz"
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class RequestTimeout(ParseException):
-    """A request that began and did not arrive in time."""
+    """Raised for a request that did not arrive completely in time."""
 
 
 class NoRoom(ParseException):
@@ -63,15 +63,15 @@ class NoRoom(ParseException):
 
 
 class Connection(TConn):
-    """A connection that waits in the main loop, or has its request answered by a thread."""
+    """A connection that waits in the main loop, or whose request a thread is handling."""
 
     def __init__(self, config: Config, client: socket.socket, address: Any, server: Any, body_bytes: int) -> None:
         super().__init__(config, client, address, server)
         self.requests = self.parser = IncomingRequests(config, address, body_bytes)
-        self.data_ready = True  # a thread has nothing to wait for
-        self.receiving = False  # a part of a request is here
-        self.clogged = False  # its client does not take the answers before its next request
-        self.leaving = False  # its last answer is sent
+        self.data_ready = True  # the request is complete before a thread gets it
+        self.receiving = False  # part of a request has arrived
+        self.clogged = False  # the client sent its next request without reading the earlier responses
+        self.leaving = False  # the last response has been sent
         self.ends_at = 0.0
         self.held = 0
 
@@ -88,7 +88,7 @@ class ReceivingWorker(ThreadWorker):
         self._stops_at = math.inf
 
     def accept(self, listener: socket.socket) -> None:
-        """gunicorn's hook: wait for a new connection's request; the one that waited longest gives way to it."""
+        """Accept a connection (gunicorn's hook); at the limit, close the one that has waited longest."""
         try:
             client, address = listener.accept()
         except OSError as error:
@@ -103,19 +103,19 @@ class ReceivingWorker(ThreadWorker):
         connection = Connection(self.cfg, client, address, listener.getsockname(), body_bytes)
         self.nr_conns += 1
         self._wait(connection, REQUEST_SECONDS)
-        # At this limit gunicorn accepts nothing, which is right only while all connections have requests to answer.
+        # At this limit gunicorn stops accepting, which is right only if all connections have requests in progress.
         if self.nr_conns >= self.worker_connections:
             self._make_room(connection)
 
     def enqueue_req(self, conn: TConn) -> None:
-        """gunicorn's hook: have a request answered."""
+        """Pass a request to a thread (gunicorn's hook)."""
         assert isinstance(conn, Connection)
         pool = self._alive_thread if conn.requests.asks_for(ALIVE) else self.tpool
         answered = pool.submit(self.handle, conn)
         answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def finish_request(self, conn: TConn, fs: Future[bool]) -> None:
-        """gunicorn's hook: a thread has answered, and says whether another request may follow."""
+        """Continue after a thread has responded (gunicorn's hook); its result says whether to keep the connection."""
         assert isinstance(conn, Connection)
         try:
             another = not fs.cancelled() and bool(fs.result())
@@ -124,16 +124,16 @@ class ReceivingWorker(ThreadWorker):
                 self._next_request(conn)
             else:
                 self._leave(conn)
-        except Exception:  # as gunicorn does: whatever went wrong, this connection ends
+        except Exception:  # as gunicorn does: any error closes this connection
             self._close(conn)
 
     def handle_request(self, req: Request, conn: TConn) -> bool:
-        """gunicorn's hook: answer in a thread; no client keeps it longer than an answer may take."""
+        """Respond in a thread (gunicorn's hook), with a timeout for clients that do not read."""
         conn.sock.settimeout(ANSWER_SECONDS)
         return super().handle_request(req, conn)
 
     def wait_for_and_dispatch_events(self, timeout: float | None) -> None:
-        """gunicorn's hook: one turn of the main loop."""
+        """Run one turn of the main loop (gunicorn's hook)."""
         super().wait_for_and_dispatch_events(LOOK_SECONDS)
         now = time.monotonic()
         if not self.alive:
@@ -146,7 +146,7 @@ class ReceivingWorker(ThreadWorker):
     def _ready(self, connection: Connection, _: socket.socket) -> None:
         """Handle the event that a connection was waiting for."""
         if connection not in self._waiting:
-            return  # it gave way to another one in this turn of the loop
+            return  # it was closed earlier in this turn of the loop
         if connection.clogged:
             self._answer(connection)
         else:
@@ -167,7 +167,7 @@ class ReceivingWorker(ThreadWorker):
             self._next_request(connection)
 
     def _next_request(self, connection: Connection) -> None:
-        """Give the next request to a thread if it has arrived; wait for the rest of it if not."""
+        """Pass the next request to a thread if it is complete; otherwise wait for the rest."""
         requests = connection.requests
         arrived = requests.arrived()
         self._hold(connection, requests.held)
@@ -186,7 +186,7 @@ class ReceivingWorker(ThreadWorker):
                     connection.sock.send(CONTINUE)
 
     def _answer(self, connection: Connection) -> None:
-        """Hand a complete request to a thread once its client has read most of the earlier answers."""
+        """Pass a complete request to a thread once the client has read most of the earlier responses."""
         self._stop_waiting(connection)
         connection.clogged = not has_room(connection.sock)
         if connection.clogged:
@@ -195,7 +195,7 @@ class ReceivingWorker(ThreadWorker):
             self.enqueue_req(connection)
 
     def _leave(self, connection: Connection) -> None:
-        """Shut down the sending side, and wait for the client to close."""
+        """Shut down the sending side and wait for the client to close."""
         connection.leaving = True
         self._hold(connection, 0)
         connection.sock.shutdown(socket.SHUT_WR)
@@ -224,7 +224,7 @@ class ReceivingWorker(ThreadWorker):
             self._refuse(oldest, NoRoom())
 
     def _refuse(self, connection: Connection, why: ParseException) -> None:
-        """Close a connection, with an answer that says why if the client has begun a request and can receive one."""
+        """Close a connection; first send the reason if the client has begun a request and can receive a response."""
         if connection.requests.begun and not connection.leaving and not connection.clogged:
             self.handle_error(None, connection.sock, connection.client, why)
         self._close(connection)

@@ -1,4 +1,4 @@
-"""A request id on every log line of a request and on its answer, and one access line for each request."""
+"""Adds a request id to the log lines and the response of a request, and logs one access line per request."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import flask
 from rowcall.base import clock, logs
 from rowcall.base.logs import LogEvent, log
 
-# A caller's own id is used if it is short and plain enough for a log and a header.
+# An id that the caller sends is used if it is short and plain.
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def register(app: flask.Flask) -> None:
-    """Bind the id before each request; afterwards send it back, write the access line and forget the id.
+    """Bind the id before each request; afterwards return it, write the access line and unbind it.
 
-    Registered before everything else, so that it sees the answer as it is sent.
+    Call this before any other registration, so that it sees the final response.
     """
     app.before_request(_begin)
     app.after_request(_answer)

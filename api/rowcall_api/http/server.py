@@ -1,4 +1,4 @@
-"""gunicorn, run from code, so that it needs no settings file.
+"""Runs gunicorn without a settings file.
 
 docs/api-server.md explains these options to operators.
 """
@@ -24,21 +24,21 @@ from rowcall_api.http import receiving
 from rowcall_api.http.errors import problem_text
 from rowcall_api.http.guard import UNSTORED
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file of its own in it
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - gunicorn creates a private file in it
 
-# In one process, silent ones included; at most half of the files that it may open, because a connection is one.
+# Per process, including idle ones; at most half of the files that the process may open, because each connection is one.
 CONNECTIONS = 1000
 
-# What gunicorn refuses before the application sees it; anything else that it cannot read is a bad request.
+# Errors that gunicorn raises before the application sees the request; all others are UNREADABLE.
 REFUSALS = {
-    refusals.ExpectationFailed: (417, "Expectation Failed", "this server supports no expectation but 100-continue"),
+    refusals.ExpectationFailed: (417, "Expectation Failed", "this server supports only the expectation 100-continue"),
     receiving.RequestTimeout: (
         408,
         "Request Timeout",
         f"send the whole request within {receiving.REQUEST_SECONDS:g} seconds",
     ),
-    receiving.NoRoom: (503, "Service Unavailable", "this server can receive no more requests now; try again"),
-    refusals.LimitRequestHeaders: (431, "Request Header Fields Too Large", "send fewer headers, or shorter ones"),
+    receiving.NoRoom: (503, "Service Unavailable", "this server cannot receive more requests now; try again"),
+    refusals.LimitRequestHeaders: (431, "Request Header Fields Too Large", "send fewer or shorter headers"),
     refusals.LimitRequestLine: (414, "URI Too Long", "send a shorter URL"),
     refusals.UnsupportedTransferCoding: (501, "Not Implemented", "send the body chunked, or with its length"),
 }
@@ -46,7 +46,7 @@ UNREADABLE = (400, "Bad Request", "this is not a readable HTTP/1.1 request")
 
 
 class Server(BaseApplication):
-    """gunicorn with an application and options given as objects."""
+    """gunicorn with its application and options passed as objects."""
 
     def __init__(self, app: flask.Flask, options: dict[str, Any]) -> None:
         self._flask_app = app
@@ -54,28 +54,28 @@ class Server(BaseApplication):
         super().__init__()
 
     def load_config(self) -> None:
-        """gunicorn's hook: where its options come from."""
+        """Set the options (gunicorn's hook)."""
         for name, value in self._options.items():
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """gunicorn's hook: the application."""
+        """Return the application (gunicorn's hook)."""
         return self._flask_app
 
     def run(self) -> None:
-        """gunicorn's hook: serve until a signal stops it."""
+        """Serve until a signal stops it (gunicorn's hook)."""
         Master(self).run()
 
 
 class Master(Arbiter):
-    """gunicorn's master, which accepts no more connections once it is stopped.
+    """gunicorn's master, changed to refuse connections as soon as it stops.
 
-    The listening socket stays open in each process until its last request is answered.  Without this, a client that
-    connects meanwhile would wait for an answer that never comes, instead of trying another server at once.
+    The listening socket stays open in each process until its last response is sent.  Otherwise a client that connects
+    meanwhile would wait for a response that never comes instead of trying another server at once.
     """
 
     def stop(self, graceful: bool = True) -> None:
-        """gunicorn's hook: end the processes, gently or at once."""
+        """Stop the processes, gracefully or at once (gunicorn's hook)."""
         for listener in self.LISTENERS:
             with contextlib.suppress(OSError):
                 listener.sock.shutdown(socket.SHUT_RDWR)
@@ -83,15 +83,15 @@ class Master(Arbiter):
 
 
 class Worker(receiving.ReceivingWorker):
-    """gunicorn's process of threads, with answers as the rest of the API gives them."""
+    """gunicorn's threaded worker, which also returns its own errors as problem documents."""
 
     def init_process(self) -> None:
-        """gunicorn's hook: begin, in the new process."""
+        """Initialize the new process (gunicorn's hook)."""
         self.log.error_log.addFilter(is_no_timeout)
         super().init_process()
 
     def accept(self, listener: Any) -> None:
-        """gunicorn's hook: take a connection, unless the server is about to stop."""
+        """Accept a connection (gunicorn's hook); ignore the error of a socket that `Master.stop` has shut down."""
         try:
             super().accept(listener)
         except OSError as error:
@@ -99,7 +99,7 @@ class Worker(receiving.ReceivingWorker):
                 raise
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
-        """gunicorn's hook: answer requests that never reached the application."""
+        """Respond to requests that never reached the application (gunicorn's hook)."""
         if not isinstance(exc, refusals.ParseException):
             super().handle_error(req, client, addr, exc)
             return
@@ -118,41 +118,41 @@ class Worker(receiving.ReceivingWorker):
 
 
 def is_no_timeout(line: logging.LogRecord) -> bool:
-    """Keep every line of gunicorn's log, except timeouts of clients that do not read their answer."""
+    """Return False for log lines about clients that do not read their response in time."""
     return not (line.exc_info and isinstance(line.exc_info[1], TimeoutError))
 
 
 def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
-    """gunicorn's options, each with its reason."""
+    """Return gunicorn's options, each with its reason."""
     return {
-        # Handed over as a descriptor: no moment between the check of the port and its use.
+        # Passed as a descriptor, so that nobody can take the port between its check and its use.
         "bind": f"fd://{listener.fileno()}",
-        # Requests wait for PostgreSQL, not for the processor: few processes, some threads each, and a connection to the
-        # database for each thread.
+        # Requests mostly wait for PostgreSQL, not for the processor: so few processes with some threads each, and one
+        # database connection per thread.
         "worker_class": Worker,
         "workers": settings.api_workers,
         "threads": settings.api_threads,
-        # While all of them have requests to answer, more connections wait to be accepted (listeners.BACKLOG).
+        # When all of these have requests in progress, further connections wait in the backlog (listeners.BACKLOG).
         "worker_connections": min(CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2),
-        # A process whose main thread shows no sign of life is replaced.  The threads that answer the requests are not
-        # watched: their waits have limits of their own.
+        # A process whose main thread does not respond is replaced.  The request threads are not watched, because their
+        # waits have their own limits.
         "timeout": 30,
-        # A deploy finishes the requests in progress, within what supervisors allow before they kill.
+        # A deploy finishes the requests in progress before supervisors lose patience and kill the process.
         "graceful_timeout": 10,
-        # Longer than a client pauses between two requests, shorter than proxies keep idle connections.
+        # Longer than clients pause between requests, shorter than proxies keep idle connections.
         "keepalive": 5,
-        # Processes do not need replacing, and each replacement would cut the connections that are kept open.
+        # Never replace a process after a number of requests: it would close the connections that are kept alive.
         "max_requests": 0,
-        # A filter, a cursor and a search fit into a line of 8 KiB; a hundred headers are more than proxies add.
+        # 8 KiB hold a filter, a cursor and a search; a hundred headers are more than proxies add.
         "limit_request_line": 8190,
         "limit_request_fields": 100,
         "limit_request_field_size": 8190,
-        # No header changes what a path means or who is trusted: nothing here needs to know of a proxy.
+        # No header changes the meaning of a path or the client's address; client_address.py handles proxies.
         "forwarded_allow_ips": "",
         "forwarder_headers": "",
-        # In memory: a worker's sign of life must not wait for a slow disk.
+        # In memory, so that the heartbeat of a process never waits for a slow disk.
         "worker_tmp_dir": str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None,
-        # gunicorn's own socket for steering would be a file in the user's home, and it is not used.
+        # gunicorn's control socket is unused, and would be a file in the user's home.
         "control_socket_disable": True,
         "loglevel": "warning",
         "proc_name": "rowcall api",

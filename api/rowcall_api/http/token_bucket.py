@@ -1,6 +1,6 @@
-"""Rate limits as token buckets in this process's memory, which cost the database nothing.
+"""Implements rate limits as token buckets in memory, without load on the database.
 
-Each process of the API server has its share of a limit, so that no process needs another.
+Each API process gets its share of a limit, so that processes need not communicate.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-# A bucket takes about 300 bytes.  With more callers than this, the least recent ones start again with a full bucket.
+# A bucket takes about 300 bytes.  With more callers than this, the least recently seen start again with a full bucket.
 BUCKETS_MOST = 10_000
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How many requests are allowed in a burst, and per second on average."""
+    """The allowed requests per second on average, and in a burst."""
 
     per_second: float
     burst: float
@@ -28,25 +28,25 @@ class Policy:
 
     @property
     def window(self) -> int:
-        """Seconds until an empty bucket is full again, rounded up."""
+        """The seconds until an empty bucket is full again, rounded up."""
         return math.ceil(self.burst / self.per_second)
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """The requests that a caller had left at a given time."""
+    """The number of requests that a caller had left at a given time."""
 
     level: float
     at: float
 
     def filled(self, policy: Policy, now: float) -> Bucket:
-        """The same bucket at a later time; threads may pass times that are slightly out of order."""
+        """Return the bucket at a later time; `now` may be slightly earlier if another thread was faster."""
         return Bucket(min(policy.burst, self.level + max(0.0, now - self.at) * policy.per_second), max(now, self.at))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether a request may pass, how many more may follow at once, and in how many seconds one more."""
+    """Whether a request may pass, how many more may follow at once, and the seconds until one more may."""
 
     granted: bool
     left: int
@@ -54,7 +54,7 @@ class Answer:
 
 
 class Buckets:
-    """One bucket for each caller, all under one policy; any thread may ask."""
+    """One bucket for each caller under a common policy; safe for threads."""
 
     def __init__(self, policy: Policy, most: int = BUCKETS_MOST) -> None:
         self.policy = policy
@@ -63,7 +63,7 @@ class Buckets:
         self._lock = threading.Lock()
 
     def take(self, caller: Hashable, now: float) -> Answer:
-        """Take one request from the bucket, if there is one."""
+        """Take one request from the caller's bucket if it is not empty."""
         with self._lock:
             bucket = self._filled(caller, now)
             granted = bucket.level >= 1
@@ -75,12 +75,12 @@ class Buckets:
         return self._answer(granted, bucket.level)
 
     def knows(self, caller: Hashable) -> bool:
-        """Whether this caller has a bucket."""
+        """Return whether this caller has a bucket."""
         with self._lock:
             return caller in self._buckets
 
     def forget(self, caller: Hashable) -> None:
-        """Remove the bucket."""
+        """Remove the caller's bucket."""
         with self._lock:
             self._buckets.pop(caller, None)
 

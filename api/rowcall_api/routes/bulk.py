@@ -22,7 +22,7 @@ blueprint = BodyBlueprint("bulk", __name__, url_prefix="/v1/runs", description="
 @blueprint.response(200, BulkDoneSchema)
 @needs("operate")
 def retry_runs(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Queue the dead and cancelled runs that match again, the newest first."""
+    """Queue matching dead and cancelled runs again, the newest first."""
     return _change(Action.RETRY, arguments)
 
 
@@ -31,7 +31,7 @@ def retry_runs(arguments: dict[str, Any]) -> dict[str, Any]:
 @blueprint.response(200, BulkDoneSchema)
 @needs("operate")
 def cancel_runs(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Cancel the waiting runs that match, and ask the workers of running ones to stop, the newest first."""
+    """Cancel matching runs, the newest first; ask the workers of running ones to stop."""
     return _change(Action.CANCEL, arguments)
 
 

@@ -38,7 +38,7 @@ from rowcall_api.schemas.runs import EnqueueHeaders
 
 MOMENTS = ("from", "until", "asleep")
 
-# A definition, the status, and its headers.
+# A definition, the HTTP status, and the headers.
 Shown: TypeAlias = tuple[dict[str, Any], int, dict[str, str]]
 
 blueprint = BodyBlueprint(
@@ -51,7 +51,7 @@ blueprint = BodyBlueprint(
 @blueprint.response(200, DefinitionListSchema)
 @needs("read")
 def list_definitions(query: Mapping[str, Any]) -> dict[str, Any]:
-    """All definitions, by name. One page is enough for most teams."""
+    """List all definitions by name. One page is enough for most teams."""
     after_id = 0 if query["cursor"] is None else cursors.read("definitions", query["cursor"])[0]
     with transaction() as connection:
         rows, more = definitions.definitions_page(connection, after_id)
@@ -63,7 +63,7 @@ def list_definitions(query: Mapping[str, Any]) -> dict[str, Any]:
 @blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("read")
 def show_definition(name: str) -> Shown:
-    """One definition."""
+    """Show one definition."""
     with transaction() as connection:
         return _shown(definitions.get_definition(connection, name))
 
@@ -80,10 +80,10 @@ def show_definition(name: str) -> Shown:
 )
 @needs("operate")
 def put_definition(sent: dict[str, Any], headers: dict[str, Any], name: str) -> Shown:
-    """Create or change this definition.  A change begins a new revision from now.
+    """Create or change this definition.  A change starts a new revision that applies from now on.
 
-    The answer of GET can be sent back: its read-only fields are ignored. With its ETag as `If-Match`, nobody else's
-    change is overwritten; with `If-None-Match: *`, no definition that exists.
+    You can send the response of GET back: its read-only fields are ignored. Send its ETag as `If-Match` to avoid
+    overwriting a concurrent change, or `If-None-Match: *` to avoid overwriting an existing definition.
     """
     if sent.pop("name", name) != name:
         raise DefinitionInvalid(name, {"name": "differs from the name in the URL"})
@@ -103,7 +103,7 @@ def put_definition(sent: dict[str, Any], headers: dict[str, Any], name: str) -> 
 @blueprint.response(204)
 @needs("operate")
 def remove_definition(headers: dict[str, Any], name: str) -> None:
-    """Remove this definition; its runs stay."""
+    """Remove this definition but keep its runs."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
         definitions.remove(connection, name, operator(), condition_of(headers))
@@ -114,7 +114,7 @@ def remove_definition(headers: dict[str, Any], name: str) -> None:
 @blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def pause_definition(headers: dict[str, Any], name: str) -> Shown:
-    """Stop enqueueing for it. Its nominal times are recorded as skipped."""
+    """Pause this definition: its nominal times are recorded as skipped."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
         return _steered(definitions.pause(connection, name, catalogue(), operator(), condition_of(headers)))
@@ -125,7 +125,7 @@ def pause_definition(headers: dict[str, Any], name: str) -> Shown:
 @blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def resume_definition(headers: dict[str, Any], name: str) -> Shown:
-    """Resume enqueueing for it, from now on."""
+    """Resume this definition from now on."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
         return _steered(definitions.resume(connection, name, catalogue(), operator(), condition_of(headers)))
@@ -142,7 +142,7 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
 )
 @needs("operate")
 def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, int, dict[str, str]]:
-    """Enqueue one run now, in addition to the schedule."""
+    """Enqueue one run of this definition now, in addition to its schedule."""
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)
@@ -158,7 +158,7 @@ def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, in
 @blueprint.response(200, OccurrenceListSchema)
 @needs("read")
 def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Its nominal times, the latest first, with their outcomes."""
+    """List the nominal times of this definition and their outcomes, the latest first."""
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
         rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, query["cursor"])
@@ -172,7 +172,7 @@ def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
 @blueprint.response(200, PreviewSchema)
 @needs("read")
 def preview_definition(query: Mapping[str, Any], name: str) -> dict[str, list[preview.Shown]]:
-    """Its next nominal times, those up to `until`, or the outcome of an outage up to `asleep`."""
+    """Show the next nominal times, all up to `until`, or what an outage up to `asleep` would cause."""
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         now = definitions.clock(connection)
@@ -188,7 +188,7 @@ def _up_to(times: Mapping[str, datetime], name: str, content: Content) -> list[p
     field, shown = ("until", preview.between) if "until" in times else ("asleep", preview.through_outage)
     if times[field] <= times["from"]:
         raise ScheduleInvalid(
-            field, f"{field}, {times[field].isoformat()}, is not after from, {times['from'].isoformat()}"
+            field, f"{field} ({times[field].isoformat()}) must be later than from ({times['from'].isoformat()})"
         )
     return shown([(name, content)], times["from"], times[field])
 
@@ -205,7 +205,7 @@ def _shown(row: Row) -> Shown:
 
 
 def _steered(row: Row) -> Shown:
-    """Without the scope `read`, an answer does not show the content."""
+    """Return a changed definition; without the scope `read`, only its name and pause."""
     return rights.shown(_with_content(row), "name", "paused_at"), 200, tagged(row)
 
 

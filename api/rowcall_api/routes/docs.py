@@ -1,4 +1,4 @@
-"""/docs: the interface's description as a page to read and try, without files from elsewhere."""
+"""/docs: a page to read and try the API, with all its files served from here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ blueprint = flask.Blueprint("docs", __name__)
 OURS = Path(__file__).parents[1] / "docs_page"
 SWAGGER_UI = Path(flask_swagger_ui.__file__).parent / "dist"
 
-# Name under /docs/ -> the file; nothing else is served.
+# Name under /docs/ -> file; nothing else is served.
 ASSETS = {
     "start.js": OURS / "start.js",
     "swagger-ui-bundle.js": SWAGGER_UI / "swagger-ui-bundle.js",
@@ -21,7 +21,7 @@ ASSETS = {
     "favicon-32x32.png": SWAGGER_UI / "favicon-32x32.png",
 }
 
-# Everything comes from this server and goes nowhere else; the icons are in the stylesheet.
+# The page may only contact this server; `data:` is for the icons in the stylesheet.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -43,18 +43,18 @@ def front() -> flask.typing.ResponseReturnValue:
 
 @blueprint.get("/docs")
 def page() -> flask.Response:
-    """The page.  It needs no key; its calls use the one given to its Authorize button."""
+    """Serve the page without a key; its requests use the key entered under Authorize."""
     return _sent(OURS / "index.html")
 
 
 @blueprint.get("/docs/<any({}):name>".format(", ".join(f"'{name}'" for name in ASSETS)))
 def asset(name: str) -> flask.Response:
-    """One of the page's files."""
+    """Serve one of the page's files."""
     return _sent(ASSETS[name])
 
 
 def _sent(path: Path) -> flask.Response:
-    """A file that browsers may cache and must revalidate."""
+    """Return a file, which browsers may cache but must revalidate."""
     response = flask.Response(path.read_bytes(), mimetype=mimetypes.guess_type(path.name)[0])
     response.headers["Cache-Control"] = "no-cache"
     response.headers["Content-Security-Policy"] = POLICY

@@ -1,4 +1,4 @@
-"""/v1/effects: what runs did to the world, and how operators resolve unknown effects."""
+"""/v1/effects: the external side effects of runs, and how operators resolve unknown ones."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ blueprint = BodyBlueprint(
 @blueprint.response(200, EffectListSchema)
 @needs("read")
 def list_effects(query: dict[str, Any]) -> dict[str, Any]:
-    """The newest effects.
+    """List effects, the newest first.
 
-    `state=unknown` lists those that wait for an operator.
+    `state=unknown` lists those that an operator must resolve.
     """
     with transaction() as connection:
         page = effects.page_of_effects(
@@ -48,8 +48,8 @@ def list_effects(query: dict[str, Any]) -> dict[str, Any]:
 def resolve_effect(answer: dict[str, Any], kind: str, effect_id: int) -> Row:
     """Record whether an unknown effect happened.
 
-    Look it up first where it would have happened. An effect that did not happen is performed by the next attempt of
-    its run; retry the run if it is dead.
+    Check with the provider first. If the effect did not happen, the next attempt of its run performs it; if the run is
+    dead, retry it.
     """
     with transaction() as connection:
         must_be_allowed_to_resolve(connection, kind, effect_id)

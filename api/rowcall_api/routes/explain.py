@@ -18,7 +18,7 @@ blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", descriptio
 @blueprint.response(200, ExplainedSchema)
 @needs("read")
 def explain_run(run_id: int) -> queue.Explained:
-    """Each condition of the claim, evaluated for this run, and the commands that would change it."""
+    """Explain why a run has its status: the conditions of a claim, and the commands that would change them."""
     silence = workers.silence(settings.read().heartbeat)
     with transaction() as connection:
         return queue.explain(connection, run_id, catalogue().limits, silence)

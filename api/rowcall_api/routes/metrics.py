@@ -1,4 +1,4 @@
-"""/metrics: the figures of /v1/stats as Prometheus reads them."""
+"""/metrics: the figures of /v1/stats in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall_api.stats import figures_now
 blueprint = flask.Blueprint("metrics", __name__)
 
 
-# Each has a handful of series, and a scrape of many thousand would fail.
+# Each queue has a handful of series, and a scrape of many thousands would fail.
 QUEUES_MOST = 200
 
 
@@ -40,19 +40,19 @@ OF_A_QUEUE = (
     ),
     Gauge(
         "rowcall_oldest_due_age_seconds",
-        "How long the oldest due run has been due. Alert when it stays above what this queue's runs may wait, unless"
+        "How long the oldest due run has been due. Alert when it stays above the acceptable delay of this queue, unless"
         " rowcall_queue_paused is 1.",
         lambda queue: queue["oldest_due_age_seconds"],
     ),
     Gauge(
         "rowcall_runs_queued",
-        "Runs that wait for an attempt, due or for later, at most 1000.",
+        "Runs that wait for their next start, due now or later, at most 1000.",
         lambda queue: queue["queued"],
     ),
     Gauge("rowcall_runs_running", "Runs that workers are running, at most 1000.", lambda queue: queue["running"]),
     Gauge(
         "rowcall_runs_failed",
-        "Runs whose last attempt failed and that will be tried again, at most 1000. Alert when it keeps growing.",
+        "Runs whose last attempt failed and that will be retried, at most 1000. Alert when it keeps growing.",
         lambda queue: queue["failed"],
     ),
     Gauge(
@@ -63,19 +63,19 @@ OF_A_QUEUE = (
 )
 
 QUEUES_UNLISTED = (
-    f"Queues without figures here: {QUEUES_MOST} are listed, those of job types and operators before others, and then"
-    " those that have waited longest. Alert above 0: something creates queue names."
+    f"Queues left out of these metrics, which show {QUEUES_MOST}: first those of job types and operators, then those"
+    " that have waited longest. Alert above 0: something creates queue names."
 )
 
 EFFECTS_UNKNOWN = (
-    "Effects with an unknown outcome, at most 1000. Alert above 0: an operator has to look, and"
-    " `rowcall effects list --state unknown` shows them."
+    "Effects with an unknown outcome, at most 1000. Alert above 0: an operator must resolve them;"
+    " `rowcall effects list --state unknown` lists them."
 )
 
 OF_THE_WHOLE = (
     Gauge(
         "rowcall_attempts_failed_last_hour",
-        "Attempts that failed within the last hour, at most 1000. Alert above what is usual.",
+        "Attempts that failed within the last hour, at most 1000. Alert on more than usual.",
         lambda figures: figures["attempts_failed_last_hour"],
     ),
     Gauge(
@@ -86,7 +86,7 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_workers_alive",
-        "Workers with a recent heartbeat that have not stopped. Alert on 0; where cron wakes them, on"
+        "Workers with a recent heartbeat that have not stopped. Alert on 0; if cron starts the workers, alert on"
         " rowcall_schedule_tick_age_seconds instead.",
         lambda figures: figures["workers_alive"],
     ),
@@ -97,29 +97,29 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_definitions_overdue",
-        "Definitions whose time has come and that no tick decides, at most 1000. Alert above 0: no worker knows the"
-        " type, or the log says why the schedule is broken.",
+        "Definitions that are due but that no tick decides, at most 1000. Alert above 0: no worker knows the job type,"
+        " or the log says why the schedule is broken.",
         lambda figures: figures["definitions"]["overdue"],
     ),
     Gauge(
         "rowcall_schedule_tick_age_seconds",
-        "Time since the last successful tick of the schedules. Alert above 150: no worker is awake, and cron"
-        " wakes none.",
+        "Seconds since the last successful tick of the schedules. Alert above 150: no worker is running, and cron"
+        " starts none.",
         lambda figures: figures["tick"]["age_seconds"],
     ),
 )
 
-DATABASE_UP = "1 if the database answered this scrape, else 0, and there are no other figures. Alert on 0."
+DATABASE_UP = "1 if the database answered this scrape; otherwise 0, without any other figures. Alert on 0."
 
 
 class Figures(Collector):
-    """The figures as they were read; None if the database did not answer."""
+    """Converts the figures to gauges; they are None if the database did not answer."""
 
     def __init__(self, figures: Row | None) -> None:
         self._figures = figures
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Prometheus' hook: each gauge, with its meaning."""
+        """Yield the gauges (the Prometheus client's hook)."""
         yield GaugeMetricFamily("rowcall_database_up", DATABASE_UP, value=self._figures is not None)
         if self._figures is None:
             return
@@ -135,7 +135,7 @@ class Figures(Collector):
 
 
 def _made_first(queue: Row) -> tuple[bool, float]:
-    """Queues of job types and operators come first, so that invented names cannot displace them."""
+    """Return the sort key that puts queues of job types and operators first, so that others cannot displace them."""
     return not queue["made"], -queue["oldest_due_age_seconds"]
 
 
@@ -148,9 +148,9 @@ def _labelled(name: str, meaning: str, label: str, values: dict[str, float]) -> 
 
 @blueprint.get("/metrics")
 def show_metrics() -> flask.Response:
-    """For callers with the scope `read`; for everyone if ROWCALL_METRICS_PUBLIC is on.
+    """Serve the metrics to callers with the scope `read`, or to everyone if ROWCALL_METRICS_PUBLIC is on.
 
-    A lost database is a figure too: no key can be looked up then, and nothing else is reported.
+    If the database is unreachable, keys cannot be checked, and rowcall_database_up is the only metric.
     """
     try:
         figures = _figures()
@@ -163,7 +163,7 @@ def show_metrics() -> flask.Response:
 
 @auth.needs("read")
 def _figures() -> Row:
-    """The guard does not check the key for this route, because it could admit no one when the database is lost."""
+    """Check the key and read the figures.  The guard skips this route, because it needs the database."""
     if not settings.read().metrics_public:
         auth.authorize(auth.authenticate(), _figures)
     return figures_now()

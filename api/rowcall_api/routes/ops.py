@@ -17,15 +17,15 @@ blueprint = flask.Blueprint("ops", __name__)
 
 @blueprint.get("/healthz")
 def alive() -> dict[str, str]:
-    """The process answers. It does not ask the database, so that an outage restarts no healthy process."""
+    """Report that the process responds, without using the database: an outage must not restart healthy processes."""
     return {"status": "alive"}
 
 
 @blueprint.get("/readyz")
 def ready() -> dict[str, Any]:
-    """The database is there, takes writes and has this code's schema; otherwise a problem says what is wrong.
+    """Report that the database is reachable and writable and has the expected schema, or return a problem document.
 
-    Schedules that nobody ticks are no reason to take the API out of service, but one to look: degraded, since when.
+    If no worker ticks the schedules, the API stays in service but reports `degraded`.
     """
     with transaction() as connection:
         if fetch_value(connection, "SELECT current_setting('transaction_read_only')") == "on":
@@ -37,5 +37,5 @@ def ready() -> dict[str, Any]:
     return {
         "status": "degraded",
         "since": last["ticked_at"].isoformat(),
-        "reason": "no worker has ticked the schedules since then: look at cron, or at `rowcall worker run`",
+        "reason": "no worker has ticked the schedules since then: check cron or `rowcall worker run`",
     }

@@ -1,4 +1,4 @@
-"""/v1/runs: enqueue runs, list them, and show what became of them."""
+"""/v1/runs: enqueue, list and show runs."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ blueprint = BodyBlueprint("runs", __name__, url_prefix="/v1/runs", description="
 @answers_with_a_run(blueprint)
 @needs("enqueue")
 def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
-    """Enqueue a run.  It is committed when this answers.
+    """Enqueue a run.  The run is committed before the response is sent.
 
-    A key without the scope `operate` may name the queue of any job type, or one that an operator made, and a priority
-    from zero up.
+    Without the scope `operate`, the queue must belong to a job type or have been created by an operator, and the
+    priority must not be negative.
     """
     return enqueue_and_answer(sent.pop("job_type"), sent.pop("payload"), headers["idempotency_key"], **sent)
 
@@ -52,10 +52,10 @@ def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
 @blueprint.response(200, RunListSchema)
 @needs("read")
 def list_runs(query: dict[str, Any]) -> dict[str, Any]:
-    """The newest runs that match, by (created_at, id).
+    """List matching runs, the newest first, by (created_at, id).
 
-    Filters without an index of their own (all but `status=failed,dead`, `error_type`, `definition` and `key`) are
-    applied to 20,000 runs a page.  A key may have two searches in payloads under way.
+    Filters without an index (all but `status=failed,dead`, `error_type`, `definition` and `key`) scan 20,000 runs per
+    page.  A key may have two searches in payloads at a time.
     """
     limit, cursor, count, include = (query.pop(name) for name in ("limit", "cursor", "count", "include"))
     criteria = Filter(**query)
@@ -72,7 +72,7 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.alt_response(304, description="The run has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
-    """One run.  A running one is always shown, because its progress is not part of its ETag."""
+    """Show one run.  A running run never gets 304, because its ETag does not cover its progress."""
     with transaction() as connection:
         run = get_run(connection, run_id)
     if run["status"] != Status.RUNNING and parse_etags(headers["if_none_match"]).contains_weak(queue.version_of(run)):
@@ -85,7 +85,7 @@ def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
 def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
-    """The attempts of a run that did not end in success."""
+    """List the attempts of a run that did not succeed."""
     scope = f"attempts {run_id}"
     after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
     with transaction() as connection:
@@ -98,7 +98,7 @@ def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 @blueprint.response(200, RunEffectListSchema)
 @needs("read")
 def list_run_effects(run_id: int) -> dict[str, Any]:
-    """The effects of a run."""
+    """List the effects of a run."""
     with transaction() as connection:
         get_run(connection, run_id)
         return {"items": effects_of(connection, run_id), "next": None}

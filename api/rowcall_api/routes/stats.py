@@ -1,4 +1,4 @@
-"""/v1/stats: what waits, runs and fails."""
+"""/v1/stats: the state of the queues, workers and schedules."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ blueprint = BodyBlueprint("stats", __name__, url_prefix="/v1/stats", description
 @blueprint.response(200, StatsSchema)
 @needs("read")
 def show_stats() -> Row:
-    """What waits in each queue, what runs and fails, and how many workers there are.
+    """Show counts of waiting, running and failed runs in each queue, and of workers.
 
-    Counts stop at 1000, which means 1000 or more, so that this costs the same on any day.
+    Counts stop at 1000, which means 1000 or more, so that this is always cheap.
     """
     return figures_now()

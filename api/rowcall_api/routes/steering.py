@@ -1,4 +1,4 @@
-"""/v1/runs/{id}/retry and the like: an operator's changes to one run."""
+"""/v1/runs/{id}/retry, cancel, run-now and clone: an operator's changes to one run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", descripti
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
-    """Queue a dead or cancelled run again, with all its attempts."""
+    """Queue a dead or cancelled run again, with its full number of attempts."""
     return _steered(queue.retry, run_id, headers)
 
 
@@ -36,7 +36,7 @@ def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str,
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
-    """Cancel a waiting run; ask the worker of a running one to stop, or end it by force."""
+    """Cancel a waiting run; ask the worker of a running one to stop, or cancel it by force."""
     return _steered(functools.partial(queue.cancel_any, force=options["force"]), run_id, headers)
 
 
@@ -45,7 +45,7 @@ def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) ->
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
-    """Make a waiting run due at once; its attempts stay counted."""
+    """Make a waiting run due now; its attempts stay counted."""
     return _steered(queue.run_now, run_id, headers)
 
 
@@ -55,7 +55,7 @@ def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[st
 @answers_with_a_run(blueprint)
 @needs("operate")
 def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> Answer:
-    """Enqueue the same content again as a new run, with these changes."""
+    """Enqueue a copy of this run with these changes."""
     with transaction() as connection:
         must_be_allowed_to_steer(connection, run_id)
         original = queue.get_run(connection, run_id)

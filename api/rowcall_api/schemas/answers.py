@@ -8,8 +8,8 @@ from marshmallow import Schema, fields
 
 
 class AnswerSchema(Schema):
-    """An answer with every field: unknown values are null."""
+    """A response with all its fields: unknown values are null."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """marshmallow's hook, by which OpenAPI describes it so."""
+        """Marshmallow's hook: make each field required, so that OpenAPI says so."""
         field_obj.required = True

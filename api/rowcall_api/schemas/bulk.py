@@ -1,4 +1,4 @@
-"""Changes to many runs, and their result."""
+"""Schemas for changing many runs at once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ class BulkSchema(Schema):
     filter = fields.Nested(
         FilterSchema,
         load_default=dict,
-        metadata={"description": "As in the list. By default, all statuses that this can change."},
+        metadata={
+            "description": "The same filters as in the list of runs. Default: all statuses that this can change."
+        },
     )
     all = YesOrNo(
-        load_default=False, metadata={"description": "Required to change every run, if the filter matches all."}
+        load_default=False,
+        metadata={"description": "Must be true if the filter is empty, to confirm that all runs are meant."},
     )
-    dry_run = YesOrNo(load_default=False, metadata={"description": "Change nothing, and report what would be changed."})
+    dry_run = YesOrNo(load_default=False, metadata={"description": "Only report what would change."})
     limit = fields.Integer(
         strict=True,
         load_default=CHANGED_MOST,
@@ -36,18 +39,18 @@ class BulkSchema(Schema):
 
 
 class BulkDoneSchema(AnswerSchema):
-    """What was changed, or would be in a dry run."""
+    """What was changed, or what a dry run would change."""
 
-    matched = fields.Integer(metadata={"description": "Runs that the filter matches and whose status allows it."})
+    matched = fields.Integer(
+        metadata={"description": "Runs that match the filter and have a status that can be changed."}
+    )
     changed = fields.Integer()
     refused = fields.Integer(
         metadata={
             "description": "Skipped: locked or changed by another transaction, or another run holds their natural key."
         }
     )
-    ids = fields.List(
-        fields.Integer(), metadata={"description": "The runs that were changed; in a dry run, those that match."}
-    )
+    ids = fields.List(fields.Integer(), metadata={"description": "The changed runs; in a dry run, the matching ones."})
     more = fields.Boolean(metadata={"description": "More runs may match: continue with `next`."})
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next call."})
     dry_run = fields.Boolean()

@@ -1,4 +1,4 @@
-"""A definition in requests and answers, and the queries about its schedule."""
+"""Schemas for definitions, their occurrences and their previews."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StateSchema(Schema):
     managed_by = fields.String(
         dump_only=True,
         validate=validate.OneOf(("api", "code", "file")),
-        metadata={"description": "Where its content comes from."},
+        metadata={"description": "What defines its content."},
     )
     next_run_at = fields.AwareDateTime(
         dump_only=True, allow_none=True, metadata={"description": "The next nominal time to decide."}
@@ -38,23 +38,23 @@ STATE = StateSchema().fields.keys() - {"name"}
 
 
 class DefinitionSchema(ContentSchema, StateSchema):
-    """A definition, as it is now."""
+    """A definition in a response."""
 
     class Meta:
-        """marshmallow's own: the fields are inherited, and not included again behind those below."""
+        """Marshmallow's options: empty, so that the parent's `include` does not add its fields again."""
 
     max_lateness = Duration(allow_none=True, metadata={"type": "number", "description": "Seconds."})
     jitter = Duration(metadata={"type": "number", "description": "Seconds."})
     overlap = fields.Enum(Overlap, by_value=True)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """marshmallow's hook: an answer leaves nothing out, and has no defaults."""
+        """Marshmallow's hook: a response contains every field, so none has a default."""
         field_obj.required = True
         field_obj.load_default = missing
 
 
 class SentDefinitionSchema(ContentSchema, StateSchema):
-    """A definition, as it is sent."""
+    """A definition in a request."""
 
     def load(
         self,
@@ -64,7 +64,7 @@ class SentDefinitionSchema(ContentSchema, StateSchema):
         partial: bool | StrSequenceOrSet | None = None,
         unknown: UnknownOption | None = None,
     ) -> dict[str, Any]:
-        """webargs' hook: the fields as they were sent; `checked` reports all that is wrong in one answer."""
+        """Return the fields unchecked (webargs' hook); `checked` later reports all errors in one response."""
         if not isinstance(data, Mapping):
             raise ValidationError({"_schema": ["must be an object with fields such as job_type"]})
         return {name: value for name, value in data.items() if name not in STATE}
@@ -76,25 +76,25 @@ def tagged(row: Row) -> dict[str, str]:
 
 
 class ChangeHeaders(Schema):
-    """The version that the caller has seen."""
+    """The version of the definition that the caller expects."""
 
     if_match = fields.String(
         data_key="If-Match",
         validate=ENTITY_TAGS,
         metadata={
-            "description": "The ETag that you saw: 412, and nothing changes, if the definition has another now.",
+            "description": "The ETag that you expect. If the definition has changed since, the response is 412.",
             "example": '"3"',
         },
     )
 
 
 class PutHeaders(ChangeHeaders):
-    """The same, and the versions that the definition must not have."""
+    """The version that the caller expects, and those that the definition must not have."""
 
     if_none_match = fields.String(
         data_key="If-None-Match",
         validate=ENTITY_TAGS,
-        metadata={"description": "*: 412, and nothing changes, if the definition exists.", "example": "*"},
+        metadata={"description": "With *, the response is 412 if the definition exists.", "example": "*"},
     )
 
 
@@ -131,8 +131,8 @@ class PreviewQuery(Schema):
         load_default="now",
         metadata={"description": "ISO 8601, or words such as tomorrow 09:00."},
     )
-    until = fields.String(metadata={"description": "Show everything that would run up to this time."})
-    asleep = fields.String(metadata={"description": "Show what an outage from `from` to this time would do."})
+    until = fields.String(metadata={"description": "Show all nominal times up to this time."})
+    asleep = fields.String(metadata={"description": "Show what would happen after an outage from `from` to this time."})
     count = fields.Integer(load_default=10, validate=validate.Range(1, 1000))
 
 
@@ -148,10 +148,10 @@ class ShownSchema(Schema):
 
 
 class EnqueuedSchema(Schema):
-    """The run of this request."""
+    """The run that this request enqueued or replayed."""
 
     run_id = fields.Integer()
-    replayed = fields.Boolean(metadata={"description": "A run with this key exists already; none was added."})
+    replayed = fields.Boolean(metadata={"description": "A run with this key already existed; no run was added."})
 
 
 class OccurrencesQuery(Schema):
@@ -174,7 +174,7 @@ class DefinitionListSchema(Schema):
     next = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "The cursor of the next page, which begins after about 1 MiB of JSON."},
+        metadata={"description": "The cursor of the next page. A page ends at about 1 MiB of JSON."},
     )
 
 
@@ -186,6 +186,6 @@ class OccurrenceListSchema(Schema):
 
 
 class PreviewSchema(Schema):
-    """Future nominal times, the first one first."""
+    """Future nominal times, the earliest first."""
 
     items = fields.List(fields.Nested(ShownSchema), required=True)

@@ -1,4 +1,4 @@
-"""Effects in answers, their filters, and an operator's resolution."""
+"""Schemas for effects, their filters, and an operator's resolution."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rowcall.effects.kinds import REFERENCE_CHARACTERS
 from rowcall.job_types.declaration import NAME
 from rowcall_api.schemas.fields import Words, YesOrNo
 
-# One id for each table, in their order.
+# One id for each table, in the order of TABLES.
 PLACES = struct.Struct(f">{len(TABLES)}q")
 
-KIND = f"{', '.join(KINDS)}, or one that the app declares."
+KIND = f"{', '.join(KINDS)}, or a kind that the app declares."
 
 
 class Cursor(fields.String):
@@ -57,7 +57,7 @@ class EffectsQuery(Schema):
     run_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),
-        metadata={"description": "Only effects that this run began last."},
+        metadata={"description": "Only effects that this run was the last to begin."},
     )
     limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
     cursor = Cursor(
@@ -66,17 +66,21 @@ class EffectsQuery(Schema):
 
 
 class EffectSchema(Schema):
-    """An external side effect of a run, performed or tried."""
+    """An external side effect that a run performed or tried to perform."""
 
     kind = fields.String(metadata={"description": KIND})
     id = fields.Integer(metadata={"description": "Unique within its kind."})
     key = fields.String(metadata={"description": "Unique among the effects of its kind."})
     state = fields.String(validate=validate.OneOf(STATES))
-    run_id = fields.Integer(metadata={"description": "The run that began it last."})
-    lease_no = fields.Integer(metadata={"description": "The attempt that began it last."})
-    generation = fields.Integer(metadata={"description": "Grows when it is begun again after a permanent refusal."})
+    run_id = fields.Integer(metadata={"description": "The last run that began it."})
+    lease_no = fields.Integer(metadata={"description": "The lease number of the last attempt that began it."})
+    generation = fields.Integer(
+        metadata={"description": "Grows each time the effect is tried again after a permanent refusal."}
+    )
     reference = fields.String(allow_none=True, metadata={"description": "The provider's name for it."})
-    refusal = fields.String(allow_none=True, metadata={"description": "Why it was refused, or is unknown."})
+    refusal = fields.String(
+        allow_none=True, metadata={"description": "Why it was refused, or why its outcome is unknown."}
+    )
     intent_at = fields.AwareDateTime()
     applied_at = fields.AwareDateTime(allow_none=True)
 
@@ -89,11 +93,13 @@ class EffectListSchema(Schema):
 
 
 class ResolveSchema(Schema):
-    """What an operator found out about an unknown effect."""
+    """Whether an unknown effect happened, as an operator found out."""
 
     happened = YesOrNo(
         required=True,
-        metadata={"description": "If false, the next attempt of its run performs it again: look it up first."},
+        metadata={
+            "description": "Check with the provider first: if false, the next attempt of the run performs it again."
+        },
     )
     reference = fields.String(
         load_default=None,
@@ -104,9 +110,9 @@ class ResolveSchema(Schema):
 
     @validates_schema
     def check_reference(self, data: Mapping[str, Any], **_: Any) -> None:
-        """A reference needs an effect that happened, and printable characters."""
+        """Refuse a reference of an effect that did not happen, or one with unprintable characters."""
         reference = data["reference"]
         if reference is not None and not data["happened"]:
-            raise ValidationError("goes with `happened`: true", "reference")
+            raise ValidationError("is only allowed if `happened` is true", "reference")
         if reference is not None and not reference.isprintable():
-            raise ValidationError("must be printable characters", "reference")
+            raise ValidationError("must contain only printable characters", "reference")

@@ -1,4 +1,4 @@
-"""The answer to why a run has not run."""
+"""Schemas for the explanation of a run's status."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rowcall.status import Status
 
 
 class ConditionSchema(Schema):
-    """One condition of the claim."""
+    """A condition that a run must meet to be claimed."""
 
     name = fields.String(metadata={"description": "due, attempts, queue, limit, worker or row."})
     holds = fields.Boolean()
     message = fields.String()
-    command = fields.String(allow_none=True, metadata={"description": "The command that would change it."})
+    command = fields.String(allow_none=True, metadata={"description": "The command that changes it."})
 
 
 class ExplainedSchema(Schema):
@@ -21,8 +21,8 @@ class ExplainedSchema(Schema):
 
     run_id = fields.Integer()
     status = fields.String(validate=validate.OneOf([*Status]))
-    message = fields.String(metadata={"description": "A sentence."})
+    message = fields.String(metadata={"description": "The reason in one sentence."})
     commands = fields.List(fields.String())
     conditions = fields.List(
-        fields.Nested(ConditionSchema), metadata={"description": "Empty if the run does not wait for a claim."}
+        fields.Nested(ConditionSchema), metadata={"description": "Empty if the run is not waiting to be claimed."}
     )

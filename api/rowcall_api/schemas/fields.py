@@ -12,10 +12,10 @@ from marshmallow import ValidationError, fields, validate
 from rowcall.base.timestamps import unusable, with_plus
 from rowcall.job_types.declaration import KEY_CHARACTERS
 
-# RFC 3339; Python also reads other forms of ISO 8601, which other clients would not.
+# RFC 3339 only: Python also reads other forms of ISO 8601, but many clients do not.
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})")
 
-# The same years, for OpenAPI.
+# The years that can be stored, for OpenAPI.
 PATTERN = "^([2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
 
 EXAMPLE = "2030-03-31T09:00:00+02:00"
@@ -24,14 +24,14 @@ EXAMPLE = "2030-03-31T09:00:00+02:00"
 NAME_CHARACTERS = 63
 
 
-# Unquoted text could be a tag that was cut or quoted wrongly, and If-None-Match would let such a request pass.
+# Refuse unquoted text: it may be a damaged tag, and If-None-Match with a damaged tag would always pass.
 ENTITY_TAGS = validate.Regexp(
     r'^(\*|(W/)?"[!#-~]*"( ?, ?(W/)?"[!#-~]*")*)$', error='must be * or ETags in quotes, such as "3"'
 )
 
 
 class Moment(fields.AwareDateTime):
-    """A time with its offset, in the years that can be stored."""
+    """A time with an offset, in the years that can be stored."""
 
     def __init__(self, metadata: Mapping[str, Any] | None = None, **more: Any) -> None:
         super().__init__(metadata={"pattern": PATTERN, "example": EXAMPLE, **(metadata or {})}, **more)
@@ -60,21 +60,22 @@ class YesOrNo(fields.Boolean):
 
 
 class Words(fields.List[Any]):
-    """In a query: repeated, or separated by commas."""
+    """A list in a query: repeated, or separated by commas."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
         return super()._deserialize([word for text in value for word in text.split(",")], attr, data, **kwargs)
 
 
 def name(**more: Any) -> fields.String:
-    """The name of a job type or of a queue."""
+    """Return the field for the name of a job type or queue."""
     return fields.String(validate=validate.Length(1, NAME_CHARACTERS), **more)
 
 
 def key_header() -> fields.String:
-    """The header that makes a repeated request safe.
+    """Return the field for Idempotency-Key, which makes it safe to repeat a request.
 
-    It has no comma, because HTTP joins repeated headers with one, nor anything that a header cannot carry unchanged.
+    It must not contain a comma, because HTTP joins repeated headers with commas, nor characters that a header could
+    change.
     """
     return fields.String(
         data_key="Idempotency-Key",
@@ -83,8 +84,8 @@ def key_header() -> fields.String:
             validate.Length(1, KEY_CHARACTERS),
             validate.Regexp(
                 r"^[!-+\--~]([ -+\--~]*[!-+\--~])?$",
-                error="must be one key of printable ASCII characters, without commas, and without blanks at its ends",
+                error="must be one key of printable ASCII characters, without commas or leading or trailing spaces",
             ),
         ],
-        metadata={"description": "A request repeated with the same key is done once.", "example": "k-1"},
+        metadata={"description": "Requests with the same key have an effect only once.", "example": "k-1"},
     )

@@ -19,7 +19,7 @@ from rowcall_api.schemas.fields import Moment, Words
 
 
 class JsonObject(fields.String):
-    """In a query: a JSON object as text, within the bounds of a body."""
+    """A JSON object as text in a query, with the same limits as a body."""
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
         try:
@@ -46,7 +46,7 @@ IN_A_QUERY: Fields = {
     Form.OBJECT: JsonObject,
 }
 
-# What OpenAPI says of a form besides what the filter means.
+# OpenAPI attributes of each form, besides the filter's description.
 MORE_IN_A_BODY: Mapping[Form, Mapping[str, Any]] = {
     Form.TEXT: {"minLength": 1},
     Form.OBJECT: {"example": {"user_id": 1}},
@@ -72,16 +72,16 @@ class FilterSchema(Schema):
     """Criteria that a run must match."""
 
     class Meta:
-        """marshmallow's own: the fields are the filters."""
+        """Marshmallow's options: add a field for each filter."""
 
         include = filter_fields(IN_A_BODY, MORE_IN_A_BODY)
 
 
 class RunsQuery(Schema):
-    """Which runs, how many, and from where on."""
+    """The filters, the page size and the cursor."""
 
     class Meta:
-        """marshmallow's own: the filters, besides the fields below."""
+        """Marshmallow's options: add a field for each filter."""
 
         include = filter_fields(IN_A_QUERY, MORE_IN_A_QUERY)
 
@@ -89,7 +89,7 @@ class RunsQuery(Schema):
     include = Words(
         fields.String(validate=validate.OneOf(LARGE)),
         load_default=(),
-        metadata={"description": "Also show these of each run. Repeat it, or separate several with commas."},
+        metadata={"description": "Also return these fields of each run. Repeat it, or separate values with commas."},
     )
     cursor = fields.String(
         load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
@@ -98,5 +98,5 @@ class RunsQuery(Schema):
         load_default=False,
         truthy={"true"},
         falsy={"false"},
-        metadata={"description": "Also count the matches among the runs that one page scans."},
+        metadata={"description": "Also count the matches, within the limit of runs that one page scans."},
     )

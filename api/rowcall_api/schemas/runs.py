@@ -1,4 +1,4 @@
-"""Runs in requests and answers."""
+"""Schemas for runs, their attempts and their effects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rowcall_api.schemas.fields import ENTITY_TAGS, Moment, YesOrNo, key_header,
 
 
 def tagged(run: Row) -> dict[str, str]:
-    """The ETag header of this run."""
+    """Return the ETag header of this run."""
     return {"ETag": f'"{version_of(run)}"'}
 
 
 class EnqueueSchema(Schema):
-    """A request for a run."""
+    """A request to enqueue a run."""
 
     job_type = name(required=True, metadata={"example": "noop"})
     payload = fields.Dict(keys=fields.String(), load_default=dict, metadata={"example": {"hello": "world"}})
@@ -34,7 +34,7 @@ class EnqueueSchema(Schema):
 
 
 class CloneSchema(Schema):
-    """The changes to the original; the rest stays."""
+    """The fields of the clone that differ from the original."""
 
     payload = fields.Dict(keys=fields.String(), allow_none=True, metadata={"example": {"hello": "again"}})
     run_at = Moment(allow_none=True, metadata={"description": "Not before this time; default: now."})
@@ -48,37 +48,37 @@ class CancelSchema(Schema):
 
     force = YesOrNo(
         load_default=False,
-        metadata={"description": "Do not wait for its worker; refuse its later writes."},
+        metadata={"description": "Cancel a running run without waiting for its worker, and refuse later writes of it."},
     )
 
 
 class EnqueueHeaders(Schema):
-    """The key under which a request for a run may be repeated safely."""
+    """The idempotency key, which makes it safe to repeat the request."""
 
     idempotency_key = key_header()
 
 
 class SteerHeaders(Schema):
-    """The version that the caller has seen."""
+    """The version of the run that the caller expects."""
 
     if_match = fields.String(
         data_key="If-Match",
         load_default=None,
         validate=ENTITY_TAGS,
-        metadata={"description": "The ETag that you saw: 412, and nothing changes, if the run has another now."},
+        metadata={"description": "The ETag that you expect. If the run has changed since, the response is 412."},
     )
 
 
 class CloneHeaders(EnqueueHeaders, SteerHeaders):
-    """The request's idempotency key, and the version that the caller saw."""
+    """The idempotency key, and the version of the run that the caller expects."""
 
 
 class RunSchema(AnswerSchema):
-    """A run, with its status and what happened so far."""
+    """A run."""
 
     id = fields.Integer()
-    definition_id = fields.Integer(allow_none=True, metadata={"description": "The definition that it belongs to."})
-    definition = fields.String(allow_none=True, metadata={"description": "That definition's name."})
+    definition_id = fields.Integer(allow_none=True, metadata={"description": "The definition that enqueued it."})
+    definition = fields.String(allow_none=True, metadata={"description": "The name of that definition."})
     job_type = fields.String()
     status = fields.String(validate=validate.OneOf([*Status]))
     payload = fields.Dict(keys=fields.String())
@@ -90,13 +90,13 @@ class RunSchema(AnswerSchema):
     max_attempts = fields.Integer()
     lease_no = fields.Integer()
     natural_key = fields.String(
-        allow_none=True, metadata={"description": "The fact that the run is about, as its type reads it."}
+        allow_none=True,
+        metadata={"description": "The key of the business fact that the run is about, derived by its job type."},
     )
-    idempotency_key = fields.String(
-        allow_none=True, metadata={"description": "The key that the request was sent with."}
-    )
+    idempotency_key = fields.String(allow_none=True, metadata={"description": "The idempotency key of the request."})
     key_owner = fields.String(
-        allow_none=True, metadata={"description": "Who sent that key: `api:` and the API key's name, `cli` or `app`."}
+        allow_none=True,
+        metadata={"description": "Who sent the idempotency key: `api:` and the name of the API key, `cli` or `app`."},
     )
     run_at = fields.AwareDateTime()
     scheduled_for = fields.AwareDateTime(allow_none=True)
@@ -113,7 +113,7 @@ class RunSchema(AnswerSchema):
     updated_at = fields.AwareDateTime()
     pruned_at = fields.AwareDateTime(
         allow_none=True,
-        metadata={"description": "When payload, result and errors were deleted; the key is kept."},
+        metadata={"description": "When the payload, result and errors were deleted; the keys are kept."},
     )
     allowed_events = fields.List(
         fields.String(validate=validate.OneOf([*Event])),
@@ -129,7 +129,7 @@ class ListedRunSchema(RunSchema):
     """A run in a list: `payload` and `result` are left out unless the request includes them."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """marshmallow's hook, by which OpenAPI describes it so."""
+        """Marshmallow's hook: make all other fields required, so that OpenAPI says so."""
         field_obj.required = field_name not in LARGE
 
 
@@ -137,19 +137,21 @@ class CountSchema(AnswerSchema):
     """The number of matching runs."""
 
     value = fields.Integer()
-    capped = fields.Boolean(metadata={"description": "Counted among the newest 20,000 of an index; there may be more."})
+    capped = fields.Boolean(
+        metadata={"description": "The count stopped after the newest 20,000 runs of an index; there may be more."}
+    )
 
 
 class RunListSchema(Schema):
-    """A page, the newest first."""
+    """A page of runs, the newest first."""
 
     items = fields.List(fields.Nested(ListedRunSchema), required=True)
     next = fields.String(
         required=True,
         allow_none=True,
         metadata={
-            "description": "The cursor of the next page; null at the end.  A page ends after scanning 20,000 runs,"
-            " or with about 1 MiB of JSON, and may then be short or empty and still have a next one."
+            "description": "The cursor of the next page; null on the last page.  A page ends after 20,000 scanned runs"
+            " or about 1 MiB of JSON, so a short or empty page may have a next one."
         },
     )
     count = fields.Nested(CountSchema, metadata={"description": "Only if requested."})
@@ -163,7 +165,7 @@ class AttemptsQuery(Schema):
 
 
 class AttemptSchema(AnswerSchema):
-    """An attempt that did not end in success."""
+    """An attempt that did not succeed."""
 
     attempt = fields.Integer()
     lease_no = fields.Integer()
@@ -174,30 +176,32 @@ class AttemptSchema(AnswerSchema):
     error_type = fields.String(allow_none=True)
     error = fields.String(allow_none=True)
     stack = fields.String(allow_none=True)
-    permanent = fields.Boolean(metadata={"description": "The error was permanent: no retry."})
-    forensics = fields.Raw(allow_none=True, metadata={"description": "How its child process ended, if it had one."})
+    permanent = fields.Boolean(metadata={"description": "The error was permanent, so the run was not retried."})
+    forensics = fields.Raw(
+        allow_none=True, metadata={"description": "How the child process ended, if the attempt had one."}
+    )
 
 
 class AttemptListSchema(AnswerSchema):
-    """The attempts of a run, the first one first."""
+    """The attempts of a run, the oldest first."""
 
     items = fields.List(fields.Nested(AttemptSchema))
     next = fields.String(allow_none=True)
 
 
 class RunEffectListSchema(AnswerSchema):
-    """The effects of a run, the first one first; all of them."""
+    """All effects of a run, the oldest first."""
 
     items = fields.List(fields.Nested(EffectSchema))
     next = fields.String(allow_none=True)
 
 
 class IfNoneMatchHeaders(Schema):
-    """The version that the caller has."""
+    """The version of the run that the caller has."""
 
     if_none_match = fields.String(
         data_key="If-None-Match",
         load_default=None,
         validate=ENTITY_TAGS,
-        metadata={"description": "An ETag: 304 if it has not changed."},
+        metadata={"description": "An ETag. If the run still has it, the response is 304."},
     )

@@ -1,4 +1,4 @@
-"""The state of the whole system."""
+"""Schemas for the state of the whole system."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ class QueueStatsSchema(Schema):
 
     name = fields.String()
     paused_at = fields.AwareDateTime(allow_none=True)
-    max_running = fields.Integer(allow_none=True, metadata={"description": "How many may run at a time."})
+    max_running = fields.Integer(allow_none=True, metadata={"description": "How many of its runs may run at a time."})
     due = _count("Runs that could be claimed now.")
     oldest_due_age_seconds = fields.Float(
-        metadata={"description": "How long the oldest of them has been due; 0 if there is none."}
+        metadata={"description": "How long the oldest due run has been due; 0 if no run is due."}
     )
-    queued = _count("Status queued: due, or for later.")
-    running = _count("Status running; counted among the 2000 of each priority that have been due longest.")
-    failed = _count("Status failed: another attempt will be made.")
+    queued = _count("Runs with the status queued, due now or later.")
+    running = _count(
+        "Runs with the status running, counted among the 2000 of each priority that have been due longest."
+    )
+    failed = _count("Runs with the status failed, which get another attempt.")
 
 
 class DefinitionStatsSchema(Schema):
     """Counts of definitions."""
 
-    paused = _count("Nothing is enqueued for them.")
-    overdue = _count("Due and undecided: no worker knows the type, or they are broken.")
+    paused = _count("Paused definitions, which enqueue nothing.")
+    overdue = _count("Definitions with an undecided due time: no worker knows the job type, or the schedule is broken.")
 
 
 class TickSchema(Schema):
@@ -39,11 +41,11 @@ class TickSchema(Schema):
     ticked_at = fields.AwareDateTime()
     worker = fields.String(allow_none=True)
     age_seconds = fields.Float()
-    silent = fields.Boolean(metadata={"description": "Whether that is too long ago for the schedules."})
+    silent = fields.Boolean(metadata={"description": "Whether schedules exist and this tick is too long ago for them."})
 
 
 class StatsSchema(Schema):
-    """What waits, runs and fails.  Counting stops at 1000, which means 1000 or more."""
+    """Counts of waiting, running and failed runs.  A count of 1000 means 1000 or more."""
 
     at = fields.AwareDateTime(metadata={"description": "The database's time."})
     queues = fields.List(fields.Nested(QueueStatsSchema))
@@ -52,8 +54,8 @@ class StatsSchema(Schema):
     workers_alive = fields.Integer(metadata={"description": "With a recent heartbeat, and not stopped."})
     effects_unknown = fields.Dict(
         keys=fields.String(),
-        values=_count("Effects of this kind; `GET /v1/effects?state=unknown` lists them."),
-        metadata={"description": "Kind -> how many wait for an operator."},
+        values=_count("Unknown effects of this kind; `GET /v1/effects?state=unknown` lists them."),
+        metadata={"description": "Kind -> number of effects that an operator must resolve."},
     )
     definitions = fields.Nested(DefinitionStatsSchema)
     tick = fields.Nested(TickSchema)

@@ -199,7 +199,7 @@ def test_ready_turns_into_degraded_while_no_worker_ticks_what_is_scheduled(app: 
     assert told(degraded) == {
         "status": "degraded",
         "since": "2026-01-02T03:04:05+00:00",
-        "reason": "no worker has ticked the schedules since then: look at cron, or at `rowcall worker run`",
+        "reason": "no worker has ticked the schedules since then: check cron or `rowcall worker run`",
     }
 
 

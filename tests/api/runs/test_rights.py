@@ -23,7 +23,7 @@ def asked(**more: Any) -> dict[str, Any]:
 def test_a_key_that_only_enqueues_names_no_queue_that_nobody_made(refused: Call) -> None:
     answer = refused("POST", "/v1/runs", 422, "queue", scope="enqueue", **asked(queue="invented"))
     assert told(answer)["type"] == INVALID
-    assert "`rowcall queues resume invented` makes it" in told(answer)["detail"]
+    assert "`rowcall queues resume invented` creates it" in told(answer)["detail"]
 
 
 @pytest.mark.parametrize("name", ["default", "maintenance"])

@@ -149,7 +149,8 @@ def test_two_handlers_of_a_type_are_refused_with_both_places() -> None:
 def test_a_handler_of_a_type_that_no_job_types_module_declares_stops_a_worker() -> None:
     JobType("greet", Greeting).handler(greet)
     with pytest.raises(
-        DeclarationError, match=f"'greet': {__name__}.greet handles it, and no job_types module declares it; declare"
+        DeclarationError,
+        match=f"'greet' has the handler {__name__}.greet, but no job_types module declares it; declare",
     ):
         load_handlers(load_catalogue(None), None)
 
@@ -162,7 +163,7 @@ def test_what_is_no_function_cannot_be_a_handler() -> None:
 
 
 def test_a_type_without_handler_stops_a_worker_with_its_name() -> None:
-    with pytest.raises(DeclarationError, match="'greet' has no handler: write one in handlers, under @TYPE.handler"):
+    with pytest.raises(DeclarationError, match="'greet' has no handler: write one in handlers, decorated with @TYPE"):
         load_handlers(with_greeting(), None)
 
 

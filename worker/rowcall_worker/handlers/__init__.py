@@ -1,4 +1,4 @@
-"""Handlers: one file for each built-in job type, and the loading of the app's handlers."""
+"""The handlers of built-in job types, one file each; `load_handlers` also loads those of the app."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Effect", "Handler", "Run", "load_handlers"]
 
 
 def load_handlers(catalogue: Catalogue, app: str | None) -> Mapping[str, Handler]:
-    """All handlers, one for each type of the catalogue, or an error that names the type in question."""
+    """Return the handler of each job type; raise if a type has no handler or a handler has no type."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     if app:
@@ -27,12 +27,12 @@ def load_handlers(catalogue: Catalogue, app: str | None) -> Mapping[str, Handler
     if without_type:
         name = without_type[0]
         raise DeclarationError(
-            f"job type {name!r}: {place_of(declared[name])} handles it, and no job_types module declares it;"
-            " declare the JobType there, and import it where it is handled"
+            f"job type {name!r} has the handler {place_of(declared[name])}, but no job_types module declares it;"
+            " declare the JobType there, and import it in the handler's module"
         )
     without_handler = sorted(set(catalogue) - set(declared))
     if without_handler:
         raise DeclarationError(
-            f"job type {without_handler[0]!r} has no handler: write one in handlers, under @TYPE.handler of this type"
+            f"job type {without_handler[0]!r} has no handler: write one in handlers, decorated with @TYPE.handler"
         )
     return {name: declared[name] for name in catalogue}

@@ -1,4 +1,4 @@
-"""Discover this installation: what `rowcall worker once` needs to work under cron as it does here."""
+"""Discovers what `rowcall worker once` needs in order to run under cron as it does here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowcall.local_postgres.account import user_name
 from rowcall_worker.install import ENVIRONMENT_FILE
 from rowcall_worker.install.installation import Installation
 
-# Where cron looks for programs.
+# Cron's default PATH.
 CRON_PATH = ("/usr/bin", "/bin")
 
 
@@ -31,10 +31,10 @@ def discover(
     environment_file: str | None,
     image: str | None,
 ) -> Installation:
-    """This installation's `rowcall worker once` with these options; an app or a type that does not exist is refused."""
+    """Describe this installation's `rowcall worker once` with these options; refuse an unknown app or job type."""
     if not math.isfinite(chosen.grace):
         raise RowcallError(
-            f"--grace is {chosen.grace}, and must be a number of seconds: a worker must stop at some time"
+            f"--grace is {chosen.grace}, but must be a finite number of seconds, so that the worker stops"
         )
     known = catalogue()
     for name in types or ():
@@ -65,7 +65,7 @@ def _program() -> list[str]:
 
 
 def _words(options: Mapping[str, str | float | None]) -> list[str]:
-    """The given options as command-line arguments."""
+    """Return the given options as command-line arguments."""
     words: list[str] = []
     for name, value in options.items():
         if value is not None:
@@ -86,7 +86,7 @@ def _settings(chosen: Settings) -> dict[str, str]:
 
 
 def _places(chosen: Settings) -> dict[str, str]:
-    """Folders as absolute paths, and the search paths of modules and programs."""
+    """Return the variables with absolute paths: folders, and the search paths of modules and programs."""
     values = {setting.variable: getattr(chosen, name) for name, setting in settings.all_settings().items()}
     found = {name: str(value.absolute()) for name, value in values.items() if isinstance(value, Path)}
     for name, setting in settings.all_settings().items():
@@ -108,7 +108,7 @@ def _way_to_postgresql() -> dict[str, str]:
 
 
 def _folder(app: str) -> str | None:
-    """The folder of the app's package; None if the package is installed."""
+    """Return the folder that contains the app's package; None if the package is installed."""
     package = sys.modules[app.partition(".")[0]]
     folder = str(Path(package.__path__[0]).absolute().parent)
     return None if folder in [*site.getsitepackages(), site.getusersitepackages()] else folder

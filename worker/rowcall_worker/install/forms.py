@@ -1,4 +1,4 @@
-"""What each --print option of `rowcall worker once` prints: a template of this folder, filled for one installation."""
+"""Fills the templates that the --print options of `rowcall worker once` print."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from rowcall_worker.install.quoting import (
     yaml_scalar,
 )
 
-# Debian's cron refuses a longer command; cronie takes more.
+# The limit of Debian's cron; cronie accepts more.
 CRON_COMMAND_BYTES = 998
 
 # Characters that no text file should contain: control characters, and bytes of a path that are not UTF-8.
 UNPRINTABLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
-# In a unit a path ends with its line, less what is blank there; and a \ would continue the line.
+# systemd strips spaces at the end of a line, and a \ there continues the line.
 NO_UNIT_PATH = r"[\n\t]|[ \\]$"
 
-# sh and systemd read such lines alike.
+# sh and systemd read NAME='value' lines in the same way.
 SECRETS = """\
 # Secrets are not printed: they are read from {file}.
-# Set here, and to be written there: {names}
-# One line each, NAME='value', where a ' in a value is written '"'"'; and in the same way whatever else your jobs read
-# from the environment.  Nobody but {owner} may read the file:
+# Add these, which are set here, to that file: {names}
+# Write each as a line NAME='value', with '"'"' for a ' in a value.  Add other variables that your jobs read from the
+# environment in the same way.  Only {owner} may read the file:
 #   sudo touch {word} && sudo chown {owner} {word} && sudo chmod 600 {word}
 #
 """
 
 KILL_WORKER = """\
-# Only the worker is told to stop; it lets its handlers, and the processes that they have, finish.
+# Stop only the worker: it lets its handlers and their child processes finish.
 KillMode=mixed"""
-# `mixed` would kill the server with the first worker that ends, while all others use it.
+# `mixed` would kill the local server when the first worker ends, while others still use it.
 KILL_NOTHING_ELSE = """\
-# The local server, which the first worker starts, serves others too and ends by itself.
+# Stop only the worker: the local server that it may have started also serves others, and stops by itself.
 KillMode=process"""
 
 
 def crontab(this: Installation) -> str:
     """One line for `crontab -e`, below comments that say how to install it."""
     _check({**this.values, **this.paths}, "crontab")
-    _refuse({**this.values, **this.paths}, r"\n", "holds a line break, and a crontab has no way to write one")
-    # The file comes after what is printed, as in systemd: a setting in the file has the last word.
+    _refuse({**this.values, **this.paths}, r"\n", "holds a line break, which a crontab cannot contain")
+    # The file is read after the printed variables, as in systemd, so that the file overrides them.
     steps = ["set -a", " ".join(f"{name}={cron_word(value)}" for name, value in this.variables.items())]
     if this.environment_file:
         steps.append(f". {cron_word(this.environment_file)}")
@@ -61,18 +61,20 @@ def crontab(this: Installation) -> str:
     command = f"{{ {' && '.join(steps)}; }} 2>&1 | {{ logger -t rowcall || cat; }}"
     if len(command.encode()) > CRON_COMMAND_BYTES:
         raise RowcallError(
-            f"the command would have {len(command.encode())} characters, and cron takes {CRON_COMMAND_BYTES}: write"
+            f"the command would have {len(command.encode())} characters, but cron accepts {CRON_COMMAND_BYTES}: write"
             f" some of {', '.join(this.settings) or 'the settings'} into an environment file, unset them here"
-            " and print again with --environment-file; or take --print-systemd"
+            " and print again with --environment-file; or use --print-systemd"
         )
     return _filled("crontab", this, secrets=_about_secrets(this, owner=this.user), command=command)
 
 
 def systemd(this: Installation) -> str:
-    """A service and the timer that starts it, each below a comment with the name of its file."""
+    """Return a service and the timer that starts it, each below a comment with the name of its file."""
     _check({**this.values, **this.paths}, "unit")
     _refuse(
-        this.paths, NO_UNIT_PATH, "has a line break or a tab in it, or a space or \\ at its end: no unit can name it"
+        this.paths,
+        NO_UNIT_PATH,
+        "contains a line break or a tab, or ends with a space or \\, which a unit cannot contain",
     )
     environment = [f"Environment={unit_word(f'{name}={value}')}" for name, value in this.variables.items()]
     if this.environment_file:
@@ -90,7 +92,7 @@ def systemd(this: Installation) -> str:
 
 
 def kubernetes(this: Installation) -> str:
-    """A CronJob for `kubectl apply`."""
+    """Return a CronJob for `kubectl apply`."""
     if this.local_server:
         raise RowcallError(
             "a pod needs DATABASE_URL, because a local server would start and stop with the pod: set DATABASE_URL to a"
@@ -120,7 +122,7 @@ def _filled(form: str, this: Installation, **more: str) -> str:
 
 
 def _about_secrets(this: Installation, owner: str) -> str:
-    """The comment that says where secrets are read from and how to create the file."""
+    """Return the comment on the file for secrets and how to create it."""
     file = this.environment_file
     if file is None:
         return "# No secret is set here, so no environment file is read.\n#\n"
@@ -128,7 +130,7 @@ def _about_secrets(this: Installation, owner: str) -> str:
 
 
 def _check(texts: Mapping[str, str], form: str) -> None:
-    _refuse(texts, UNPRINTABLE, f"holds what no {form} can hold: control characters, or bytes that are not UTF-8")
+    _refuse(texts, UNPRINTABLE, f"holds control characters or bytes that are not UTF-8, which a {form} cannot contain")
 
 
 def _refuse(texts: Mapping[str, str], wrong: str, reason: str) -> None:

@@ -1,7 +1,4 @@
-"""One installation's `rowcall worker once`: the values that crontab, units and manifest are printed from.
-
-Nothing is looked up and nothing is installed here.  Secrets are not among the values.
-"""
+"""The values that are printed into a crontab, a systemd unit or a Kubernetes manifest; they contain no secrets."""
 
 from __future__ import annotations
 
@@ -9,37 +6,37 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# What a stopping worker gets beyond its grace, to release what still runs: it may have to wait for two answers of a
-# silent database, ten seconds each.
+# The time beyond its grace in which a stopping worker releases runs: it may wait for two results from an unresponsive
+# database, ten seconds each.
 SECONDS_TO_RELEASE = 30
 
 
 @dataclass(frozen=True)
 class Installation:
-    """`rowcall worker once` as one installation starts it."""
+    """How one installation starts `rowcall worker once`."""
 
     program: Sequence[str]
     arguments: Sequence[str]
     settings: Mapping[str, str]
-    """Variables that hold on any machine."""
+    """Variables that are valid on any machine."""
     places: Mapping[str, str]
-    """Variables that hold on this machine only: folders, and where programs and modules are looked for."""
+    """Variables that are valid on this machine only: folders, and search paths of programs and modules."""
     folder: str | None
-    """Where the app's package is found, unless it is installed."""
+    """The folder that contains the app's package; None if the package is installed."""
     secrets: Sequence[str]
     """The names of the secret variables that are set."""
     environment_file: str | None
-    """The file for the secrets; None: there are none to read."""
+    """The file for the secrets; None if no secrets are set."""
     user: str
     version: str
     image: str
     grace: float
     local_server: bool
-    """No DATABASE_URL is set, so the local server is used."""
+    """Whether the local server is used, because DATABASE_URL is not set."""
 
     @property
     def command(self) -> list[str]:
-        """The whole command line on this machine."""
+        """The command line on this machine."""
         return [*self.program, *self.arguments]
 
     @property

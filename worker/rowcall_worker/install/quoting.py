@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-# What needs no quotes in a unit.
+# Words that need no quotes in a unit.
 PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 # Runs the program that the next word names, with the words after that.
@@ -15,17 +15,17 @@ BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 
 def cron_word(text: str) -> str:
-    r"""Quote one word for cron and then for the shell; it has no line break.
+    r"""Quote one word without line breaks for cron and then for the shell.
 
-    Some crons take the \ before a % away and some do not, and some make one \ of two.  So a % stands outside of quotes,
-    where the shell takes the \ away if cron has not, and no two \ follow each other.
+    Some crons remove the \ before a %, some do not, and some replace two \ with one.  So each % is written as \%
+    outside of quotes, where the shell removes a \ that cron has left, and two \ never follow each other.
     """
     pieces = [piece for piece in re.split(r"([%\\])", text) if piece] or [""]
     return "".join(r"\%" if piece == "%" else shlex.quote(piece) for piece in pieces)
 
 
 def unit_word(text: str) -> str:
-    """One word of Environment= or ExecStart= in a systemd unit."""
+    """Quote one word of Environment= or ExecStart= in a systemd unit."""
     escapes = {"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\t", "%": "%%"}
     return '"' + "".join(escapes.get(character, character) for character in text) + '"'
 
@@ -48,7 +48,7 @@ def unit_pattern(text: str) -> str:
 
 
 def pod_word(text: str) -> str:
-    """One of the args, or the value of a variable, of a container: Kubernetes replaces $(NAME) there."""
+    """Quote an argument or a variable's value of a container, where Kubernetes expands $(NAME)."""
     return yaml_scalar(text.replace("$", "$$"))
 
 

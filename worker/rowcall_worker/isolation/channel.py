@@ -13,7 +13,7 @@ CHUNK_BYTES = 65536
 
 
 class Channel:
-    """One end."""
+    """One end of the socket pair."""
 
     def __init__(self, end: socket.socket) -> None:
         self.open = True
@@ -22,7 +22,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def fileno(self) -> int:
-        """The descriptor, for a selector to wait on."""
+        """Return the descriptor, for selectors."""
         return self._end.fileno()
 
     def send(self, value: Any) -> None:
@@ -42,7 +42,7 @@ class Channel:
         """Wait for data and return the complete lines; at the end of the stream, the incomplete one too."""
         try:
             chunk = self._end.recv(CHUNK_BYTES)
-        except ConnectionResetError:  # the other side ended with something unread
+        except ConnectionResetError:  # the other side ended without reading everything
             chunk = b""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if chunk:
@@ -60,7 +60,7 @@ End: TypeAlias = Channel | socket.socket
 
 
 def wait(ends: Iterable[End], timeout: float | None) -> list[End]:
-    """Wait until some ends have data or are closed by the other side, and return those."""
+    """Wait until some ends have data or were closed by the other side, and return them."""
     with selectors.PollSelector() as selector:
         for end in ends:
             selector.register(end, selectors.EVENT_READ, end)

@@ -37,7 +37,7 @@ class ChildRun(InFlightRun):
 
     @property
     def progress(self) -> str | None:
-        """Nothing: it is sent and not kept."""
+        """Always None, because progress is sent and not kept."""
         return None
 
     @progress.setter
@@ -73,7 +73,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     channel.send({"begun": elapsed()})
     process = os.getpid()
     result = runner.attempt(run)
-    # In a process that the handler forked: the result is its parent's to send.
+    # This is a process that the handler forked: only its parent may send the result.
     if os.getpid() != process:
         os._exit(1)
     channel.send({"result": result.packed()})
@@ -94,7 +94,7 @@ def _order(channel: Channel) -> dict[str, Any]:
 
 
 def _capped(handler: Handler, mebibytes: int | None) -> Handler:
-    """The handler, with a cap on its memory."""
+    """Return the handler, with a cap on its memory."""
     if mebibytes is None:
         return handler
 

@@ -1,7 +1,7 @@
-"""The child monitor: what a worker's thread does for one child process, from its order to its end.
+"""The child monitor: supervises one child process in a worker's thread.
 
-It hands the run over, keeps the child informed of its lease, and turns its end into the same result as any other.  The
-fork server makes the child, and kills it at the time that the monitor last named.
+It sends the run to the child, keeps it informed about its lease, and turns its end into a result.  The fork server
+forks the child, and kills it at the deadline that the monitor last sent.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rowcall_worker.isolation.channel import Channel, wait
 # How soon a child learns what the heartbeat has learned.
 TICK_SECONDS = 0.1
 
-# How long a child whose lease is lost may take to notice by itself; nothing it does then counts.
+# How long a child whose lease is lost may take to stop by itself; its result no longer counts.
 NOTICE_SECONDS = 1.0
 
-# How long a child may take to begin: the fork server may just be loading the handlers, on a busy machine.
+# How long a child may take to begin: the fork server may still be loading handlers on a busy machine.
 START_SECONDS = 60.0
 
 # How often a child may be found alive beyond its time before the fork server counts as broken.
@@ -95,7 +95,7 @@ class ChildMonitor:
         }
 
     def _inform(self) -> None:
-        """Tell the child what the heartbeat reported, and the fork server the child's deadline."""
+        """Send the heartbeat's news to the child, and the child's deadline to the fork server."""
         run = self._run
         if run.lost and self._lost_at is None:
             self._lost_at = elapsed()
@@ -161,7 +161,7 @@ class ChildMonitor:
         return AttemptResult(error=AttemptError(Event.FAIL, failure_of(died, stack=words)))
 
     def _signal(self) -> str:
-        """The name of the signal that ended the child; empty when none did."""
+        """Return the name of the signal that ended the child, or an empty string."""
         code = self._end.get("code", 0)
         if code >= 0:
             return ""
@@ -169,7 +169,7 @@ class ChildMonitor:
         return known.get(-code, f"SIG{-code}")
 
     def _forensics(self) -> dict[str, Any]:
-        """Details of the child's end, for a person who examines a failed attempt."""
+        """Return details of the child's end, for examining a failed attempt."""
         since = self._ordered_at if self._begun_at is None else self._begun_at
         known: dict[str, Any] = {"seconds": round(elapsed() - since, 3)}
         if self._progress is not None:

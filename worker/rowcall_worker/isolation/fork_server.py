@@ -1,8 +1,8 @@
-"""The fork server: a process with one thread that makes the child of each isolated run, and ends what is overdue.
+"""The fork server: a process with one thread that forks the child of each isolated run, and kills overdue children.
 
-A fork of the worker would copy locks that its other threads hold, and a new interpreter for each run would cost half a
-second of processor time; a fork of this process, which has the handlers loaded and nothing else, is safe and costs
-milliseconds.  It outlives a worker that is killed just long enough to end every process group that is left.
+Forking the worker would copy locks that its other threads hold, and starting an interpreter for each run would cost
+half a second of processor time.  Forking this process, which has loaded only the handlers, is safe and takes
+milliseconds.  If the worker is killed, this process kills all remaining children and then ends.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Watched:
 
 
 class ForkServer:
-    """The children of one worker."""
+    """Forks, watches and kills the children of one worker."""
 
     def __init__(self, control: socket.socket, handlers: Mapping[str, Handler], chosen: Settings) -> None:
         self._control = control
@@ -58,18 +58,18 @@ class ForkServer:
         self._settings = chosen
         self._children: dict[int, Watched] = {}
         self._open = True
-        # A byte arrives here whenever a signal does, so that the end of a child ends the wait.
+        # Each signal writes a byte here, so that the end of a child (SIGCHLD) ends the wait.
         self._bell, self._ringer = socket.socketpair()
         self._ringer.setblocking(False)
         signal.set_wakeup_fd(self._ringer.fileno(), warn_on_full_buffer=False)
-        # Only the control channel says when to end: a signal to the whole group of processes must not end children that
-        # a worker still gives its grace, and a worker's death closes the channel anyway.
-        # Not SIG_IGN, which the programs that a handler starts would inherit.
+        # Only the control channel ends this process: a signal to the whole process group must not kill children during
+        # the worker's grace, and a worker's death closes the channel anyway.
+        # Not SIG_IGN, which programs started by a handler would inherit.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
 
     def run(self) -> None:
-        """Make, watch and end children until the worker is gone; then end all of them."""
+        """Fork, watch and kill children until the worker is gone; then kill the remaining ones."""
         while self._open:
             self.run_once()
         for pid in self._children:
@@ -103,7 +103,7 @@ class ForkServer:
         message, descriptors, *_ = socket.recv_fds(self._control, 1, 2)
         self._open = bool(message)
         for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)  # no program that a handler starts needs them
+            os.set_inheritable(descriptor, False)  # programs started by a handler must not inherit them
         ends = [socket.socket(fileno=descriptor) for descriptor in descriptors]
         if len(ends) == 2:
             self._make_child(*ends)
@@ -121,7 +121,7 @@ class ForkServer:
         if pid == 0:
             watch.close()
             self._be_child(fork_server, talk)
-        # Also done by the child, because either may come first.
+        # The child does this too, because either process may run first.
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
         self._children[pid] = Watched(Channel(watch))
@@ -150,13 +150,13 @@ class ForkServer:
             os._exit(code)
 
     def _report_ended(self) -> None:
-        """Reap the children that have ended, kill what they left behind, and tell the worker how they ended."""
+        """Reap ended children, kill the processes that they left behind, and report to the worker how they ended."""
         while self._children:
             pid, status, usage = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 return
             child = self._children.pop(pid, None)
-            if child is not None:  # else a program that some module started while it was loaded
+            if child is not None:  # otherwise a process that a module started during its import
                 _end(pid)
                 code = os.waitstatus_to_exitcode(status)
                 child.channel.offer({"code": code, "peak_memory": usage.ru_maxrss * PEAK_UNIT})
@@ -164,14 +164,14 @@ class ForkServer:
 
 
 def _end(pid: int) -> None:
-    """Kill a child and all that it has started."""
+    """Kill a child and all processes in its group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def main(worker: int, control: socket.socket) -> None:
-    """Load what the children need, and serve this worker until it is gone."""
-    # While we load, the kernel ends us with it; from then on the closed channel tells us.
+    """Load the handlers, and serve this worker until it is gone."""
+    # During loading, the kernel ends this process with the worker; after that, the closed channel does.
     die_with(worker, signal.SIGHUP)
     chosen = settings.read()
     logs.configure(chosen)

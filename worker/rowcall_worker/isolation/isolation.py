@@ -96,14 +96,14 @@ class Isolation:
         if self._fork_server is None or self._control is None or self._fork_server.poll() is not None:
             self._end_fork_server()
             self._control, theirs = socket.socketpair()
-            # -P: a module of the team's in the working folder must not take the place of one of ours.
+            # -P: a module in the working folder must not shadow one that is installed.
             command = [sys.executable, "-P", "-m", "rowcall_worker.isolation.fork_server"]
             with theirs:
                 self._fork_server = subprocess.Popen(
                     [*command, str(os.getpid()), str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
-                    # Ctrl-C goes to the terminal's group, and the worker decides what it means.
+                    # Ctrl-C must reach only the worker, which decides what it means.
                     start_new_session=True,
                 )
         return self._fork_server, self._control

@@ -39,18 +39,18 @@ RELEASE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Completer:
-    """Writes how runs in flight have ended, and takes them out of flight."""
+    """Writes the results of runs in flight, and removes them from flight."""
 
     in_flight: InFlight
     catalogue: Catalogue
 
     def write_errors(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
-        """Write the ends of the runs that did not succeed; return those that did.
+        """Write the errors of failed runs; return the runs that succeeded.
 
-        Each has a statement of its own, so that one that the database refuses does not hold up the others.  A run whose
-        row is locked leaves the list and is tried again later.
+        Each error is a separate statement, so that one refused by the database does not hold up the others.  A run
+        whose row is locked is removed from the list and retried later.
         """
-        written = [run for run in ended if run.result.finished]  # in their handlers' own transactions
+        written = [run for run in ended if run.result.finished]  # by run.transaction() of their handlers
         self.in_flight.written(written, [Status.SUCCEEDED] * len(written))
         for run in list(ended):
             if run.result.error is not None:
@@ -94,7 +94,7 @@ class Completer:
     def write_one_by_one(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
     ) -> None:
-        """Write results one by one after the database refused one: the refused one fails its run."""
+        """Write results one by one after the database refused a batch; a refused result fails its run."""
         for run in succeeded:
             try:
                 self.written([run], succeed(connection, self.successes([run])))
@@ -109,7 +109,7 @@ class Completer:
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
-        """Return claimed runs that were not begun.  If that fails, their leases expire."""
+        """Return claimed runs that no handler has begun.  If that fails, their leases expire."""
         if not runs:
             return
         returned: set[int] = set()
@@ -119,7 +119,7 @@ class Completer:
             link.lost(error)
         self.leave(
             [run for run in runs if run.claimed.run_id not in returned],
-            "it was not returned: its row is locked, its lease is lost, or the database is gone",
+            "it was not returned: its row is locked, its lease is lost, or the database is unreachable",
         )
         self.in_flight.drop(runs)
 
@@ -178,7 +178,7 @@ class Completer:
             status = cancelled(connection, lease, failure.forensics)
             if status is not None:
                 return status
-            # Not requested: an error like any other.
+            # No cancellation was requested, so treat this like any other error.
         if error.event is Event.GIVE_UP or claimed.attempt >= claimed.max_attempts:
             return give_up(connection, lease, failure)
         delay = self.catalogue[claimed.job_type].backoff.delay(claimed.attempt) if error.after is None else error.after
@@ -186,7 +186,7 @@ class Completer:
 
 
 def named(run: InFlightRun) -> dict[str, object]:
-    """The log fields that identify the attempt."""
+    """Return the log fields that identify the attempt."""
     claimed = run.claimed
     return {
         "run_id": claimed.run_id,

@@ -16,10 +16,10 @@ from rowcall.base.watched import ANSWER_SECONDS, Answers, InternalConnection, pa
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 
-# A worker's writes wait no longer than this for a lock, because other writes wait behind them.  They are tried again.
+# How long a worker's write waits for a lock before it is retried; other writes are waiting behind it.
 LOCK_SECONDS = 0.2
 
-# The errors that threads pass to Link.lost, which raises those again that are neither an outage nor passing.
+# The errors that threads pass to Link.lost, which re-raises those that are neither an outage nor transient.
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
 
 
@@ -47,20 +47,20 @@ class Outage:
     def ends(self, epoch: int) -> None:
         """End the outage, because a statement succeeded on a connection that was opened after it began."""
         if not self._logged:
-            return  # as nearly always: no lock for each statement
+            return  # the usual case, which needs no lock
         with self._lock:
             back = self._logged and epoch == self.epoch
             self._logged = self._logged and not back
-            # A connection made during the outage may lead to a server that is still read-only: all are made anew.
+            # Replace all connections: one opened during the outage may lead to a server that is still read-only.
             self.epoch += back
         if back:
             log().info(LogEvent.DATABASE_BACK)
 
 
 class Link:
-    """A connection in autocommit: every statement of a worker is a transaction of its own.
+    """A connection in autocommit mode, so that each statement of a worker is a separate transaction.
 
-    A statement that is not answered within `patience` seconds ends with its connection, as an outage.
+    If a statement gets no result within `patience` seconds, its connection is closed, and this counts as an outage.
     """
 
     def __init__(self, url: str, name: str, outage: Outage, patience: float = ANSWER_SECONDS) -> None:
@@ -73,7 +73,7 @@ class Link:
         self._pause = 0.0
 
     def get(self) -> InternalConnection:
-        """The connection; raises one of CONNECTION_ERRORS when there is none."""
+        """Return the connection, opening it if necessary; raise one of CONNECTION_ERRORS if that fails."""
         if self._epoch != self._outage.epoch:
             self.close()
         if self._connection is None:

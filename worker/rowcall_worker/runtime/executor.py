@@ -35,13 +35,13 @@ class Executor:
         threading.Thread(target=self._run, name=f"handler-{next(self._numbers)}", daemon=True).start()
 
     def replace_thread(self, run: InFlightRun) -> int:
-        """Replace the thread of this run, which is stuck beyond its time limit; return how many are stuck."""
+        """Replace the thread of a run that exceeds its time limit; return how many threads are stuck."""
         self._stuck.add(run)
         self.add_thread()
         return len(self._stuck)
 
     def close(self) -> None:
-        """Let idle threads end."""
+        """End the idle threads."""
         for _ in range(self._in_flight.threads):
             self._in_flight.waiting.put(None)
 
@@ -50,7 +50,7 @@ class Executor:
             run.begun_at = elapsed()
             result = self._result(run)
             if os.getpid() != self._process:
-                os._exit(1)  # in a process that the handler forked: the run is its parent's to settle
+                os._exit(1)  # this is a process that the handler forked: only its parent may settle the run
             if not self._in_flight.settle(run, result):
                 self._stuck.discard(run)
                 return  # another thread has taken this one's place

@@ -30,7 +30,7 @@ LATE_SECONDS = 10.0
 
 @dataclass
 class Heartbeat:
-    """The thread that keeps the leases."""
+    """The thread that renews the leases."""
 
     in_flight: InFlight
     link: Link
@@ -86,7 +86,7 @@ class Heartbeat:
             self.link.responds()
 
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
-        """Renew leases in one statement.  A locked one is tried again soon; one missing from the answer is lost."""
+        """Renew leases in one statement.  A locked one is retried soon; one missing from the result is lost."""
         asked_at = elapsed()
         kept = heartbeat(connection, {run.lease: self.leases[run.claimed.job_type] for run in runs})
         skipped = []

@@ -19,10 +19,10 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.claims.pace import Pace, Room
 from rowcall_worker.runtime.wake_ups import WakeUps
 
-# A run that no thread has begun by then goes back, so that another worker can begin it.
+# A run that no thread has begun within this time is returned, so that another worker can begin it.
 KEPT_SECONDS = 0.25
 
-# How soon a write is tried again that failed because the run's row was locked.
+# How soon to retry a write that failed because the run's row was locked.
 AGAIN_SECONDS = 1.0
 
 
@@ -50,12 +50,12 @@ class InFlight:
         self._leaving = 0
         self._pace = Pace()
         self._written_at = elapsed()
-        # Runs went back unbegun: nothing is claimed ahead until a slot is free.
+        # Runs were returned unbegun: claim nothing ahead until a slot is free.
         self._returned = False
         self._decided_at = 0.0
-        # A producer found no slot, because the other one had reserved them for a claim under way.
+        # A producer found no slot, because the other one had reserved them for a claim in progress.
         self._turned_away = False
-        # The suspect in flight, if any; and whether nothing is claimed until one can run alone.
+        # The suspect in flight, if any, and whether to claim nothing until a suspect can run alone.
         self._suspect: InFlightRun | None = None
         self._still = False
         # Without a heartbeat, leases would expire under working handlers.
@@ -110,7 +110,7 @@ class InFlight:
     def stand_still(self, reserved: int) -> bool:
         """Reserve nothing more; return True if nothing is in flight, so that a run may be claimed to run alone.
 
-        `reserved` is what the caller has reserved itself.
+        `reserved` is how many slots the caller itself has reserved.
         """
         with self._lock:
             more = self._claims_left is None or self.claimed + self.reserved - reserved < self._claims_left
@@ -119,7 +119,7 @@ class InFlight:
             return alone
 
     def wait_until_empty(self) -> None:
-        """Reserve nothing more, whatever is in flight."""
+        """Stop reserving, even if runs are in flight."""
         self._still = True
 
     def go_on(self) -> None:
@@ -131,7 +131,7 @@ class InFlight:
             self.wake_ups.wake()
 
     def quick_types(self) -> list[str]:
-        """The job types that may be claimed ahead."""
+        """Return the job types that may be claimed ahead."""
         with self._lock:
             return self._pace.quick_types()
 
@@ -153,7 +153,7 @@ class InFlight:
             self.wake_ups.wake()
 
     def late(self) -> list[InFlightRun]:
-        """Take back the runs that no thread has begun if one of them has waited too long."""
+        """Take back all runs that no thread has begun if one of them has waited too long."""
         if self.closing or self.waiting.empty():
             return []
         with self._lock:
@@ -207,14 +207,14 @@ class InFlight:
         return ended
 
     def put_off(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep the runs whose rows are locked for a later try; they take no slot and block no other run."""
+        """Keep runs whose rows are locked for a later try; they occupy no slot and block no other run."""
         with self._lock:
             for run in ended:
                 run.write_at = elapsed() + AGAIN_SECONDS
             self._put_off += ended
 
     def put_back(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep the collected runs that are not written yet for the next try."""
+        """Keep collected runs that are not written yet for the next try."""
         with self._lock:
             unwritten = [run for run in ended if run.lease in self.runs]
             self._leaving -= len(unwritten)
@@ -223,7 +223,7 @@ class InFlight:
     def written(self, ended: Sequence[InFlightRun], statuses: Sequence[Status]) -> None:
         """Remove these runs: their ends are committed, or refused for good."""
         if self._suspect in ended:
-            self.wake_ups.wake()  # the next one may begin
+            self.wake_ups.wake()  # the next suspect may begin
         with self._lock:
             for run in ended:
                 self.runs.pop(run.lease, None)
@@ -246,9 +246,9 @@ class InFlight:
             return True
 
     def abandon(self) -> list[InFlightRun]:
-        """Give up the runs whose handlers have not ended: from now on their ends do not count.
+        """Give up the runs whose handlers have not ended, and return them; their results no longer count.
 
-        Runs that have ended are left: their ends are still to be written.
+        Runs that have ended stay, because their results must still be written.
         """
         with self._lock:
             abandoned = [run for run in self.runs.values() if not run.settled]
@@ -264,14 +264,14 @@ class InFlight:
         self.wake_ups.wake()
 
     def heartbeat_connected(self, connected: bool) -> None:
-        """Whether the heartbeat has a connection; nothing is reserved without one."""
+        """Record whether the heartbeat has a connection; nothing is reserved without one."""
         with self._lock:
             came_back, self._heartbeat_connected = connected and not self._heartbeat_connected, connected
         if came_back:
             self.wake_ups.wake()
 
     def close(self, begins: bool = False) -> None:
-        """Reserve nothing from now on; whether what a claim under way still brings is begun, or only withdrawn."""
+        """Stop reserving for good; runs of a claim in progress are still begun if `begins`, otherwise withdrawn."""
         with self._lock:
             self.closing, self._begins = True, begins
 

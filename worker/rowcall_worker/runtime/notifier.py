@@ -12,7 +12,7 @@ from rowcall.base.prepared import is_our_session
 from rowcall.queue.fragments import CHANNEL
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
-# How often the thread looks whether it should end.
+# How often the thread checks whether it should end.
 TICK_SECONDS = 1.0
 
 
@@ -24,7 +24,7 @@ class Notifier:
         self._wake = wake
         self._patience = patience
         self._stopped = threading.Event()
-        # Whether notifications reach it: a pooler may lend each statement another session.
+        # Whether notifications arrive: a pooler may run each statement in another session.
         self.listens = False
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
@@ -49,16 +49,16 @@ class Notifier:
         fetch_all(connection, f"LISTEN {CHANNEL}")
         self.listens = is_our_session(connection)
         self._link.responds()
-        # Runs that were enqueued before LISTEN took effect are found by looking once.
+        # Look once for runs that were enqueued before LISTEN took effect.
         self._wake()
-        # Not select(), which cannot wait on a descriptor beyond the first thousand.
+        # Not select(), which only supports descriptors below 1024.
         with selectors.PollSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)
             while not self._stopped.is_set():
                 self._wait(connection, selector, elapsed() + self._patience)
 
     def _wait(self, connection: PgConnection, selector: selectors.BaseSelector, until: float) -> None:
-        """Wait for notifications until then; after that, check that the server still answers."""
+        """Wait for notifications until this time, then check that the server still answers."""
         while not self._stopped.is_set() and elapsed() < until:
             if selector.select(min(TICK_SECONDS, self._patience)):
                 connection.poll()

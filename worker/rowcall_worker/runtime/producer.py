@@ -62,7 +62,7 @@ class Producer:
         self._heard = False
 
     def start(self) -> threading.Thread:
-        """Work on a thread of its own until nothing may be claimed and nothing is in flight."""
+        """Start a thread that works until nothing may be claimed and nothing is in flight."""
         thread = threading.Thread(target=self.in_flight.guarded(self.run), name="producer", daemon=True)
         thread.start()
         return thread
@@ -76,7 +76,7 @@ class Producer:
                 self._unclaim(self.in_flight.late())
             self._gather()
             ended = self.in_flight.collect()
-            # The second producer looks for work only while there is plenty: idle, one look a poll is enough.
+            # The second producer claims only while there is plenty of work; an idle worker needs one claim per poll.
             if ended or self._more or (self.leads and (woken or not self.in_flight.closing)):
                 self._try(ended)
         self.link.close()
@@ -94,10 +94,10 @@ class Producer:
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
 
     def _gather(self) -> None:
-        """Wait a few milliseconds while many quick handlers run, so that one round trip serves them all."""
+        """Wait a few milliseconds while many quick handlers run, so that one round trip writes all results."""
         until = elapsed() + FLUSH_SECONDS
         while self.in_flight.full and not self.in_flight.waiting.empty() and elapsed() < until:
-            time.sleep(FLUSH_STEP_SECONDS)  # to be woken by each of them is what this saves
+            time.sleep(FLUSH_STEP_SECONDS)  # not woken by each result: that is what this avoids
 
     def _unclaim(self, late: Sequence[InFlightRun]) -> None:
         """Return runs that this worker cannot begin soon, so that another can; it may claim them again later."""
@@ -106,7 +106,7 @@ class Producer:
             self._sweeper.hurry(at_once=False)
 
     def _try(self, ended: list[InFlightRun]) -> None:
-        """Make one exchange; claimed runs are recorded before it ends."""
+        """Make one exchange, and mark its start and end for `Stranded`."""
         if not self.leads:
             self.stranded.other.step()
         self._make_exchange(ended)
@@ -126,11 +126,11 @@ class Producer:
             if self.leads or any(reserved):
                 self.stranded.lost(self._visits)
             self._more = False
-            time.sleep(self.link.lost(error))  # there is nothing this thread could do meanwhile
+            time.sleep(self.link.lost(error))  # this thread has nothing else to do
             self._waker.set()
             return
         if ended or any(reserved):
-            self.link.works()  # else nothing was asked of the database
+            self.link.works()  # otherwise no statement was sent
         self._accept(sum(reserved), result.claimed, asked_at)
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
@@ -166,15 +166,15 @@ class Producer:
             self.sleep.busy()
 
     def _nothing_found(self, room: Room, asked_at: float) -> None:
-        """The known lanes have nothing due: sweep other lanes, or go to sleep."""
+        """Decide what to do when a claim found nothing: look again, sweep, or report that all is quiet."""
         if self._heard:
             self._sweeper.hurry(at_once=False)
         if room.slots and not self.once:
             self._more = not self.in_flight.look_found_nothing(asked_at)
         elif room.slots and not self.leads:
-            self.in_flight.wake_ups.wake()  # the other one knows when the last sweep was
+            self.in_flight.wake_ups.wake()  # the leading producer knows when the last sweep was
         elif room.slots and not self._waits_for_locks():
-            # It ends only after a lap over all lanes that began when nothing was left, and no suspect either.
+            # `once` ends only after a lap that began when nothing was left, and when no suspect is left either.
             if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self._suspects.none_since)):
                 self._sweeper.hurry(at_once=self.in_flight.empty)
                 self._suspects.hurry()
@@ -187,18 +187,18 @@ class Producer:
         return self._locked_since is not None and elapsed() < self._locked_since + LOCKED_SECONDS
 
     def _waits_for_locks(self) -> bool:
-        """Whether something due could not be claimed, perhaps because its row is locked for a moment."""
+        """Return whether to wait for due runs that could not be claimed, perhaps because their rows are locked."""
         self._locked_since = (self._locked_since or elapsed()) if self.lanes.due else None
         return self._locked
 
     def _look(self, connection: PgConnection, room: Room) -> tuple[Swept, Room]:
         """Do what ordinary claims do not: sweep, and claim a suspect; return the room that is left for claims."""
         if self.in_flight.closing:
-            return Swept(), NO_ROOM  # or it would take what is being released
+            return Swept(), NO_ROOM  # a claim would take the runs that are being released
         if not self.leads:
             return Swept(), room
         self.stranded.give_back(connection, self.worker)
-        # Before the claim, which takes what was swept.
+        # Before the claim, which takes what the sweep found.
         swept = self._sweeper.sweep(connection, self.request)
         if swept.expired:
             self._suspects.hurry()
@@ -240,7 +240,7 @@ class Producer:
             except LockNotAvailable:
                 free = self.completer.put_off_locked(connection, ended, succeeded)
                 if len(free) == len(succeeded):
-                    raise  # something else is locked, such as a whole table: try again after a pause
+                    raise  # something else is locked, such as a table: retry after a pause
                 succeeded = free
             except REFUSALS:
                 self.completer.write_one_by_one(connection, ended, succeeded)

@@ -1,8 +1,8 @@
-"""The scheduler: decides the nominal times that have come, on a thread and connection of its own.
+"""The scheduler: a thread with its own connection that decides due nominal times.
 
-Every worker ticks.  `run` looks again when the next nominal time comes, and never later than its poll interval, so that
-a definition that was just changed is noticed.  `once` ticks until nothing is left to decide or its time is up, while
-the worker does what is due already.
+Every worker ticks.  `run` ticks at the next nominal time or after the poll interval, whichever is earlier, to notice
+changed definitions.  `once` ticks until nothing is left to decide or its time is up, while other threads perform due
+runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rowcall.definitions import Resting, Ticked, tick
 from rowcall.job_types import Catalogue
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
-# This waits by the machine's clock and not the database's: a look that comes a moment early must not become a storm.
+# The thread waits by the machine's clock, not the database's: if it wakes early, it must not tick in a tight loop.
 SHORTEST_PAUSE_SECONDS = 0.05
 
 
@@ -46,9 +46,9 @@ class Scheduler:
     def start_once(
         self, guarded: Callable[[Callable[[], None]], Callable[[], None]], until: float, decided: Callable[[], None]
     ) -> None:
-        """Tick until nothing is left to decide, or until this moment; `decided` is called when that is over.
+        """Tick in a thread until nothing is left to decide or until this time, then call `decided`.
 
-        Beside the worker's other threads: what is due already must not wait until a long sleep has been caught up.
+        It is a thread so that due runs need not wait until the schedules have caught up after a long outage.
         """
         self.deciding = True
 
@@ -94,7 +94,7 @@ class Scheduler:
         return min(self.poll, max(ticked.next_in, SHORTEST_PAUSE_SECONDS))
 
     def _log(self, ticked: Ticked) -> None:
-        """Log what happened; a broken definition is logged once, and not at every tick."""
+        """Log what the tick decided; log a broken definition only once."""
         if ticked.slept_since is not None:
             log().warning(LogEvent.SCHEDULE_SLEPT, since=ticked.slept_since.isoformat())
         if any(ticked.decided.values()):

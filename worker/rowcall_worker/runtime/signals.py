@@ -1,4 +1,4 @@
-"""Signals: the first one asks the worker to stop, the second ends it at once."""
+"""Handles signals: the first asks the worker to stop, the second ends it at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENDED_BY_SIGNAL = 128
 
 
 class StopSignal:
-    """Whether the worker was asked to stop; `wake` ends whatever the main thread is waiting for."""
+    """Records whether the worker was asked to stop; `wake` interrupts the main thread's wait."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.asked = False
@@ -24,7 +24,7 @@ class StopSignal:
 
     def _receive(self, number: int, _: FrameType | None) -> None:
         if self.asked:
-            # Handlers may hang and the database may be gone: the leases run out by themselves.
+            # Handlers may hang and the database may be gone, so let the leases expire.
             os._exit(ENDED_BY_SIGNAL + number)
         self.asked = True
         self._wake()

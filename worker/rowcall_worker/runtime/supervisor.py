@@ -1,4 +1,4 @@
-"""The supervisor: several worker processes under one, for `rowcall worker run --processes N`."""
+"""The supervisor: runs several worker processes for `rowcall worker run --processes N`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rowcall.base.child_processes import dies_with_us, own_command
 from rowcall.base.errors import RowcallError
 from rowcall_worker.runtime.signals import SIGNALS
 
-# How soon a process that ended by itself is noticed.
+# How often to check whether a process has ended by itself.
 POLL_SECONDS = 0.1
 
 
 def supervise_processes(count: int) -> None:
-    """Start this very command line that many times with one process each, pass signals on, and wait for all to end.
+    """Start this command line `count` times with one process each, pass signals on, and wait for all to end.
 
-    A process that ends unasked ends the others too: the service manager that started us starts us again, whole.
+    If a process ends by itself, stop the others too, so that the service manager restarts all of them.
     """
     single = own_command(*sys.argv[1:], "--processes", "1")
     children = [
@@ -28,7 +28,7 @@ def supervise_processes(count: int) -> None:
     ]
     asked = _pass_on(children)
     while all(child.poll() is None for child in children):
-        time.sleep(POLL_SECONDS)  # waiting for one of several children is not possible
+        time.sleep(POLL_SECONDS)  # subprocess cannot wait for any one of several children
     if not asked:
         for child in children:
             child.terminate()
@@ -40,7 +40,7 @@ def supervise_processes(count: int) -> None:
 
 
 def _pass_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-    """Pass SIGTERM and Ctrl-C to the children; the list fills with what was passed."""
+    """Pass SIGTERM and Ctrl-C to the children; the returned list collects the signals passed."""
     passed: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:

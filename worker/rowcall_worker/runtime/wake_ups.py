@@ -6,7 +6,7 @@ import threading
 
 
 class WakeUps:
-    """One event for each producer, set whenever there may be something to claim or to write."""
+    """One event for each producer, set when there may be something to claim or to write."""
 
     def __init__(self) -> None:
         self._wakers: list[threading.Event] = []

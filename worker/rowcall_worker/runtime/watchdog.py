@@ -1,4 +1,4 @@
-"""The watchdog: enforces time limits, lease deadlines and the bound of every wait, on a thread that never waits."""
+"""The watchdog: enforces time limits, lease deadlines and statement timeouts, on a thread that never blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import lose
 from rowcall_worker.runtime.in_flight import InFlight
 
-# How often limits are looked at.
+# How often limits are checked.
 TICK_SECONDS = 0.5
 
 

@@ -39,16 +39,16 @@ from rowcall_worker.runtime.scheduler import Scheduler
 from rowcall_worker.runtime.signals import StopSignal
 from rowcall_worker.runtime.watchdog import Watchdog
 
-# Even where a lease lasts one second, a busy server has this long to answer a heartbeat.
+# The least time that a busy server has to answer a heartbeat, however short the leases are.
 LEAST_ANSWER_SECONDS = 2.0
 
-# How often a stopping worker looks whether its handlers have ended.
+# How often a stopping worker checks whether its handlers have ended.
 DRAIN_STEP_SECONDS = 0.05
 
-# For how long a stopping worker waits for the answer to a claim that is under way.
+# How long a stopping worker waits for the result of a claim in progress.
 CLAIM_SECONDS = 2.0
 
-# For how long `once` decides and claims: cron wakes the next worker after a minute.
+# How long `once` ticks and claims: cron starts the next worker after a minute.
 MAX_TIME_SECONDS = 55.0
 
 RELEASED = "the worker was stopped before the run was finished"
@@ -56,7 +56,7 @@ RELEASED = "the worker was stopped before the run was finished"
 
 @dataclass(frozen=True)
 class Task:
-    """The task of a worker."""
+    """What a worker should do, from the command line."""
 
     once: bool
     concurrency: int
@@ -87,7 +87,7 @@ class Worker:
     """A worker process: its threads, in the order in which they start and stop."""
 
     def __init__(self, settings: Settings, url: str, task: Task, patience: float = ANSWER_SECONDS) -> None:
-        """`patience` is how many seconds a thread waits for the answer to a statement."""
+        """Create the parts of the worker; `patience` is how many seconds a thread waits for a statement's result."""
         self._patience = patience
         self._settings = settings
         self._url = url
@@ -103,14 +103,14 @@ class Worker:
         runner = Runner.of(handlers, Connections(url, self._outage.answers, patience), settings)
         attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
         self._executor = Executor(self.in_flight, attempts)
-        # An isolated type's limit is kept by the thread that waits for the child.
+        # The thread that waits for a child enforces the limit of an isolated type.
         limits = {name: known.time_limit for name, known in served.items() if known.time_limit and not known.isolated}
         self._watchdog = Watchdog(self.in_flight, self._executor, limits, self._outage.answers)
-        # Even the shortest lease must survive two heartbeats that fail.
+        # The shortest lease must survive two failed heartbeats.
         interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
         self._completer = Completer(self.in_flight, types)
         self._request = ClaimRequest(leases, 0, task.queues, types.limits)
-        # A lost connection is noticed and replaced before the shortest lease is over.
+        # A lost connection must be noticed and replaced before the shortest lease expires.
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
         lanes, self._stranded = Lanes(), Stranded(self.in_flight, Steps())
@@ -138,7 +138,7 @@ class Worker:
         return Link(self._url, f"rowcall worker {purpose}", self._outage, patience or self._patience)
 
     def work(self) -> Report:
-        """Work until asked to stop; with `once`, until nothing is due, or a bound is reached."""
+        """Work until asked to stop; with `once`, until nothing is due or a limit is reached."""
         task, started = self._task, elapsed()
         self._watchdog.start()
         self._register()
@@ -154,9 +154,9 @@ class Worker:
             self._isolation.start()
         threads = [producer.start() for producer in self._producers]
         while not stop.asked and elapsed() < until and self.in_flight.failure is None:
-            # Only a look that began after the last tick says that nothing is due.
+            # Only a claim that began after the last tick can show that nothing is due.
             deciding = self._scheduler.deciding
-            # Signals are handled between waits, so none may last for ever.
+            # Signals are handled between waits, so no wait may last forever.
             quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
             self.in_flight.quiet.clear()
             if task.once and not deciding and (quiet or self._limit_reached()):
@@ -194,7 +194,7 @@ class Worker:
         return limit is not None and self.in_flight.claimed >= limit and self.in_flight.empty
 
     def _drain(self) -> None:
-        """Claim no more; let running handlers end within the grace; return the rest to the queue."""
+        """Claim no more, let running handlers end within the grace, and return the rest to the queue."""
         in_flight, completer = self.in_flight, self._completer
         in_flight.close()
         self._notifier.stop()
@@ -207,7 +207,7 @@ class Worker:
             completer.unclaim(link, in_flight.withdraw())
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
-                # A claim that was under way may have brought more.
+                # A claim in progress may have added runs.
                 completer.unclaim(link, in_flight.withdraw())
             # It would claim what is about to be released.
             until = elapsed() + CLAIM_SECONDS
@@ -215,14 +215,14 @@ class Worker:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
             completer.unclaim(link, in_flight.withdraw())
             abandoned = in_flight.abandon()
-            # Before the runs are released: two attempts of a run must not work at the same time.
+            # End the children before their runs are released, so that no two attempts of a run overlap.
             self._isolation.close()
             completer.release(link, abandoned, RELEASED)
-            # The producers still write what has ended; a database that does not answer is not waited for longer.
+            # The producers still write results; if the database does not answer, give up after the patience.
             until = max(until, elapsed()) + self._patience
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
-            completer.leave(list(in_flight.runs.values()), "its end could not be written")
+            completer.leave(list(in_flight.runs.values()), "its result could not be written")
             link.close()
         if self._stranded.looking and in_flight.failure is None:
             self._return_stranded()
@@ -231,7 +231,7 @@ class Worker:
         in_flight.wake_ups.wake()
 
     def _return_stranded(self) -> None:
-        """Return runs of lost claims; if the database is unreachable, their leases expire."""
+        """Return the runs of lost claims; if the database is unreachable, their leases expire."""
         link = self._link("drain")
         try:
             self._stranded.finish(link.get(), self.id)

@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
 @dataclass
 class Memory:
-    """One lane."""
+    """What is known about one lane."""
 
     marks: deque[Mark] = field(default_factory=deque)
     taken: int = 0
@@ -62,7 +62,7 @@ class Memory:
         first, start = walked.first, walked.lane.start
         self.is_known = self.is_known or not walked.has_more
         reached = first or walked.until
-        # Where claims have taken runs, only as far as the sweep before: what was not committed then, this one has seen.
+        # If claims have taken runs, only as far as the sweep before: what was uncommitted then, this sweep has seen.
         safe = min(reached, self.swept_to) if self.was_taken_from and self.swept_to else reached
         if first is not None and first < self.start:
             self._begin_at(first)
@@ -76,7 +76,7 @@ class Memory:
 
 
 class Lanes:
-    """The lanes of one process's producers."""
+    """The lanes that the producers of one process share."""
 
     def __init__(self) -> None:
         self._lanes: dict[LaneKey, Memory] = {}
@@ -86,16 +86,16 @@ class Lanes:
         self._spare: dict[LaneKey, None] = {}
         self._seen: set[LaneKey] = set()
         self._claims = 0
-        # How many lanes had their turn since something was taken, and gave nothing.
+        # How many lanes have been visited in vain since a run was last taken.
         self._in_vain = 0
         self._lock = threading.Lock()
 
     def visits(self) -> list[Lane]:
-        """Which lanes the next claim visits, in this order.
+        """Return the lanes that the next claim visits, in order.
 
-        Each queue in its turn, the one visited longest ago first, so that no queue starves another, also not one that
-        gives nothing because it is paused, locked or full; within a queue strictly the urgent first.  Beside those with
-        something due, a few that had something last: what comes next very likely comes there.
+        The queue visited longest ago comes first, so that no queue starves another, even if it is paused, locked or
+        full; within a queue, the most urgent priority comes first.  A few lanes without due runs are included if they
+        recently had some, because the next run is likely to arrive there.
         """
         with self._lock:
             keys = [*self._in_turn(self._due)[:VISITS], *(key for key in self._spare if key not in self._due)]

@@ -1,4 +1,4 @@
-"""The pace of a worker: how long handlers take, by job type, and how many runs end in a second."""
+"""Measures how long the handlers of each job type take, and how many runs end per second."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from rowcall.base.clock import elapsed
 
-# A type is quick while its handler takes at most this long on average, over about this many of its last runs.
+# A job type is quick if its handler takes at most this long on average over about this many recent runs.
 QUICK_SECONDS = 0.005
 SAMPLES = 20
 
 # Quick runs are claimed ahead, as many as this worker finishes in this time, so that one round trip serves many.  Slow
-# ones are not: what one process has claimed, no other can begin.
+# runs are not, because no other worker could begin them.
 AHEAD_SECONDS = 0.1
 AHEAD_MOST = 2000
 
-# Runs are counted over windows of this length: a batch that ends all at once says nothing about the pace.
+# Runs are counted over windows of this length, because a batch that ends all at once says nothing about the pace.
 WINDOW_SECONDS = 0.05
 
 
 class Room(NamedTuple):
-    """How many runs may be claimed: one for each free slot, and quick ones ahead of a slot."""
+    """How many runs may be claimed: one for each free slot, and quick ones ahead."""
 
     slots: int
     ahead: int
@@ -29,7 +29,7 @@ class Room(NamedTuple):
 
 @dataclass
 class HandlerTime:
-    """The average of one job type."""
+    """The average handler time of one job type."""
 
     samples: int = 0
     seconds: float = 0.0
@@ -41,12 +41,12 @@ class HandlerTime:
 
     @property
     def is_quick(self) -> bool:
-        """Whether the type is measured often enough and is quick."""
+        """Whether the job type is quick and has been measured often enough."""
         return self.samples == SAMPLES and self.seconds <= QUICK_SECONDS
 
 
 class Pace:
-    """The measurements.  Its callers hold the lock of InFlight."""
+    """The measurements.  Callers must hold the lock of InFlight."""
 
     def __init__(self) -> None:
         self._times: dict[str, HandlerTime] = {}
@@ -66,7 +66,7 @@ class Pace:
             self._ended, self._since = 0, now
 
     def quick_types(self) -> list[str]:
-        """The job types whose handlers take a few milliseconds."""
+        """Return the quick job types."""
         return [job_type for job_type, time in self._times.items() if time.is_quick]
 
     def ahead(self, threads: int) -> int:

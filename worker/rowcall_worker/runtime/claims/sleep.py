@@ -1,4 +1,4 @@
-"""When a worker with nothing to do relies on notifications, and when it polls."""
+"""Decides when an idle worker polls, and when it sleeps until a notification."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from enum import Enum
 from rowcall.base.database import PgConnection
 from rowcall.queue.sleepers import awake, fall_asleep, have_ended
 
-# A worker polls a few times before it falls asleep, after twice the pause each time: while something comes every few
-# milliseconds, no notification is needed.
+# A worker polls a few times before it falls asleep, with doubling pauses: while a run arrives every few milliseconds,
+# no notification is needed.
 FIRST_PAUSE_SECONDS = 0.001
 AWAKE_SECONDS = 0.004
 
 # A worker that was woken in vain polls for longer, because another worker takes what comes.
 IN_VAIN_SECONDS = 1.0
 
-# No notification is sent when another worker's run frees a place under a limit.
+# How often to poll for a place under a limit: no notification is sent when another worker's run frees one.
 PLACE_SECONDS = 1.0
 
 # Without notifications it polls all the time: ROWCALL_POLL is less than this.
 LONGEST_PAUSE_SECONDS = 86_400.0
 
-# How often it looks at the most while a transaction is open that does not see it asleep.
+# The longest pause while a transaction is open that may not see the worker asleep.
 OPEN_SECONDS = 0.1
 
 
@@ -43,7 +43,7 @@ class Sleep:
     worker: str
     # How long a worker that has died asleep is notified.
     seconds: float
-    # Whether notifications reach it: behind a pooler they do not.
+    # Whether notifications arrive; behind a pooler they do not.
     listens: Callable[[], bool]
     state: State = State.AWAKE
     pause: float = float("inf")
@@ -56,12 +56,12 @@ class Sleep:
         self.pause = float("inf")
 
     def waits_for_a_place(self, connection: PgConnection) -> None:
-        """Something is due in a queue that is at its limit: look again, and do not rely on a notification."""
+        """Poll for a place in a queue at its limit, because no notification will come."""
         self._wake_up(connection)
         self.pause = PLACE_SECONDS
 
     def found(self, connection: PgConnection) -> None:
-        """Something was due: more may be."""
+        """Wake up after a claim found runs, because more may be due."""
         self._wake_up(connection)
         self._in_vain = False
 
@@ -87,7 +87,7 @@ class Sleep:
             self._fall_asleep(connection)
 
     def _fall_asleep(self, connection: PgConnection) -> None:
-        # First, because an answer may be lost.
+        # Set this first, because the result of the statement may be lost.
         self._told = True
         transaction = fall_asleep(connection, self.worker, self.seconds)
         if transaction is None:

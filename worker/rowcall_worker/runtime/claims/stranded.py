@@ -28,7 +28,7 @@ class Steps:
     taken: int = 0
 
     def step(self) -> None:
-        """An exchange begins, or is over."""
+        """Record the start or the end of an exchange."""
         self.taken += 1
 
     def over(self, mark: int) -> bool:
@@ -38,7 +38,7 @@ class Steps:
 
 @dataclass
 class Stranded:
-    """What lost claims asked for, and the leases that this worker does not know.
+    """The lanes of lost claims, and the leases found there that this worker does not know.
 
     A claim in progress also has leases that are not known yet. So leases are judged only after every exchange that had
     begun earlier has ended.
@@ -46,7 +46,7 @@ class Stranded:
 
     in_flight: InFlight
     other: Steps
-    # A claim was lost not long ago.
+    # Whether a claim was lost recently.
     looking: bool = False
     _lanes: dict[LaneKey, Lane] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -67,7 +67,7 @@ class Stranded:
 
     @property
     def due_in(self) -> float:
-        """The seconds until the next look."""
+        """The seconds until the next step."""
         if not self.looking:
             return float("inf")
         return STEP_SECONDS if self._found else max(self._due_at - elapsed(), 0.0)
@@ -95,10 +95,10 @@ class Stranded:
                 self.looking, self._lanes = False, {}
 
     def _not_in_hand(self, leases: Sequence[Lease]) -> list[Lease]:
-        """And not given up either, as the lease of a handler that was away for too long."""
+        """Return the leases that are neither in flight nor given up by a handler that lost them."""
         in_flight = self.in_flight
         return [lease for lease in leases if lease not in in_flight.runs and lease not in in_flight.given_up]
 
     def _return(self, connection: PgConnection, leases: Sequence[Lease]) -> None:
         for run_id in unclaim(connection, leases):
-            log().warning(LogEvent.RUN_RETURNED, run_id=run_id, reason="the answer to its claim was lost")
+            log().warning(LogEvent.RUN_RETURNED, run_id=run_id, reason="the result of its claim was lost")

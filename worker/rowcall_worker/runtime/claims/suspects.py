@@ -28,13 +28,13 @@ class Suspects:
 
     in_flight: InFlight
     interval: float
-    # When this process asked last and there was none for it.
+    # When this process last looked and found no suspect.
     none_since: float = float("-inf")
-    # Since the last one that ran alone: every claim of other runs has found none, or one has been claimed; else None.
+    # Whether all claims of other runs since the last suspect that ran alone found nothing; None if there was no claim.
     _idle: bool | None = None
     _due_at: float = 0.0
     _patience: float = STILL_SECONDS
-    # Since when nothing else has been claimed; and whether the one that this was for has begun.
+    # When this process stopped claiming other runs, and whether the suspect for which it did has begun.
     _still_since: float | None = None
     _begun: bool = False
     _rested_at: float = 0.0
@@ -52,7 +52,7 @@ class Suspects:
         return elapsed() >= self._due_at and not self.in_flight.has_suspect
 
     def others(self, claimed: bool) -> None:
-        """Whether a claim of other runs has found one."""
+        """Record whether a claim of other runs found any."""
         self._idle = not claimed and self._idle is not False
 
     def hurry(self) -> None:
@@ -62,7 +62,7 @@ class Suspects:
     def claim(
         self, connection: PgConnection, worker: str, request: ClaimRequest, room: Room
     ) -> tuple[Sequence[Claimed], Room]:
-        """The next suspect, if this process may have one now, and the room that is left for other runs."""
+        """Claim a suspect if this process may have one now; return it and the room left for other runs."""
         now = elapsed()
         if self.in_flight.has_suspect:
             return [], room
@@ -94,7 +94,7 @@ class Suspects:
             self._still_since = now
             self.in_flight.wait_until_empty()
             return [], NO_ROOM
-        # Where a limit keeps one waiting for a run of this process, it is asked for again when that has ended.
+        # If a limit makes a suspect wait for a run of this process, look again when that run has ended.
         self._due_at = now if found.behind else now + self.interval
         if not found.waits:
             self.none_since = now
@@ -110,7 +110,7 @@ class Suspects:
         return [claimed], NO_ROOM
 
     def lost(self) -> None:
-        """The connection was lost with a claim under way."""
+        """Record that the connection was lost during a claim."""
         if not self._begun:
             self._go_on(elapsed())
 

@@ -13,7 +13,8 @@ from rowcall.queue.claims.lanes import find_lanes
 from rowcall.queue.claims.sweep import FIRST_PLACE
 from rowcall_worker.runtime.claims.lanes import Lanes
 
-# After a sweep it rests this many times as long as the sweep took: at most a twentieth of one connection's time.
+# The rest after a sweep is this many times as long as the sweep, so sweeps take at most a twentieth of one
+# connection's time.
 REST = 20
 
 # How long claims may miss what their heads hide, in a table that is swept in a moment.
@@ -37,7 +38,7 @@ class Sweeper:
 
     @property
     def first_lap(self) -> bool:
-        """Whether there are lanes that this worker has not swept yet."""
+        """Whether the first lap is not complete yet."""
         return self.lap_began_at == float("-inf")
 
     @property
@@ -51,14 +52,14 @@ class Sweeper:
         self._due_at = 0.0 if at_once else min(self._due_at, self._rested_at)
 
     def sweep(self, connection: PgConnection, request: ClaimRequest) -> Swept:
-        """The next sweep, where it is due."""
+        """Make the next sweep if it is due."""
         began_at = elapsed()
         if began_at < self._due_at:
             return Swept(place=self._place)
         if self._place == FIRST_PLACE:
             self._began_at = began_at
         elif began_at >= self._found_at + self.interval:
-            # A lap may be long: meanwhile no lane waits for its end.
+            # A lap may take long, so find lanes with due runs meanwhile.
             self._found_at = began_at
             self.lanes.found(find_lanes(connection, request.queues))
         swept = sweep(connection, request, self._place)
