@@ -51,7 +51,7 @@ def test_a_server_that_exists_is_used_and_a_person_is_told(bare: dict[str, str],
 
 @pytest.mark.parametrize("words", [["runs", "list"], ["doctor"]])
 def test_a_misspelt_setting_is_named_with_the_nearest_one(environment: dict[str, str], words: list[str]) -> None:
-    misspelt = {**environment, "ROWCALL_HEARTBEET": "10", "ROWCALL_SMTP_URL_FILE": "", "ROWCALL_ZZZ": "1"}
+    misspelt = {**environment, "ROWCALL_HEARTBEET": "10", "ROWCALL_APP_FILE": "", "ROWCALL_ZZZ": "1"}
     said = rowcall(misspelt, *words).stderr.splitlines()
     assert said == [
         "rowcall: ROWCALL_HEARTBEET is not a setting; did you mean ROWCALL_HEARTBEAT?",

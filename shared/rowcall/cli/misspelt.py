@@ -18,6 +18,7 @@ def misspelt_settings(environment: Mapping[str, str] = os.environ) -> Iterator[s
     # Compared without the prefix, which would make any two alike.
     endings = {name.removeprefix(PREFIX): name for name in known}
     for name in sorted(environment.keys() - known):
-        if name.startswith(PREFIX):
+        # An empty variable counts as not set, whatever its name.
+        if name.startswith(PREFIX) and environment[name].strip():
             near = difflib.get_close_matches(name.removeprefix(PREFIX), endings, n=1)
             yield f"{name} is not a setting{f'; did you mean {endings[near[0]]}?' if near else ''}"
