@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from typing import Any
 
 import pytest
 import sqlalchemy
@@ -11,7 +12,7 @@ from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 
 from rowcall_worker.attempt.context import Run
 from tests.worker.attempts import Attempts
@@ -69,15 +70,26 @@ def test_a_hook_that_always_adds_something_ends_the_attempt(attempt: Attempts) -
     assert attempt.state == ("running", [])
 
 
-def test_a_close_after_a_nested_rollback_is_refused_as_any_other(attempt: Attempts) -> None:
-    def handler(run: Run) -> None:
-        with run.transaction(as_=Session) as session:
+@pytest.mark.parametrize("how", ["an error of the app", "a refused row", "a rollback"])
+@pytest.mark.parametrize("ended", ["close", "with"])
+def test_a_close_after_a_nested_rollback_is_refused_as_any_other(attempt: Attempts, how: str, ended: str) -> None:
+    def optional_part(session: Session) -> None:
+        if how == "a rollback":
+            session.begin_nested().rollback()
+            return
+        with suppress(IntegrityError, ValueError), session.begin_nested():
+            if how == "an error of the app":
+                raise ValueError("the optional part failed")
             session.add(Order(name="bread"))
             session.flush()
-            with suppress(IntegrityError), session.begin_nested():
-                session.add(Order(name="bread"))
-                session.flush()
-            session.close()
+
+    def handler(run: Run) -> None:
+        with run.transaction(as_=Session) as session, session if ended == "with" else nullcontext():
+            session.add(Order(name="bread"))
+            session.flush()
+            optional_part(session)
+            if ended == "close":
+                session.close()
 
     assert "the handler called close()" in attempt.failed_by(handler)[1]
     assert attempt.state == ("running", [])
@@ -97,6 +109,31 @@ def test_a_session_that_writes_to_a_database_of_its_own_choice_is_refused(attemp
     with app.app_context():
         _, said, permanent = attempt.failed_by(handler)
         db.session.remove()
+    assert permanent
+    assert "pass as_=sqlalchemy.orm.Session" in said
+    assert attempt.state == ("running", [])
+
+
+@pytest.mark.parametrize("how", ["binds", "scoped", "routing"])
+def test_a_session_with_another_engine_for_its_models_is_refused(attempt: Attempts, how: str) -> None:
+    engine = sqlalchemy.create_engine(attempt.url.replace("postgresql:", "postgresql+psycopg2:", 1))
+
+    class Routing(Session):
+        def get_bind(self, *_: Any, **__: Any) -> sqlalchemy.Engine:
+            return engine
+
+    classes: dict[str, Any] = {
+        "binds": sessionmaker(binds={Base: engine}),
+        "scoped": scoped_session(sessionmaker(binds={Order: engine})),
+        "routing": Routing,
+    }
+
+    def handler(run: Run) -> None:
+        with run.transaction(as_=classes[how]) as session:
+            session.add(Order(name="bread"))
+
+    _, said, permanent = attempt.failed_by(handler)
+    engine.dispose()
     assert permanent
     assert "pass as_=sqlalchemy.orm.Session" in said
     assert attempt.state == ("running", [])
