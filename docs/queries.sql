@@ -284,6 +284,70 @@ BEGIN;
 SELECT clock_timestamp();
 ROLLBACK;
 
+-- rowcall.effects.erase: ERASE[sent_emails]
+-- Table -> the statement that erases the details of its effects.
+\set run_ids '{"1"}'
+BEGIN;
+UPDATE rowcall.sent_emails SET recipient = NULL, subject = NULL, message_id = NULL, refusal = NULL, updated_at = now()
+WHERE run_id = ANY(:'run_ids'::bigint[])
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.effects.erase: ERASE[sent_reports]
+-- Table -> the statement that erases the details of its effects.
+\set run_ids '{"1"}'
+BEGIN;
+UPDATE rowcall.sent_reports SET refusal = NULL, updated_at = now()
+WHERE run_id = ANY(:'run_ids'::bigint[])
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.effects.erase: ERASE[payments]
+-- Table -> the statement that erases the details of its effects.
+\set run_ids '{"1"}'
+BEGIN;
+UPDATE rowcall.payments SET invoice_id = NULL, amount_minor = NULL, currency = NULL, refusal = NULL, updated_at = now()
+WHERE run_id = ANY(:'run_ids'::bigint[])
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.effects.erase: ERASE[delivered_webhooks]
+-- Table -> the statement that erases the details of its effects.
+\set run_ids '{"1"}'
+BEGIN;
+UPDATE rowcall.delivered_webhooks SET url = NULL, response_status = NULL, refusal = NULL, updated_at = now()
+WHERE run_id = ANY(:'run_ids'::bigint[])
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.effects.erase: ERASE[generated_files]
+-- Table -> the statement that erases the details of its effects.
+\set run_ids '{"1"}'
+BEGIN;
+UPDATE rowcall.generated_files SET path = NULL, sha256 = NULL, size_bytes = NULL, refusal = NULL, updated_at = now()
+WHERE run_id = ANY(:'run_ids'::bigint[])
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.effects.erase: ERASE[other_effects]
+-- Table -> the statement that erases the details of its effects.
+\set run_ids '{"1"}'
+BEGIN;
+UPDATE rowcall.other_effects SET refusal = NULL, updated_at = now()
+WHERE run_id = ANY(:'run_ids'::bigint[])
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.effects.erase: UNAUDITED
+-- Ids of effects are unique only within a table, so the run is compared too.
+\set ids '{"1"}'
+\set run_ids '{"1"}'
+BEGIN;
+UPDATE rowcall.audit_log SET before = before - 'refusal', after = after - 'refusal'
+WHERE subject = 'effect' AND subject_id = ANY(:'ids'::bigint[])
+    AND (after ->> 'run_id')::bigint = ANY(:'run_ids'::bigint[]);
+ROLLBACK;
+
 -- rowcall.effects.ledger: HOLD
 -- By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
 \set run_id '1'
@@ -3299,6 +3363,299 @@ BEGIN;
 UPDATE rowcall.queues SET max_running = :'max_running', updated_at = now() WHERE name = :'name';
 ROLLBACK;
 
+-- rowcall.queue.retention.erase: PAGES[created]
+-- Scan -> a page of the runs that match, finished or not.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at, finished_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.retention.erase: PAGES[failed]
+-- Scan -> a page of the runs that match, finished or not.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at, finished_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.retention.erase: PAGES[definition]
+-- Scan -> a page of the runs that match, finished or not.
+\set milliseconds '5000'
+\set waited '4000'
+\set definition 'nightly'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at, finished_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.retention.erase: PAGES[key]
+-- Scan -> a page of the runs that match, finished or not.
+\set milliseconds '5000'
+\set waited '4000'
+\set key 'welcome:1'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at, finished_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.retention.erase: BY_ID
+\set run_ids '{"1"}'
+BEGIN;
+SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY id;
+ROLLBACK;
+
+-- rowcall.queue.retention.erase: ERASE
+-- Status, times, keys and fingerprints stay, so that a late request with the same key is not done a second time.  Locked
+-- runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
+\set run_ids '{"1"}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH finished AS MATERIALIZED (
+    SELECT id FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND finished_at IS NOT NULL
+    FOR UPDATE SKIP LOCKED
+), erased AS (
+    UPDATE rowcall.job_runs SET payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL,
+        trace_parent = NULL, pruned_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM finished)) RETURNING id
+), history AS (
+    DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
+), unaudited AS (
+    UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
+    WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
+        AND (before ? 'payload' OR after ? 'payload')
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, request_id)
+    SELECT :'who', 'erase', 'run', id, :'request_id' FROM finished ORDER BY id
+)
+SELECT id FROM erased ORDER BY id;
+ROLLBACK;
+
 -- rowcall.queue.retention.prune: PAGE
 -- One range of job_runs_created, no longer than a page however few of its rows are due.  No run finishes before it is
 -- created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
@@ -3348,10 +3705,8 @@ WITH pruned AS MATERIALIZED (
 ), deleted AS (
     DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE goes)) RETURNING id
 ), made_bare AS (
-    UPDATE rowcall.job_runs
-    SET payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL, trace_parent = NULL,
-        pruned_at = now(), updated_at = now()
-    WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
+    UPDATE rowcall.job_runs SET payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL,
+        trace_parent = NULL, pruned_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
 )

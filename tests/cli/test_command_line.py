@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, time, timedelta
@@ -15,6 +16,8 @@ from rowcall.base.child_processes import own_command
 from rowcall.schema import REVISION
 from rowcall.status import Status
 from tests.support.processes import rowcall
+
+ON_PATH = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 def made(environment: dict[str, str], *arguments: str) -> int:
@@ -70,8 +73,32 @@ def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> Non
 
 def test_the_same_key_says_that_nothing_was_added(environment: dict[str, str]) -> None:
     run_id = made(environment, "{}", "--key", "once")
+    told = f"run {run_id} already exists: nothing added\n"
     again = rowcall(environment, "enqueue", "noop", "{}", "--key", "once")
-    assert again.stdout == f"run {run_id} already exists: nothing added\n"
+    assert (again.stdout, again.returncode) == (told, 0)
+    # For a script that must know.
+    again = rowcall(environment, "enqueue", "noop", "{}", "--key", "once", "--fail-if-exists")
+    assert (again.stdout, again.returncode) == (told, 1)
+    assert rowcall(environment, "enqueue", "noop", "{}", "--key", "another", "--fail-if-exists").returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_script(environment: dict[str, str], shell: str) -> None:
+    told = rowcall(environment, "completion", shell)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "_ROWCALL_COMPLETE" in told.stdout
+
+
+def test_bash_completes_commands_and_options(environment: dict[str, str]) -> None:
+    script = rowcall(environment, "completion", "bash").stdout
+    typed = f"""{script}
+COMP_WORDS=(rowcall runs list --sta); COMP_CWORD=3; _rowcall_completion rowcall; echo "${{COMPREPLY[@]}}"
+COMPREPLY=(); COMP_WORDS=(rowcall runs ex); COMP_CWORD=2; _rowcall_completion rowcall; echo "${{COMPREPLY[@]}}"
+"""
+    shown = subprocess.run(
+        ["/bin/bash", "-c", typed], env={**os.environ, **environment, **ON_PATH}, capture_output=True, text=True
+    )
+    assert shown.stdout.splitlines() == ["--status", "explain"], shown.stderr
 
 
 def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:

@@ -63,6 +63,7 @@ SAMPLES = {
     "horizon": "86400",
     "hostname": "worker.example",
     "id": "1",
+    "ids": "1",
     "idempotency_key": "welcome:1",
     "include": "payload",
     "invoice_id": "1",

@@ -164,13 +164,22 @@ def test_a_newer_schema_that_this_code_fits_is_left_as_it_is(fresh_url: str) -> 
 
 
 def test_the_audit_log_takes_rows_and_gives_none_back(fresh_url: str) -> None:
-    asked(fresh_url, "INSERT INTO rowcall.audit_log (who, action, subject) VALUES ('a', 'retry', 'run')")
+    asked(
+        fresh_url,
+        "INSERT INTO rowcall.audit_log (who, action, subject, after) VALUES ('a', 'clone', 'run',"
+        """ '{"payload": {"user_id": 7}, "status": "queued"}')""",
+    )
     engine = database.engine(fresh_url, pool_size=1)
     for change in (
         "UPDATE rowcall.audit_log SET who = 'b'",
         "DELETE FROM rowcall.audit_log",
         "TRUNCATE rowcall.audit_log",
+        "UPDATE rowcall.audit_log SET before = '{}'",
+        "UPDATE rowcall.audit_log SET after = after - 'status'",
+        "UPDATE rowcall.audit_log SET after = after - 'payload', who = 'b'",
     ):
         with engine.connect() as changing, pytest.raises(sqlalchemy.exc.DBAPIError, match="append-only"):
             changing.exec_driver_sql(change)
     engine.dispose()
+    # A person's data must be erasable.
+    asked(fresh_url, "UPDATE rowcall.audit_log SET after = after - 'payload'")

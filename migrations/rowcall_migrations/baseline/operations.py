@@ -120,11 +120,22 @@ CREATE TABLE rowcall.audit_log (
     CONSTRAINT audit_log_pkey PRIMARY KEY (id)
 );
 CREATE INDEX audit_log_subject ON rowcall.audit_log (subject, subject_id, id DESC);
-CREATE FUNCTION rowcall.refuse_audit_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION rowcall.refuse_audit_change() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
-    RAISE EXCEPTION 'audit_log is append-only' USING ERRCODE = 'restrict_violation';
+    IF TG_OP = 'UPDATE' THEN
+        IF to_jsonb(NEW) - '{before,after}'::text[] = to_jsonb(OLD) - '{before,after}'::text[]
+            AND NEW.before IS NOT DISTINCT FROM OLD.before - '{payload,refusal}'::text[]
+            AND NEW.after IS NOT DISTINCT FROM OLD.after - '{payload,refusal}'::text[]
+        THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    RAISE EXCEPTION 'audit_log is append-only; only a payload and a refusal can be erased'
+        USING ERRCODE = 'restrict_violation';
 END
 $$;
-CREATE TRIGGER audit_log_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON rowcall.audit_log
+CREATE TRIGGER audit_log_append_only BEFORE UPDATE ON rowcall.audit_log
+    FOR EACH ROW EXECUTE FUNCTION rowcall.refuse_audit_change();
+CREATE TRIGGER audit_log_undeletable BEFORE DELETE OR TRUNCATE ON rowcall.audit_log
     FOR EACH STATEMENT EXECUTE FUNCTION rowcall.refuse_audit_change()
 """

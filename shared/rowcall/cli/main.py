@@ -39,7 +39,9 @@ OWN = {
     "keys": "rowcall.cli.keys:keys_command",
     "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
     "prune": "rowcall.cli.prune:prune_command",
+    "erase": "rowcall.cli.erase:erase_command",
     "doctor": "rowcall.cli.doctor.command:doctor_command",
+    "completion": "rowcall.cli.completion:completion_command",
 }
 # An app adds commands as entry points of this group.
 APPS = "rowcall.commands"

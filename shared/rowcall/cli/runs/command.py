@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -39,9 +40,15 @@ WATCHED_SECONDS = 2.0
 @click.option("--queue", "queue_name", help="Queue.  [default: the type's]")
 @click.option("--priority", type=int, default=0, show_default=True, help="A lower number is more urgent.")
 @click.option("--max-attempts", type=int, help="Give up after this many attempts.  [default: the type's]")
+@click.option("--fail-if-exists", is_flag=True, help="Exit with 1 if a run with the same key exists already.")
 @json_option
 def enqueue_command(
-    job_type: str, payload: dict[str, Any], queue_name: str | None, as_json: bool, **options: Any
+    job_type: str,
+    payload: dict[str, Any],
+    queue_name: str | None,
+    fail_if_exists: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Enqueue a run of JOB_TYPE with PAYLOAD, a JSON object."""
     with command_transaction() as connection:
@@ -50,6 +57,8 @@ def enqueue_command(
         show_json(vars(outcome))
     else:
         click.echo(f"run {outcome.run_id} {'already exists: nothing added' if outcome.replayed else 'queued'}")
+    if fail_if_exists and outcome.replayed:
+        sys.exit(1)
 
 
 @click.group("runs", cls=Group)

@@ -52,6 +52,10 @@ FROM last
 
 IS_UNCHANGED = f"run.id = ANY(%(due)s::bigint[]) AND {VERSION} = ANY(%(versions)s::text[])"
 
+# What becomes of a run whose row stays: its payload and its details go.
+EMPTIED = """payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL,
+        trace_parent = NULL, pruned_at = now(), updated_at = now()"""
+
 # Locked rows are skipped; the next walk reads them again.  A bare row and a run that has no key, or holds it no longer,
 # are deleted, with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
 # with the fingerprints that distinguish a replay from other content.
@@ -63,10 +67,7 @@ WITH pruned AS MATERIALIZED (
 ), deleted AS (
     DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE goes)) RETURNING id
 ), made_bare AS (
-    UPDATE rowcall.job_runs
-    SET payload = '{{}}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL, trace_parent = NULL,
-        pruned_at = now(), updated_at = now()
-    WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
+    UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
 )

@@ -1,0 +1,38 @@
+"""Erase the details of effects, such as a mail's recipient and subject; keys, states and references stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rowcall.base.database import Connection, fetch_all
+from rowcall.effects.kinds import TABLES, Table
+
+
+def emptied(table: Table) -> str:
+    """Return the UPDATE that empties the details of some runs' effects in this table; it uses the index {table}_run."""
+    details = "".join(f"{name} = NULL, " for name in (*table.known, *table.learned))
+    return f"""
+UPDATE rowcall.{table.name} SET {details}refusal = NULL, updated_at = now()
+WHERE run_id = ANY(%(run_ids)s::bigint[])
+RETURNING id
+"""
+
+
+# Table -> the statement that erases the details of its effects.
+ERASE = {table.name: emptied(table) for table in TABLES}
+
+# Ids of effects are unique only within a table, so the run is compared too.
+UNAUDITED = """
+UPDATE rowcall.audit_log SET before = before - 'refusal', after = after - 'refusal'
+WHERE subject = 'effect' AND subject_id = ANY(%(ids)s::bigint[])
+    AND (after ->> 'run_id')::bigint = ANY(%(run_ids)s::bigint[])
+"""
+
+
+def erase_details(connection: Connection, run_ids: Sequence[int]) -> int:
+    """Erase the details of the effects of these runs; return how many effects they have."""
+    runs = {"run_ids": list(run_ids)}
+    ids = [row["id"] for table in TABLES for row in fetch_all(connection, ERASE[table.name], runs)]
+    if ids:
+        fetch_all(connection, UNAUDITED, {**runs, "ids": ids})
+    return len(ids)

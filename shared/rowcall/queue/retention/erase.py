@@ -1,0 +1,75 @@
+"""Erase: empty finished runs at once, as pruning would later, for a person who asks for their data to be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rowcall.access.audit import Operator
+from rowcall.base.database import Connection, Row, fetch_all
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.retention.prune import EMPTIED
+from rowcall.queue.views.filters import Filter
+from rowcall.queue.views.lists import SCANS, page_of, page_sql, parameters, scan_for
+
+# How many runs one transaction erases.
+BATCH = 500
+
+# Scan -> a page of the runs that match, finished or not.
+PAGES = {scan.name: page_sql(scan, "id, created_at, finished_at") for scan in SCANS}
+
+BY_ID = """
+SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY id
+"""
+
+# Status, times, keys and fingerprints stay, so that a late request with the same key is not done a second time.  Locked
+# runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
+ERASE = f"""{BY_INDEX}
+WITH finished AS MATERIALIZED (
+    SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL
+    FOR UPDATE SKIP LOCKED
+), erased AS (
+    UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM finished)) RETURNING id
+), history AS (
+    DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
+), unaudited AS (
+    UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
+    WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
+        AND (before ? 'payload' OR after ? 'payload')
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, request_id)
+    SELECT %(who)s, 'erase', 'run', id, %(request_id)s FROM finished ORDER BY id
+)
+SELECT id FROM erased ORDER BY id
+"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Runs to erase: those that have finished, those that have not, and the cursor of the next page."""
+
+    finished: list[int]
+    unfinished: list[int]
+    next: str | None = None
+
+
+def find(connection: Connection, criteria: Filter, cursor: str | None = None) -> Found:
+    """Return the next page of the runs that match."""
+    page = page_of(connection, PAGES[scan_for(criteria).name], criteria, parameters(criteria, BATCH, cursor))
+    return _found(page.runs, page.next)
+
+
+def find_ids(connection: Connection, run_ids: Sequence[int]) -> Found:
+    """Return those of these runs that exist."""
+    return _found(fetch_all(connection, BY_ID, {"run_ids": list(run_ids)}), None)
+
+
+def erase(connection: Connection, run_ids: Sequence[int], operator: Operator) -> list[int]:
+    """Erase the payload, result, progress, errors and attempts of finished runs; return the ids of those erased."""
+    values = {"run_ids": list(run_ids), "who": operator.who, "request_id": operator.request_id}
+    return [row["id"] for row in fetch_all(connection, ERASE, values)]
+
+
+def _found(rows: Sequence[Row], cursor: str | None) -> Found:
+    finished = [row["id"] for row in rows if row["finished_at"] is not None]
+    return Found(finished, [row["id"] for row in rows if row["finished_at"] is None], cursor)
