@@ -3836,11 +3836,13 @@ ROLLBACK;
 
 -- rowcall.queue.views.explain: SERVING
 -- Workers that serve its type and queue, including those that did a moment ago: cron may start the next one.
+\set missed '100'
 \set silence '150'
 \set job_type 'noop'
 \set queue 'default'
 BEGIN;
-SELECT id, stopped_at FROM rowcall.workers
+SELECT id, stopped_at, heartbeat_at, heartbeat_at < now() - :'missed' * interval '1 second' AS late
+FROM rowcall.workers
 WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
     AND (queues IS NULL OR :'queue' = ANY(queues))
 ORDER BY id;
@@ -3858,12 +3860,12 @@ ROLLBACK;
 
 -- rowcall.queue.views.explain: SWEEPING
 -- Live workers that sweep its queue, whatever job types they take.
-\set silence '150'
+\set missed '100'
 \set queue 'default'
 BEGIN;
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND stopped_at IS NULL
+    WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND stopped_at IS NULL
         AND (queues IS NULL OR :'queue' = ANY(queues))
 );
 ROLLBACK;

@@ -89,6 +89,7 @@ SAMPLES = {
     "max_lateness": "6 hours",
     "max_running": "2",
     "message_id": "<1@shop.example>",
+    "missed": "100",
     "milliseconds": "5000",
     "waited": "4000",
     "most": "20000",

@@ -243,7 +243,7 @@ def test_a_connection_that_is_lost_in_the_block_is_replaced_for_the_next(attempt
     assert attempt.state == ("succeeded", ["cake"])
 
 
-@pytest.mark.parametrize("as_", [dict, lambda **_: None])
+@pytest.mark.parametrize("as_", [dict, lambda **_: None, 5, lambda: None])
 def test_what_makes_no_session_is_told(attempt: Attempts, as_: Any) -> None:
     def handler(run: Run) -> None:
         with run.transaction(as_=as_):

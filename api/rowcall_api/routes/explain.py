@@ -5,7 +5,6 @@ from __future__ import annotations
 from rowcall import queue
 from rowcall.base import settings
 from rowcall.job_types import catalogue
-from rowcall.queue import workers
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
@@ -19,6 +18,6 @@ blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", descriptio
 @needs("read")
 def explain_run(run_id: int) -> queue.Explained:
     """Explain why a run has its status: the conditions of a claim, and the commands that would change them."""
-    silence = workers.silence(settings.read().heartbeat)
+    heartbeat = settings.read().heartbeat
     with transaction() as connection:
-        return queue.explain(connection, run_id, catalogue().limits, silence)
+        return queue.explain(connection, run_id, catalogue().limits, heartbeat)

@@ -19,6 +19,11 @@ def silence(heartbeat: float) -> float:
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
+def missed(heartbeat: float) -> float:
+    """Seconds after which a worker has missed two heartbeats; half an interval is left for a late one."""
+    return 2.5 * heartbeat
+
+
 REGISTER = """
 INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency)
 VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s)

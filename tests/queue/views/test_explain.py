@@ -15,7 +15,7 @@ from rowcall.status import FINAL, Status
 from tests.support.rows import WORKER, run_in
 
 OPERATOR = Operator("somebody")
-SILENCE = 150.0
+HEARTBEAT = 40.0
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +25,13 @@ def somebody_works(connection: PgConnection) -> None:
 
 
 def conditions(connection: PgConnection, run_id: int, **declared: int) -> dict[str, Condition]:
-    explained = explain(connection, run_id, declared, SILENCE)
+    explained = explain(connection, run_id, declared, HEARTBEAT)
     return {condition.name: condition for condition in explained.conditions}
 
 
 def only_failing(connection: PgConnection, run_id: int, **declared: int) -> Condition:
     """Return the one condition that does not hold; the message is the same."""
-    explained = explain(connection, run_id, declared, SILENCE)
+    explained = explain(connection, run_id, declared, HEARTBEAT)
     [failing] = [condition for condition in explained.conditions if not condition.holds]
     assert (explained.message, explained.commands) == (failing.message, (failing.command,) if failing.command else ())
     return failing
@@ -39,7 +39,7 @@ def only_failing(connection: PgConnection, run_id: int, **declared: int) -> Cond
 
 def test_a_run_that_nothing_holds_up_is_next(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, queue="'alone'")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert all(condition.holds for condition in explained.conditions)
     assert "first in queue alone, and is taken at the queue's next turn" in explained.message
     assert explained.commands == ()
@@ -55,7 +55,7 @@ def test_a_run_behind_others_is_told_how_many_come_first(connection: PgConnectio
     run_in(connection, Status.FAILED, queue="'line'", priority="-1")
     run_in(connection, Status.QUEUED, queue="'line'", priority="1", run_at="now() - interval '1 hour'")
     run_in(connection, Status.QUEUED, queue="'line'", priority="-1", run_at="now() + interval '1 hour'")
-    message = explain(connection, run["id"], {}, SILENCE).message
+    message = explain(connection, run["id"], {}, HEARTBEAT).message
     assert message == "waiting for its turn: in queue line 3 due runs come first"
 
 
@@ -65,13 +65,13 @@ def test_a_worker_that_has_stopped_takes_nothing_more(connection: PgConnection) 
     assert failing.message.startswith("no live worker takes noop from queue default: the last one ended ")
     assert failing.command == "rowcall worker run --types noop --queues default"
     lost = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 minute'")
-    assert "no live worker serves queue default" in explain(connection, lost["id"], {}, SILENCE).message
+    assert "no live worker serves queue default" in explain(connection, lost["id"], {}, HEARTBEAT).message
 
 
 @pytest.mark.parametrize("status", FINAL)
 def test_a_clone_is_proposed_only_where_it_is_possible(connection: PgConnection, status: Status) -> None:
     run = run_in(connection, status, natural_key="'fact'", unique_mode="'ever'")
-    assert not any("clone" in command for command in explain(connection, run["id"], {}, SILENCE).commands)
+    assert not any("clone" in command for command in explain(connection, run["id"], {}, HEARTBEAT).commands)
     if status is Status.SUCCEEDED:
         with pytest.raises(TransitionRefused, match="possible: nothing, because its natural key stands for a fact"):
             retry(connection, run["id"], OPERATOR)
@@ -86,16 +86,16 @@ def test_a_run_whose_lease_ran_out_waits_apart_from_the_others(
 ) -> None:
     run = run_in(connection, Status.FAILED, queue="'line'", suspect=leases)
     other = run_in(connection, Status.QUEUED, queue="'line'")
-    assert told in explain(connection, run["id"], {}, SILENCE).message
-    assert "first in queue line" in explain(connection, other["id"], {}, SILENCE).message
+    assert told in explain(connection, run["id"], {}, HEARTBEAT).message
+    assert "first in queue line" in explain(connection, other["id"], {}, HEARTBEAT).message
 
 
 def test_a_run_beside_a_suspect_that_runs_alone_waits_for_it_if_every_worker_does(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, queue="'line'")
     alone = run_in(connection, Status.RUNNING, suspect="2")
-    assert f"runs a suspect alone (run {alone['id']})" in explain(connection, run["id"], {}, SILENCE).message
+    assert f"runs a suspect alone (run {alone['id']})" in explain(connection, run["id"], {}, HEARTBEAT).message
     register(connection, Registration("worker-2", "host", 1, "1", None, ["noop"], 10))
-    assert "first in queue line" in explain(connection, run["id"], {}, SILENCE).message
+    assert "first in queue line" in explain(connection, run["id"], {}, HEARTBEAT).message
 
 
 def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:
@@ -124,7 +124,7 @@ def test_a_run_whose_queue_is_paused(connection: PgConnection) -> None:
 def test_a_run_whose_queue_has_no_place_left_is_told_who_has_the_places(connection: PgConnection) -> None:
     first, second = (run_in(connection, Status.QUEUED, queue="'narrow'") for _ in range(2))
     limit_queue(connection, "narrow", 1, OPERATOR)
-    assert "no place" not in explain(connection, second["id"], {}, SILENCE).message
+    assert "no place" not in explain(connection, second["id"], {}, HEARTBEAT).message
     claim_limited(connection, WORKER, ClaimRequest({"noop": 60}, 10, ["narrow"]))
     failing = only_failing(connection, second["id"])
     assert failing.message == f"queue narrow allows 1 at a time; 1 is running: {first['id']}"
@@ -152,11 +152,12 @@ def test_where_the_types_own_limit_binds_no_command_is_told_that_would_change_no
 @pytest.mark.parametrize(
     "change",
     [
+        "heartbeat_at = now() - interval '101 seconds'",
         "heartbeat_at = now() - interval '151 seconds'",
         "queues = ARRAY['other']",
         "job_types = ARRAY['other']",
     ],
-    ids=["silent", "other queue", "other type"],
+    ids=["two missed", "silent", "other queue", "other type"],
 )
 def test_a_run_that_no_live_worker_takes(connection: PgConnection, change: str) -> None:
     run = run_in(connection, Status.QUEUED)
@@ -165,6 +166,25 @@ def test_a_run_that_no_live_worker_takes(connection: PgConnection, change: str) 
     failing = only_failing(connection, run["id"])
     assert failing.message.startswith("no live worker takes noop from queue default")
     assert failing.command == "rowcall worker run --types noop --queues default"
+
+
+def test_a_worker_that_missed_two_heartbeats_is_named_with_its_last_one(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED)
+    lost = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'")
+    fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_at = now() - interval '99 seconds'")
+    assert conditions(connection, run["id"])["worker"].holds
+    fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_at = now() - interval '101 seconds'")
+    message = only_failing(connection, run["id"]).message
+    assert "no live worker takes noop from queue default: worker-1 sent its last heartbeat 2" in message
+    assert message.endswith(", and should send one every 40 s")
+    assert "no live worker serves queue default" in explain(connection, lost["id"], {}, HEARTBEAT).message
+
+
+def test_an_effect_that_may_have_happened_is_resolved_before_a_retry(connection: PgConnection) -> None:
+    run = run_in(connection, Status.DEAD, error_type="'AmbiguousEffect'", last_error="'the mail may be sent'")
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
+    assert explained.message.endswith("AmbiguousEffect: the mail may be sent; resolve its effect first, then retry it")
+    assert explained.commands == (f"rowcall effects list --run {run['id']} --state unknown",)
 
 
 def test_a_run_without_attempts_left(connection: PgConnection) -> None:
@@ -177,7 +197,7 @@ def test_all_that_is_in_the_way_is_told_at_once(connection: PgConnection) -> Non
     run = run_in(connection, Status.QUEUED, queue="'mail'", run_at="now() + interval '1 hour'")
     pause_queue(connection, "mail", OPERATOR)
     fetch_all(connection, "DELETE FROM rowcall.workers")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert [condition.name for condition in explained.conditions if not condition.holds] == ["due", "queue", "worker"]
     assert len(explained.commands) == 3
 
@@ -193,15 +213,15 @@ def test_a_run_whose_row_another_transaction_holds(fresh_url: str) -> None:
 
 def test_a_run_that_runs_is_told_who_has_it_and_how_to_end_it(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, started_at="now()")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert f"running on {WORKER} since" in explained.message
     assert explained.commands == (f"rowcall runs cancel {run['id']}",)
     fetch_all(connection, "UPDATE rowcall.job_runs SET cancel_requested_at = now()")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert "asked to stop" in explained.message
     assert explained.commands == (f"rowcall runs cancel {run['id']} --force",)
     fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second'")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert "its lease expired" in explained.message
     assert explained.message.endswith("a worker that serves queue default ends the attempt within seconds")
     assert explained.commands == ()
@@ -210,9 +230,9 @@ def test_a_run_that_runs_is_told_who_has_it_and_how_to_end_it(connection: PgConn
 def test_a_run_whose_lease_is_over_is_told_where_nobody_will_end_it(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, queue="'mail'", locked_until="now() - interval '1 second'")
     fetch_all(connection, "UPDATE rowcall.workers SET job_types = ARRAY['other']")
-    assert "within seconds" in explain(connection, run["id"], {}, SILENCE).message
+    assert "within seconds" in explain(connection, run["id"], {}, HEARTBEAT).message
     fetch_all(connection, "UPDATE rowcall.workers SET queues = ARRAY['other']")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert explained.message.endswith("and no live worker serves queue mail: the next one ends the attempt")
     assert explained.commands == ("rowcall worker run --queues mail",)
 
@@ -229,7 +249,7 @@ def test_a_run_that_has_ended_is_told_how(
     connection: PgConnection, status: Status, message: str, commands: tuple[str, ...]
 ) -> None:
     run = run_in(connection, status, error_type="'SmtpDown'", last_error="'no route'")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert message in explained.message
     assert explained.commands == tuple(f"rowcall runs {command} {run['id']}" for command in commands)
     assert explained.conditions == ()
@@ -240,7 +260,7 @@ def test_a_run_that_was_pruned_is_told_how_it_ended_and_that_nothing_brings_it_b
     connection: PgConnection, status: Status
 ) -> None:
     run = run_in(connection, status, error_type="'SmtpDown'", pruned_at="'2026-03-29 12:00+00'")
-    explained = explain(connection, run["id"], {}, SILENCE)
+    explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert "; payload pruned 2026-03-29 1" in explained.message
     assert explained.commands == ()
 
@@ -248,4 +268,4 @@ def test_a_run_that_was_pruned_is_told_how_it_ended_and_that_nothing_brings_it_b
 @pytest.mark.parametrize("run_id", [0, -1, 2**63, 10**30])
 def test_no_such_run(connection: PgConnection, run_id: int) -> None:
     with pytest.raises(RunNotFound):
-        explain(connection, run_id, {}, SILENCE)
+        explain(connection, run_id, {}, HEARTBEAT)

@@ -22,6 +22,9 @@ Wanted = TypeVar("Wanted")
 # As many as SQLAlchemy's own commit makes before it takes the hooks for endless.
 FLUSHES_MOST = 100
 
+# What `as_` may be.
+SESSIONS = "pass sqlalchemy.orm.Session, a subclass or a sessionmaker"
+
 
 @contextmanager
 def connected(connection: WatchedConnection) -> Iterator[Connection]:
@@ -56,6 +59,17 @@ def _prepare(connection: WatchedConnection) -> None:
     connection.typecasters = dict(connection.string_types)
 
 
+def _made(as_: Callable[..., Any], held: Connection) -> Session:
+    """Return the session that `as_` makes; one that makes none would make none in any later attempt either."""
+    try:
+        session = as_(bind=held, join_transaction_mode="create_savepoint")
+    except TypeError as error:
+        raise Permanent(f"as_ cannot be called as a Session is ({error}): {SESSIONS}") from None
+    if not isinstance(session, Session):
+        raise Permanent(f"as_ made a {type(session).__name__}: {SESSIONS}")
+    return session
+
+
 @contextmanager
 def session_on(held: Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]:
     """The object that `as_` makes of the connection; a session is flushed at the end of the block."""
@@ -65,11 +79,7 @@ def session_on(held: Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]
         return
     held.begin()
     # In a savepoint: a flush that fails rolls back the session's work, but not the transaction, which we end.
-    session = as_(bind=held, join_transaction_mode="create_savepoint")
-    if not isinstance(session, Session):
-        raise Permanent(
-            f"as_ made a {type(session).__name__}: pass sqlalchemy.orm.Session, a subclass or a sessionmaker"
-        )
+    session = _made(as_, held)
     refusals = Refusals(session, held)
     try:
         yield session

@@ -11,7 +11,6 @@ from rowcall.base import settings
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.job_types import catalogue
-from rowcall.queue import workers
 
 
 @click.command("explain")
@@ -19,9 +18,9 @@ from rowcall.queue import workers
 @json_option
 def explain_command(run_id: int, as_json: bool) -> None:
     """Explain why run RUN_ID has not run, and suggest commands."""
-    silence = workers.silence(settings.read().heartbeat)
+    heartbeat = settings.read().heartbeat
     with command_transaction() as connection:
-        explained = queue.explain(connection, run_id, catalogue().limits, silence)
+        explained = queue.explain(connection, run_id, catalogue().limits, heartbeat)
     if as_json:
         show_json(dataclasses.asdict(explained))
         return

@@ -6,17 +6,17 @@ Each condition of the claim is evaluated on the current row, with the claim's ow
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.durations import duration_words
-from rowcall.base.errors import RunNotFound
+from rowcall.base.errors import AmbiguousEffect, RunNotFound
 from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.workers import SILENCE_SECONDS
+from rowcall.queue.workers import missed, silence
 from rowcall.status import Event, Status, sources_of
 
 # The run by its id, its queue's settings, and the runs that hold that queue's limit.
@@ -49,7 +49,8 @@ SELECT count(*) FROM (
 
 # Workers that serve its type and queue, including those that did a moment ago: cron may start the next one.
 SERVING = """
-SELECT id, stopped_at FROM rowcall.workers
+SELECT id, stopped_at, heartbeat_at, heartbeat_at < now() - %(missed)s * interval '1 second' AS late
+FROM rowcall.workers
 WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
     AND (queues IS NULL OR %(queue)s = ANY(queues))
 ORDER BY id
@@ -67,7 +68,7 @@ ORDER BY id
 SWEEPING = """
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND stopped_at IS NULL
+    WHERE heartbeat_at > now() - %(missed)s * interval '1 second' AND stopped_at IS NULL
         AND (queues IS NULL OR %(queue)s = ANY(queues))
 )
 """
@@ -97,12 +98,10 @@ class Explained:
     conditions: tuple[Condition, ...] = ()
 
 
-def explain(
-    connection: Connection, run_id: int, declared: Mapping[str, int], silence: float = SILENCE_SECONDS
-) -> Explained:
+def explain(connection: Connection, run_id: int, declared: Mapping[str, int], heartbeat: float) -> Explained:
     """Why this run has not run yet, or what it does, or how it ended.
 
-    `declared` are the catalogue's limits, as in ClaimRequest; a live worker sent a heartbeat in `silence` seconds.
+    `declared` are the catalogue's limits, as in ClaimRequest; workers send a heartbeat every `heartbeat` seconds.
     """
     parameters = {"run_id": run_id, "declared": json.dumps(dict(declared))}
     row = fetch_one(connection, RUN_AND_QUEUE, parameters) if 0 < run_id <= LARGEST_ID else None
@@ -110,21 +109,21 @@ def explain(
         raise RunNotFound(run_id)
     status = Status(row["status"])
     if status is Status.RUNNING:
-        return Explained(run_id, status, *_running(connection, row, silence))
+        return Explained(run_id, status, *_running(connection, row, heartbeat))
     if row["finished_at"] is not None:
         message, commands = _ended(row, status)
         if row["pruned_at"] is not None:
             message, commands = f"{message}; payload pruned {_time(row['pruned_at'])}", ()
         return Explained(run_id, status, message, commands)
-    conditions = tuple(_conditions(connection, row, silence))
+    conditions = tuple(_conditions(connection, row, heartbeat))
     failing = [condition for condition in conditions if not condition.holds]
-    message = "; ".join(condition.message for condition in failing) or _next_in_line(connection, row, silence)
+    message = "; ".join(condition.message for condition in failing) or _next_in_line(connection, row, heartbeat)
     return Explained(
         run_id, status, message, tuple(one.command for one in failing if one.command is not None), conditions
     )
 
 
-def _conditions(connection: Connection, row: Row, silence: float) -> Iterator[Condition]:
+def _conditions(connection: Connection, row: Row, heartbeat: float) -> Iterator[Condition]:
     yield _due(row)
     used = f"{row['attempts']} of {row['max_attempts']} attempts are used"
     if row["attempts_left"]:
@@ -133,7 +132,7 @@ def _conditions(connection: Connection, row: Row, silence: float) -> Iterator[Co
         yield Condition("attempts", False, f"{used}: no worker claims it again", f"rowcall runs cancel {row['id']}")
     queue = row["queue"]
     if row["queue_paused_at"] is None:
-        yield Condition("queue", True, f"queue {queue} is open")
+        yield Condition("queue", True, f"queue {queue} is not paused")
     else:
         since = _time(row["queue_paused_at"])
         yield Condition(
@@ -141,7 +140,7 @@ def _conditions(connection: Connection, row: Row, silence: float) -> Iterator[Co
         )
     if row["max_running"] is not None:
         yield _limit(row)
-    yield _served(connection, row, silence)
+    yield _served(connection, row, heartbeat)
     unlocked: bool = fetch_value(connection, IS_UNLOCKED, row)
     message = "its row is not locked" if unlocked else "another transaction has locked its row: try again"
     yield Condition("row", unlocked, message)
@@ -172,26 +171,29 @@ def _limit(row: Row) -> Condition:
     return Condition("limit", False, message, f"rowcall queues limit {queue} {len(holders) + 1}")
 
 
-def _served(connection: Connection, row: Row, silence: float) -> Condition:
-    workers = fetch_all(connection, SERVING, {**row, "silence": silence})
-    serving = [worker["id"] for worker in workers if worker["stopped_at"] is None]
+def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
+    workers = fetch_all(connection, SERVING, {**row, **_times(heartbeat)})
+    serving = _live(workers)
     job_type, queue = row["job_type"], row["queue"]
     if serving:
         named = ", ".join(serving[:5]) + (f" and {len(serving) - 5} more" if len(serving) > 5 else "")
         return Condition("worker", True, f"live workers take {job_type} from queue {queue}: {named}")
     command = f"rowcall worker run --types {job_type} --queues {queue}"
     message = f"no live worker takes {job_type} from queue {queue}"
+    if silent := [worker for worker in workers if worker["stopped_at"] is None]:
+        last = max(silent, key=lambda worker: worker["heartbeat_at"])
+        sent = f"{last['id']} sent its last heartbeat {_time(last['heartbeat_at'])}"
+        return Condition("worker", False, f"{message}: {sent}, and should send one every {heartbeat:g} s", command)
     if workers:
         ended = _time(max(worker["stopped_at"] for worker in workers))
         return Condition("worker", False, f"{message}: the last one ended {ended}; the next one takes it", command)
-    return Condition("worker", False, f"{message}: none sent a heartbeat for {silence:g} seconds", command)
+    return Condition("worker", False, f"{message}: none sent a heartbeat for {silence(heartbeat):g} seconds", command)
 
 
-def _next_in_line(connection: Connection, row: Row, silence: float) -> str:
+def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
     if row["suspect"]:
         return _suspect(row["suspect"])
-    serving = fetch_all(connection, SERVING, {**row, "silence": silence})
-    workers = [worker["id"] for worker in serving if worker["stopped_at"] is None]
+    workers = _live(fetch_all(connection, SERVING, {**row, **_times(heartbeat)}))
     alone = {one["locked_by"]: one["id"] for one in fetch_all(connection, RUNNING_ALONE, {"workers": workers})}
     if len(alone) == len(workers):
         runs = ", ".join(map(str, alone.values()))
@@ -214,13 +216,13 @@ def _suspect(leases: int) -> str:
     )
 
 
-def _running(connection: Connection, row: Row, silence: float) -> tuple[str, tuple[str, ...]]:
+def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tuple[str, ...]]:
     """A sentence about a running run, and the commands."""
     since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
         message, queue = f"{message}; its lease expired {_time(row['locked_until'])}", row["queue"]
-        if fetch_value(connection, SWEEPING, {"silence": silence, "queue": queue}):
+        if fetch_value(connection, SWEEPING, {"queue": queue, **_times(heartbeat)}):
             return f"{message}: a worker that serves queue {queue} ends the attempt within seconds", ()
         return (
             f"{message}, and no live worker serves queue {queue}: the next one ends the attempt",
@@ -242,7 +244,20 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     why = f"{row['error_type']}: {row['last_error']}" if row["last_error"] else row["error_type"]
     if status is Status.CANCELLED:
         return f"cancelled {when}", (retry, *clone)
+    if row["error_type"] == AmbiguousEffect.__name__:
+        # A retry would find the effect as unknown as before.
+        retry = f"rowcall effects list --run {row['id']} --state unknown"
+        why += "; resolve its effect first, then retry it"
     return f"given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
+
+
+def _times(heartbeat: float) -> dict[str, float]:
+    """Return how long ago a live worker's last heartbeat may be, and that of one that was live a moment ago."""
+    return {"missed": missed(heartbeat), "silence": silence(heartbeat)}
+
+
+def _live(workers: Iterable[Row]) -> list[str]:
+    return [worker["id"] for worker in workers if worker["stopped_at"] is None and not worker["late"]]
 
 
 def _time(moment: datetime) -> str:
