@@ -45,7 +45,7 @@ SENTENCES = (
     ),
     f"{FOLDER}races/test_enqueue.py",
     f"{FOLDER}races/test_keys.py",
-    *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive")),
+    *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive", "erase")),
     "tests/worker/test_sleep.py",
     "tests/definitions/test_tick.py",
     "tests/definitions/test_tick_runs.py",

@@ -20,6 +20,7 @@ from tests.mutants.listed.claim import CLAIM
 from tests.mutants.listed.claim_limited import LIMITED
 from tests.mutants.listed.clone import CLONE
 from tests.mutants.listed.enqueue import ENQUEUE
+from tests.mutants.listed.erase import ERASE
 from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
@@ -48,6 +49,7 @@ MUTANTS = (
     *ENQUEUE,
     *TICK,
     *PRUNE,
+    *ERASE,
     *BULK,
     *TIMESTAMPS,
 )

@@ -79,7 +79,7 @@ def session_on(held: Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]
         return
     held.begin()
     # In a savepoint: a flush that fails rolls back the session's work, but not the transaction, which we end.
-    session = _made(as_, held)
+    session: Any = _made(as_, held)
     refusals = Refusals(session, held)
     try:
         yield session

@@ -160,7 +160,7 @@ class Performer:
     def _refusal(self, run_id: int) -> str:
         connection = self._link.get()
         row = get_run(connection, run_id)
-        told = explain(connection, run_id, self._limits)
+        told = explain(connection, run_id, self._limits, heartbeat=LEASE_SECONDS)
         waits = any(one.name == "due" and not one.holds for one in told.conditions)
         advice = "; rowcall.advance() lets time pass" if waits else ""
         if told.status == Status.DEAD:

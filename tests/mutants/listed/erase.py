@@ -1,0 +1,26 @@
+"""Mutants of queue/retention/erase.py."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import at
+
+ERASE = [
+    *at(
+        "retention/erase.py",
+        "BY_ID",
+        ("all runs are named instead of some", "WHERE id = ANY(%(run_ids)s::bigint[]) ", ""),
+    ),
+    *at(
+        "retention/erase.py",
+        "ERASE",
+        ("runs that have not finished are erased", " AND finished_at IS NOT NULL", ""),
+        ("other runs are erased", "id = ANY(%(run_ids)s::bigint[]) AND finished_at", "finished_at"),
+        ("erasing waits for a locked run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        ("attempts of erased runs are kept", "WHERE run_id = ANY(ARRAY(SELECT id FROM finished))", "WHERE false"),
+        ("attempts of runs that are not erased go", "WHERE run_id = ANY(ARRAY(SELECT id FROM finished))", "WHERE true"),
+        ("payloads before a change stay in the audit log", "before = before - 'payload', ", ""),
+        ("payloads after a change stay in the audit log", ", after = after - 'payload'", ""),
+        ("payloads in other runs' audit rows go", "AND subject_id = ANY(ARRAY(SELECT id FROM finished))", ""),
+        ("payloads in the audit rows of definitions go", "subject = 'run' AND ", ""),
+    ),
+]
