@@ -989,6 +989,30 @@ WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
 
+-- rowcall.effects.restore: MAY_HAVE_HAPPENED
+-- Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
+-- restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.
+-- A resolution after the restore is newer knowledge.
+\set run_id '1'
+\set horizon '86400'
+\set updated_at '2026-01-05T12:00:00+00:00'
+BEGIN;
+SELECT EXISTS (
+    SELECT FROM rowcall.job_runs AS run CROSS JOIN (
+        SELECT at FROM rowcall.audit_log
+        WHERE subject = 'database' AND subject_id IS NULL ORDER BY id DESC LIMIT 1
+    ) AS restored
+    WHERE run.id = :'run_id' AND least(run.created_at, run.scheduled_for) < restored.at
+        AND least(run.created_at, run.scheduled_for) < now() - :'horizon' * interval '1 second'
+        AND coalesce(:'updated_at'::timestamptz < restored.at, true)
+);
+ROLLBACK;
+
+-- rowcall.effects.restore: UNFINISHED
+BEGIN;
+SELECT count(*) AS runs, count(*) FILTER (WHERE run_at <= now()) AS due FROM rowcall.job_runs WHERE finished_at IS NULL;
+ROLLBACK;
+
 -- rowcall.effects.statements: STATEMENTS[sent_emails].insert
 \set idempotency_key 'welcome:1'
 \set recipient 'ada@shop.example'

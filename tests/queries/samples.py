@@ -141,6 +141,7 @@ SAMPLES = {
     "type": "sales",
     "types": '{"noop": {"succeeded": 7}}',
     "until": LATER,
+    "updated_at": NOON,
     "url": "https://shop.example/hook",
     "user_id": "1",
     "version": "0.2.0",

@@ -6,11 +6,13 @@ import click
 
 from rowcall import effects
 from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.effects.operate import STATES
+from rowcall.effects.restore import restored
 
 LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
 
@@ -61,3 +63,23 @@ def resolve_command(kind: str, effect_id: int, happened: bool | None, reference:
     else:
         click.echo(f"effect {row['id']} of {row['kind']} is {row['state']}")
         click.echo(f"if its run is dead, `rowcall runs retry {row['run_id']}` continues it", err=True)
+
+
+@effects_command.command("after-restore")
+@yes_option
+@json_option
+def after_restore_command(yes: bool, as_json: bool) -> None:
+    """Record that the database was restored from a backup.  Do this before you start the workers.
+
+    A run that waits in the backup may have sent its mail before the restore, and the ledger does not know.  After this
+    command, no run from before the restore performs an effect that could happen twice: the effect becomes unknown, and
+    you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
+    """
+    confirm("effects of all runs until now will wait for your decision where a repetition would do harm", yes)
+    with command_transaction() as connection:
+        counts = restored(connection, operator())
+    if as_json:
+        show_json(counts)
+        return
+    click.echo(f"restore recorded; unfinished runs in the backup: {counts['runs']}, of which {counts['due']} are due")
+    click.echo("next: start the workers; `rowcall effects list --state unknown` shows what to resolve", err=True)

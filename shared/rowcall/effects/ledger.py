@@ -19,6 +19,7 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_v
 from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
 from rowcall.base.redaction import fit_to_keep
 from rowcall.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
+from rowcall.effects.restore import LOST, may_have_happened
 from rowcall.effects.statements import STATEMENTS
 from rowcall.queue import Lease
 from rowcall.status import Event, sources_of
@@ -73,6 +74,8 @@ def begin(
     """
     values = _values(kind, key, content, details or {})
     row = _insert(connection, lease, kind, values)
+    if row is not None and may_have_happened(connection, kind, lease.run_id, horizon):
+        return _ambiguous(connection, kind, row["id"], LOST)
     if row is not None:
         return Decision.PERFORM, effect_of(kind, row)
     row = fetch_one(connection, STATEMENTS[kind.table.name].find, {**values, "horizon": horizon})
@@ -85,23 +88,32 @@ def begin(
     if unperformed and own and row["state"] == "intent":
         # Write it again, so that the commit of this transaction confirms it.
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False))
-    return _continue(connection, lease, kind, row)
+    return _continue(connection, lease, kind, row, horizon)
 
 
-def _continue(connection: Connection, lease: Lease, kind: Kind, row: Row) -> tuple[Decision, Effect]:
+def _continue(
+    connection: Connection, lease: Lease, kind: Kind, row: Row, horizon: float | None
+) -> tuple[Decision, Effect]:
     """Decide what an attempt does about an existing effect."""
     if row["state"] == "applied":
         return Decision.DONE, effect_of(kind, row)
     if row["state"] == "unknown":
         return Decision.AMBIGUOUS, effect_of(kind, row)
     if row["state"] == "refused":
-        return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=True))
+        taken = _take(connection, kind, lease, row, anew=True)
+        if may_have_happened(connection, kind, lease.run_id, horizon, row["updated_at"]):
+            return _ambiguous(connection, kind, row["id"], LOST)
+        return Decision.PERFORM, effect_of(kind, taken)
     if row["run_id"] != lease.run_id and fetch_value(connection, HOLDER_LIVES, row):
         return Decision.BUSY, effect_of(kind, row)
     if kind.policy is Policy.AT_LEAST_ONCE or (kind.policy is Policy.PROVIDER_KEY and row["within_horizon"]):
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False), again=True)
-    settled = _settle(connection, kind, row["id"], "unknown")
-    assert settled is not None  # `find` has locked it
+    return _ambiguous(connection, kind, row["id"])
+
+
+def _ambiguous(connection: Connection, kind: Kind, effect_id: int, why: str | None = None) -> tuple[Decision, Effect]:
+    settled = _settle(connection, kind, effect_id, "unknown", why)
+    assert settled is not None  # we have locked it
     return Decision.AMBIGUOUS, effect_of(kind, settled)
 
 

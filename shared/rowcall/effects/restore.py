@@ -1,0 +1,59 @@
+"""After a restore from a backup: effects that may have happened in the lost hours, which the ledger does not know.
+
+A run that was waiting in the backup may have ended since, and its mail may have been sent.  Its effects are ambiguous
+if nobody recognizes a repetition, so an operator resolves them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rowcall.access.audit import Operator, record
+from rowcall.base.database import Connection, Row, fetch_one, fetch_value
+from rowcall.effects.kinds import Kind, Policy
+
+SUBJECT = "database"
+
+LOST = "the database was restored from a backup, and this may have happened in the hours that were lost"
+
+# Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
+# restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.
+# A resolution after the restore is newer knowledge.
+MAY_HAVE_HAPPENED = f"""
+SELECT EXISTS (
+    SELECT FROM rowcall.job_runs AS run CROSS JOIN (
+        SELECT at FROM rowcall.audit_log
+        WHERE subject = '{SUBJECT}' AND subject_id IS NULL ORDER BY id DESC LIMIT 1
+    ) AS restored
+    WHERE run.id = %(run_id)s AND least(run.created_at, run.scheduled_for) < restored.at
+        AND least(run.created_at, run.scheduled_for) < now() - %(horizon)s * interval '1 second'
+        AND coalesce(%(updated_at)s::timestamptz < restored.at, true)
+)
+"""
+
+UNFINISHED = """
+SELECT count(*) AS runs, count(*) FILTER (WHERE run_at <= now()) AS due FROM rowcall.job_runs WHERE finished_at IS NULL
+"""
+
+
+def restored(connection: Connection, operator: Operator) -> Row:
+    """Record that the database was restored; return how many runs of the backup have not finished."""
+    record(connection, operator.who, "restore", SUBJECT, None, None, None, operator.request_id)
+    counts = fetch_one(connection, UNFINISHED)
+    assert counts is not None
+    return counts
+
+
+def may_have_happened(
+    connection: Connection, kind: Kind, run_id: int, horizon: float | None, updated_at: datetime | None = None
+) -> bool:
+    """Return whether this run's effect may be lost knowledge, and must not be repeated.
+
+    `updated_at` is when the ledger's row of the effect last changed, if there is one.
+    """
+    if kind.policy not in (Policy.AT_MOST_ONCE, Policy.PROVIDER_KEY):
+        return False
+    forgotten = horizon or 0.0 if kind.policy is Policy.PROVIDER_KEY else 0.0
+    values = {"run_id": run_id, "horizon": forgotten, "updated_at": updated_at}
+    happened: bool = fetch_value(connection, MAY_HAVE_HAPPENED, values)
+    return happened

@@ -1,0 +1,114 @@
+"""After a restore: what the ledger cannot know is not repeated, and everything that is safe goes on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rowcall import effects
+from rowcall.access.audit import Operator
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.effects import Decision
+from rowcall.effects.restore import LOST, restored
+from rowcall.queue import Lease
+from rowcall.status import Status
+from tests.effects.attempts import HOUR, MAIL, NUDGE, PAYMENT, REFUND, SMS, WEBHOOK, begun, next_attempt, stored
+from tests.support.processes import rowcall
+from tests.support.rows import WORKER, run_in
+
+OPERATOR = Operator("cli:ada")
+HARMFUL = pytest.mark.parametrize("kind", [MAIL, SMS], ids=lambda kind: kind.name)
+
+
+def lease_of(connection: PgConnection, **columns: Any) -> Lease:
+    """Return the lease of a run that was created two minutes ago, unless the columns say otherwise."""
+    run = run_in(connection, Status.RUNNING, **{"created_at": "now() - interval '2 minutes'", **columns})
+    return Lease(WORKER, run["id"], run["lease_no"])
+
+
+def ago(connection: PgConnection, table: str, column: str, interval: str) -> None:
+    fetch_all(connection, f"UPDATE rowcall.{table} SET {column} = {column} - interval '{interval}'")
+
+
+@HARMFUL
+def test_a_run_of_the_backup_repeats_nothing_until_an_operator_has_looked(
+    connection: PgConnection, kind: effects.Kind
+) -> None:
+    lease = lease_of(connection)
+    restored(connection, OPERATOR)
+    decision, effect = begun(connection, lease, kind)
+    assert (decision, effect.state, stored(connection, kind)["refusal"]) == (Decision.AMBIGUOUS, "unknown", LOST)
+    assert begun(connection, lease, kind, unperformed=True)[0] is Decision.AMBIGUOUS
+    effects.resolve(connection, kind.name, effect.id, False, OPERATOR)
+    fetch_all(connection, f"UPDATE rowcall.{kind.table.name} SET updated_at = now() + interval '1 second'")
+    assert begun(connection, next_attempt(connection, lease), kind)[0] is Decision.PERFORM
+
+
+@HARMFUL
+def test_a_run_that_was_created_after_the_restore_goes_on(connection: PgConnection, kind: effects.Kind) -> None:
+    restored(connection, OPERATOR)
+    assert begun(connection, lease_of(connection, created_at="now()"), kind)[0] is Decision.PERFORM
+
+
+@HARMFUL
+def test_an_occurrence_of_the_lost_hours_is_not_trusted_though_its_run_is_new(
+    connection: PgConnection, kind: effects.Kind
+) -> None:
+    restored(connection, OPERATOR)
+    lease = lease_of(connection, created_at="now()", scheduled_for="now() - interval '1 hour'")
+    assert begun(connection, lease, kind)[0] is Decision.AMBIGUOUS
+
+
+@HARMFUL
+def test_without_a_restore_nothing_changes(connection: PgConnection, kind: effects.Kind) -> None:
+    assert begun(connection, lease_of(connection), kind)[0] is Decision.PERFORM
+
+
+@HARMFUL
+def test_what_the_backup_knows_as_refused_may_have_happened_since(connection: PgConnection, kind: effects.Kind) -> None:
+    lease = lease_of(connection)
+    begun(connection, lease, kind)
+    lease = next_attempt(connection, lease)
+    effect = begun(connection, lease, kind)[1]
+    effects.resolve(connection, kind.name, effect.id, False, OPERATOR)
+    ago(connection, kind.table.name, "updated_at", "1 minute")
+    restored(connection, OPERATOR)
+    decision, found = begun(connection, lease, kind)
+    assert (decision, found.id, stored(connection, kind)["state"]) == (Decision.AMBIGUOUS, effect.id, "unknown")
+
+
+def test_what_the_backup_knows_as_done_stays_done(connection: PgConnection) -> None:
+    lease = lease_of(connection)
+    effects.applied(connection, lease, begun(connection, lease)[1], "ref", {})
+    restored(connection, OPERATOR)
+    assert begun(connection, next_attempt(connection, lease))[0] is Decision.DONE
+
+
+@pytest.mark.parametrize("kind", [WEBHOOK, NUDGE], ids=lambda kind: kind.name)
+def test_what_the_receiver_recognizes_is_repeated(connection: PgConnection, kind: effects.Kind) -> None:
+    lease = lease_of(connection)
+    restored(connection, OPERATOR)
+    assert begun(connection, lease, kind)[0] is Decision.PERFORM
+
+
+@pytest.mark.parametrize("kind", [PAYMENT, REFUND], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(("age", "decision"), [("59 minutes", Decision.PERFORM), ("61 minutes", Decision.AMBIGUOUS)])
+def test_a_charge_is_repeated_only_while_the_provider_remembers_its_key(
+    connection: PgConnection, kind: effects.Kind, age: str, decision: Decision
+) -> None:
+    lease = lease_of(connection, created_at=f"now() - interval '{age}'")
+    restored(connection, OPERATOR)
+    assert begun(connection, lease, kind, horizon=HOUR)[0] is decision
+
+
+def test_the_command_counts_what_the_backup_has_and_asks_first(environment: dict[str, str]) -> None:
+    assert "nobody can be asked here" in rowcall(environment, "effects", "after-restore").stderr
+    before = json.loads(rowcall(environment, "effects", "after-restore", "--yes", "--json").stdout)
+    assert rowcall(environment, "enqueue", "noop").returncode == 0
+    assert rowcall(environment, "enqueue", "noop", "{}", "--run-at", "2100-01-01T00:00:00+00:00").returncode == 0
+    told = rowcall(environment, "effects", "after-restore", "--yes")
+    runs, due = before["runs"] + 2, before["due"] + 1
+    assert told.stdout == f"restore recorded; unfinished runs in the backup: {runs}, of which {due} are due\n"
+    assert "`rowcall effects list --state unknown` shows what to resolve" in told.stderr
