@@ -38,11 +38,13 @@ mutants: .venv/installed ## remove the queue's guards one by one, and print whic
 bench: .venv/installed ## measure the queue, and plain SQL for comparison
 	@$(RUN) tests.bench
 
-docs: .venv/installed ## write the generated pages in docs/
+docs: .venv/installed ## write the generated pages in docs/, and build all pages as a site in site/
 	@$(RUN) rowcall.status > docs/status.md
 	@$(RUN) rowcall.base.settings > docs/settings.md
 	@$(RUN) tests.queries > docs/queries.sql
-	@echo "docs/status.md, docs/settings.md and docs/queries.sql are written"
+	@$(RUN) tests.reference
+	@$(RUN) mkdocs build --quiet
+	@echo "docs/status.md, docs/settings.md, docs/queries.sql and docs/reference/ are written; read site/index.html"
 
 lock: .venv/installed ## update the locked dependencies
 	@for set in "runtime pyproject.toml --extra example" "dev pyproject.toml --extra all --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \
@@ -52,7 +54,7 @@ lock: .venv/installed ## update the locked dependencies
 
 clean: ## remove .venv and all local data, including the local database
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m rowcall.local_postgres remove; fi
-	rm -rf .venv .rowcall .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .rowcall site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian packages ensurepip separately; if it is missing, the system's pip installs into the new environment.

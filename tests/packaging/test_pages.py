@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.processes import ROOT
 
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "example" / "README.md"]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "example" / "README.md"]
 GLOSSARY = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Glossary\n")[2].partition("\n## ")[0]
 REJECTED = [
     word for row in re.findall(r"^\| (?!word|-).*\| ([^|]+) \|$", GLOSSARY, re.MULTILINE) for word in row.split(", ")
@@ -30,7 +30,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
+    for target in re.findall(r"\]\(((?!https?:)[\w./#-]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
         linked = page.parent / path if path else page
         assert linked.exists(), target

@@ -133,7 +133,11 @@ class PreviewQuery(Schema):
     )
     until = fields.String(metadata={"description": "Show all nominal times up to this time."})
     asleep = fields.String(metadata={"description": "Show what would happen after an outage from `from` to this time."})
-    count = fields.Integer(load_default=10, validate=validate.Range(1, 1000))
+    count = fields.Integer(
+        load_default=10,
+        validate=validate.Range(1, 1000),
+        metadata={"description": "How many nominal times, if `until` is not given."},
+    )
 
 
 class ShownSchema(Schema):
@@ -157,7 +161,9 @@ class EnqueuedSchema(Schema):
 class OccurrencesQuery(Schema):
     """The page size and the cursor."""
 
-    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    limit = fields.Integer(
+        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
+    )
     cursor = Moment(load_default=None, metadata={"description": "The `next` of the previous page."})
 
 

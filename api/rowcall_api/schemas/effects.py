@@ -59,7 +59,9 @@ class EffectsQuery(Schema):
         validate=validate.Range(1, LARGEST_ID),
         metadata={"description": "Only effects that this run was the last to begin."},
     )
-    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    limit = fields.Integer(
+        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
+    )
     cursor = Cursor(
         load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
     )

@@ -85,7 +85,9 @@ class RunsQuery(Schema):
 
         include = filter_fields(IN_A_QUERY, MORE_IN_A_QUERY)
 
-    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    limit = fields.Integer(
+        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
+    )
     include = Words(
         fields.String(validate=validate.OneOf(LARGE)),
         load_default=(),

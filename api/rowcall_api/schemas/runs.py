@@ -24,23 +24,40 @@ class EnqueueSchema(Schema):
     """A request to enqueue a run."""
 
     job_type = name(required=True, metadata={"example": "noop"})
-    payload = fields.Dict(keys=fields.String(), load_default=dict, metadata={"example": {"hello": "world"}})
+    payload = fields.Dict(
+        keys=fields.String(),
+        load_default=dict,
+        metadata={"example": {"hello": "world"}, "description": "The input of the run, as its job type requires."},
+    )
     run_at = Moment(load_default=None, allow_none=True, metadata={"description": "Not before this time; default: now."})
-    queue = name(load_default=None, allow_none=True)
+    queue = name(load_default=None, allow_none=True, metadata={"description": "Default: the queue of the type."})
     priority = fields.Integer(
         strict=True, load_default=0, metadata={"description": "A lower number is more urgent; default 0."}
     )
-    max_attempts = fields.Integer(strict=True, load_default=None, allow_none=True)
+    max_attempts = fields.Integer(
+        strict=True,
+        load_default=None,
+        allow_none=True,
+        metadata={"description": "Give up after this many attempts; default: the type's."},
+    )
 
 
 class CloneSchema(Schema):
     """The fields of the clone that differ from the original."""
 
-    payload = fields.Dict(keys=fields.String(), allow_none=True, metadata={"example": {"hello": "again"}})
+    payload = fields.Dict(
+        keys=fields.String(),
+        allow_none=True,
+        metadata={"example": {"hello": "again"}, "description": "Another input; default: that of the original."},
+    )
     run_at = Moment(allow_none=True, metadata={"description": "Not before this time; default: now."})
-    queue = name(allow_none=True)
-    priority = fields.Integer(strict=True, allow_none=True)
-    max_attempts = fields.Integer(strict=True, allow_none=True)
+    queue = name(allow_none=True, metadata={"description": "Another queue."})
+    priority = fields.Integer(
+        strict=True, allow_none=True, metadata={"description": "Another priority; a lower number is more urgent."}
+    )
+    max_attempts = fields.Integer(
+        strict=True, allow_none=True, metadata={"description": "Give up after this many attempts."}
+    )
 
 
 class CancelSchema(Schema):
@@ -160,7 +177,9 @@ class RunListSchema(Schema):
 class AttemptsQuery(Schema):
     """The page size and the cursor."""
 
-    limit = fields.Integer(load_default=50, validate=validate.Range(1, 200))
+    limit = fields.Integer(
+        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
+    )
     cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
 
 

@@ -1,0 +1,93 @@
+"""The log events: name, level and fields as the code logs them, and what each means."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from rowcall.base.logs import LogEvent
+from rowcall_worker.runtime.completer import LOG_EVENTS
+from tests.reference.markdown import head, table
+from tests.support.processes import ROOT
+
+PACKAGES = ("shared/rowcall", "api/rowcall_api", "worker/rowcall_worker")
+
+# The access log's level depends on the status.
+ANY_LEVEL = "info, warning, error"
+
+# Parameters of the logger that have another name in the line.
+FIELDS = {"exc_info": "exception"}
+
+MEANINGS = {
+    LogEvent.API_STARTED: "The server accepts requests.",
+    LogEvent.API_ANSWERED: "The access log: one line for each request.",
+    LogEvent.API_BROKE: "A request failed with 500; the exception is in the line.",
+    LogEvent.DATABASE_LOST: "The database cannot be reached; it is tried again until it can.",
+    LogEvent.DATABASE_BACK: "The database can be reached again.",
+    LogEvent.RUN_ENQUEUED: "A run was enqueued through the API, or the request was a replay.",
+    LogEvent.RUN_CANCELLED: "A run that was asked to stop has stopped.",
+    LogEvent.RUN_FAILED: "An attempt failed, and another one follows.",
+    LogEvent.RUN_DEAD: "A run was given up; an operator can retry it.",
+    LogEvent.RUN_SNOOZED: "The handler asked to wait; the attempt does not count.",
+    LogEvent.RUN_RELEASED: "The worker stops and gives back a run whose handler has started; the attempt counts.",
+    LogEvent.RUN_LEFT: "The worker could not write the end of an attempt; the lease will expire.",
+    LogEvent.RUN_RETURNED: "The worker gives back a run whose handler has not started; no attempt counts.",
+    LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
+    LogEvent.HANDLER_BROKE_LATE: "The handler raised an error after `run.transaction()` had committed the success.",
+    LogEvent.LEASE_EXPIRED: "A lease ended without a heartbeat: its worker died, hung or lost the database.",
+    LogEvent.LEASE_LOST: "This worker no longer holds the lease; its writes are refused.",
+    LogEvent.SCHEDULE_BROKEN: "A definition cannot be decided; others go on.",
+    LogEvent.SCHEDULE_SLEPT: "No worker had ticked the schedules for a while.",
+    LogEvent.SCHEDULE_TICKED: "A tick decided nominal times.",
+    LogEvent.WORKER_STARTED: "A worker process begins to claim.",
+    LogEvent.WORKER_STOPPING: "The worker was told to stop, and finishes its runs.",
+    LogEvent.WORKER_STOPPED: "The worker has ended.",
+}
+
+
+def page() -> str:
+    """Return docs/reference/log-events.md."""
+    levels, fields = logged()
+    rows = (
+        (f"`{event}`", ", ".join(sorted(levels[event.name])), ", ".join(sorted(fields[event.name])), MEANINGS[event])
+        for event in LogEvent
+    )
+    lines = head("Log events", "the calls in the code")
+    lines += [
+        "Each line has an event with its fields: as text on a terminal, as JSON elsewhere (`ROWCALL_LOG_FORMAT`). A",
+        "line about a run has its `run_id` and `lease_no`, a line about a request its `request_id`. Filter by the",
+        "event, not by other words.",
+        "",
+        *table(("event", "level", "fields", "meaning"), rows),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def logged() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the levels and the fields of each event, by its name in LogEvent."""
+    levels: dict[str, set[str]] = defaultdict(set)
+    fields: dict[str, set[str]] = defaultdict(set)
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for call, names in calls(ast.parse(path.read_text())):
+                level = call.func.attr if isinstance(call.func, ast.Attribute) else ANY_LEVEL
+                for name in names:
+                    levels[name].add(level)
+                    fields[name] |= {f"`{FIELDS.get(one.arg, one.arg)}`" for one in call.keywords if one.arg}
+    return levels, fields
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[ast.Call, list[str]]]:
+    """Yield each call that logs, with the names of the events that it may log."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args:
+            first = node.args[0]
+            if (
+                isinstance(first, ast.Subscript)
+                and isinstance(first.value, ast.Name)
+                and first.value.id == "LOG_EVENTS"
+            ):
+                yield node, [LogEvent(event).name for event in LOG_EVENTS.values()]
+            elif isinstance(first, ast.Attribute) and ast.unparse(first.value) == "LogEvent":
+                yield node, [first.attr]
