@@ -44,6 +44,13 @@ def test_all_is_well(well: dict[str, str]) -> None:
     assert found["pooler"]["message"] == "connections reach PostgreSQL directly"
 
 
+def test_where_mails_go_is_said(well: dict[str, str], tmp_path: Path) -> None:
+    _, found = findings({**well, "ROWCALL_HOME": str(tmp_path)})
+    assert found["mails"]["message"] == f"sent to nobody, but written to {tmp_path}/mail: set ROWCALL_SMTP_URL"
+    smtp = {"ROWCALL_SMTP_URL": "smtp://me:hush@mail.example", "ROWCALL_MAIL_FROM": "shop@example.com"}
+    assert findings({**well, **smtp})[1]["mails"]["message"] == "sent through mail.example"
+
+
 def test_every_setting_is_shown_with_its_source_and_no_secret(well: dict[str, str]) -> None:
     shown = rowcall({**well, "ROWCALL_LEASE": "99"}, "doctor").stdout
     lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("ROWCALL_", "DATABASE_URL"))}

@@ -234,7 +234,9 @@ def test_a_key_expires_after_a_length_of_time_or_at_a_moment(
         assert abs(row["expires_at"] - row["created_at"] - lives) < timedelta(minutes=1)
     else:
         assert row["expires_at"] == datetime(2099, 1, 30, 23, tzinfo=UTC)
-    assert done.stderr.startswith(f"it expires at {row['expires_at'].year}-")
+    assert done.stderr.startswith(
+        f"this is key {row['id']}, for {name}, and is not shown again; it expires at {row['expires_at'].year}-"
+    )
 
 
 @pytest.mark.parametrize("expires", ["90", "soon", "-1d", "2020-02-30", "next moon", "10000y", ""])

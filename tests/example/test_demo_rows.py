@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
-from rowcall_example.demo.seed import Seeded, seed
+from rowcall_example.demo.runs import USERS, prepare
+from rowcall_example.demo.seed import Seeded, seed, seeded_on
 from rowcall_example.errors import DemoRefused
 from rowcall_example.queries import due_invoices, sales_of_day, weekly_figures
 from rowcall_example.queries.invoices import REMINDER_DAYS
@@ -65,6 +67,28 @@ def test_a_second_time_adds_nothing_also_on_a_later_day(connection: PgConnection
     assert seed(connection, 3, TODAY) == Seeded(TODAY)
     assert seed(connection, 2, TODAY + timedelta(days=9)).users == 0
     assert rows(connection) == before
+
+
+def test_the_demo_can_be_seen_anew_on_a_later_day(connection: PgConnection) -> None:
+    later = TODAY + timedelta(days=40)
+    seed(connection, 3, TODAY)
+    ids = {row["id"] for row in fetch_all(connection, "SELECT id FROM example.invoices")}
+    assert seeded_on(connection) == TODAY
+    assert seed(connection, 3, later, anew=True).users == 3
+    assert seeded_on(connection) == later
+    assert ids.isdisjoint(row["id"] for row in fetch_all(connection, "SELECT id FROM example.invoices"))
+    anew = fetch_all(connection, "SELECT number, due_on FROM example.invoices ORDER BY number")
+    connection.rollback()
+    seed(connection, 3, later)
+    assert fetch_all(connection, "SELECT number, due_on FROM example.invoices ORDER BY number") == anew
+
+
+def test_a_start_on_a_later_day_has_rows_of_that_day(connection: PgConnection, tmp_path: Path) -> None:
+    today: date = fetch_value(connection, "SELECT (now() AT TIME ZONE 'UTC')::date")
+    seed(connection, USERS, today - timedelta(days=9))
+    demo = prepare(connection, tmp_path)
+    assert demo is not None
+    assert (demo.today, seeded_on(connection)) == (today, today)
 
 
 def test_more_users_are_added_to_those_that_are_there_as_if_all_had_come_at_once(connection: PgConnection) -> None:

@@ -59,6 +59,7 @@ def test_each_built_in_job_is_seen_at_work_and_what_a_day_asks_for_is_asked_once
 
     [report] = [mail for mail in mails(root / "mail") if "application/pdf" in kinds(mail)]
     assert "image/png" in kinds(report)
+    assert report["From"] == "Harbour Supplies <billing@harbour-supplies.example>"
     assert len(mails(root / "mail")) == 1 + len(of_type(runs, "send_invoice_email")) > 10
     assert {file.suffix for file in (root / "files" / "sales_report").iterdir()} == {".pdf", ".csv"}
 

@@ -9,7 +9,7 @@ import flask
 import marshmallow
 from gunicorn.http.errors import ParseException
 from marshmallow import fields
-from werkzeug.exceptions import BadRequest, HTTPException
+from werkzeug.exceptions import BadRequest, HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from rowcall.base import errors
 from rowcall.base.logs import LogEvent, log
@@ -100,12 +100,27 @@ def http_problem(error: HTTPException) -> flask.Response:
     status = error.code or 500
     more = getattr(error, "data", None) or {}
     wrong = more.get("errors") or _by_field(more.get("messages"))
-    detail = "some fields of the request are invalid" if wrong else str(error.description)
+    detail = "some fields of the request are invalid" if wrong else _detail(error)
     response = problem(_slug(error.name), error.name, status, detail, **({"errors": wrong} if wrong else {}))
     for name, value in error.get_headers(flask.request.environ):
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
+
+
+def _detail(error: HTTPException) -> str:
+    """What is wrong, and what to do; Werkzeug's own sentences are for people who typed an address."""
+    own = type(error).description
+    if error.description != own:
+        return str(error.description)
+    if isinstance(error, MethodNotAllowed):
+        taken = ", ".join(sorted(set(error.valid_methods or ()) - {"HEAD", "OPTIONS"}))
+        return f"{flask.request.method} is not allowed here; allowed: {taken or 'nothing'}"
+    if isinstance(error, NotFound):
+        return "nothing is at this address; /docs lists all operations"
+    if isinstance(error, RequestEntityTooLarge):
+        return f"the body is larger than {flask.current_app.config['MAX_CONTENT_LENGTH']} bytes"
+    return str(own)
 
 
 def _by_field(messages: Any) -> dict[str, Any]:

@@ -24,13 +24,13 @@ def demo_command() -> None:
 @demo_command.command("seed")
 @click.option("--users", type=click.IntRange(1, 1000), default=20, show_default=True, help="The number of demo users.")
 @click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="The rows end before this day.  [default: today, UTC]")
+@click.option("--anew", is_flag=True, help="Delete the demo's rows first, so that all end before today.")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
+def seed_command(users: int, today: datetime | None, anew: bool, as_json: bool) -> None:
     """Add users with orders, invoices and sessions, unless they already exist.
 
     Their addresses end in @example.com, and their tables are in the schema `example`.  The same day always gives the
-    same
-    rows.
+    same rows.
     """
     app = os.environ.get("ROWCALL_APP", "").strip()
     if app not in {"", "rowcall_example"}:
@@ -40,7 +40,7 @@ def seed_command(users: int, today: datetime | None, as_json: bool) -> None:
         )
     try:
         with command_transaction() as connection:
-            seeded = seed.seed(connection, users, today.date() if today else None)
+            seeded = seed.seed(connection, users, today.date() if today else None, anew)
     except DemoRefused as error:
         raise click.ClickException(str(error)) from None
     if as_json:

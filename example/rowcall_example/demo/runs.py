@@ -15,7 +15,8 @@ from typing import Any
 from rowcall import enqueue
 from rowcall_example.demo.outside import DECLINED_INVOICE, FLAKY, HOST, hooks_url
 from rowcall_example.demo.rows import email_of
-from rowcall_example.demo.seed import seed
+from rowcall_example.demo.seed import TODAY, seed, seeded_on
+from rowcall_example.documents.wording import COMPANY
 from rowcall_example.errors import DemoRefused
 from rowcall_example.sql import Connection, fetch_all, fetch_value
 
@@ -36,10 +37,11 @@ Asked = tuple[str, dict[str, Any], str | None]
 def prepare(connection: Connection, folder: Path) -> Demo | None:
     """Add the demo's rows, and choose how to reach its services; return None if the database is in use.
 
+    On a later day, rows of today replace those of before, so that reports and reminders have something to say.
     The folder keeps what must be the same at the next start.
     """
     try:
-        today = seed(connection, USERS).today
+        today = _seed_for_today(connection)
     except DemoRefused:
         return None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -49,6 +51,7 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
         "ROWCALL_PAYMENT_KEY": _kept(folder / "payment_key", lambda: f"sk_demo_{secrets.token_hex(16)}"),
         "ROWCALL_WEBHOOK_SECRET": _kept(folder / "webhook_secret", _signing_secret),
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK": "on",
+        "ROWCALL_MAIL_FROM": f"{COMPANY} <billing@harbour-supplies.example>",
     }
     unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
     # An empty ..._FILE variable hides one of the environment, which would conflict with the value.
@@ -89,6 +92,12 @@ class Demo:
         if not fetch_value(connection, HAS_SUCCEEDED, {"run_id": declined}):
             lines.append(f"  {program} runs retry {declined}   (its charge was declined; the next one will succeed)")
         return lines
+
+
+def _seed_for_today(connection: Connection) -> date:
+    today: date = fetch_value(connection, TODAY)
+    before = seeded_on(connection)
+    return seed(connection, USERS, today, anew=before is not None and before < today).today
 
 
 def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:

@@ -37,6 +37,21 @@ TODAY = "SELECT (now() AT TIME ZONE 'UTC')::date"
 
 THERE = "SELECT email FROM example.users WHERE email = ANY (%(emails)s)"
 
+# Users are added as of this many days before the demo's day.
+SEEDED_ON = f"""
+SELECT max((created_at AT TIME ZONE 'UTC')::date + 90) FROM example.users WHERE email LIKE '%%@{DOMAIN}'
+"""
+
+# Ids are not used again, so that nothing new is taken for something that was mailed or charged before.
+DELETE_ALL = f"""
+WITH demo AS (SELECT id FROM example.users WHERE email LIKE '%%@{DOMAIN}'),
+    gone_orders AS (DELETE FROM example.orders WHERE user_id IN (SELECT id FROM demo)),
+    gone_invoices AS (DELETE FROM example.invoices WHERE user_id IN (SELECT id FROM demo)),
+    gone_sessions AS (DELETE FROM example.sessions WHERE user_id IN (SELECT id FROM demo)),
+    gone_entries AS (DELETE FROM example.cache_entries WHERE name = ANY (%(names)s))
+DELETE FROM example.users WHERE id IN (SELECT id FROM demo)
+"""
+
 OTHER_USERS = f"SELECT EXISTS (SELECT FROM example.users WHERE email NOT LIKE '%%@{DOMAIN}')"
 
 # Orders and sessions have local times; those that are today or later in UTC are left out.
@@ -84,14 +99,24 @@ ON CONFLICT (name) DO NOTHING
 """
 
 
-def seed(connection: Connection, users: int, today: date | None = None) -> Seeded:
+def seeded_on(connection: Connection) -> date | None:
+    """Return the day before which the demo's rows end; None if there are none."""
+    create_tables(connection)
+    day: date | None = fetch_value(connection, SEEDED_ON)
+    return day
+
+
+def seed(connection: Connection, users: int, today: date | None = None, anew: bool = False) -> Seeded:
     """Add the demo's first users that do not exist yet, with everything they did; existing users do not change.
 
+    With `anew`, the demo's rows are deleted first, so that all of them end before this day.
     Refused if there are other users, because the demo's orders and invoices would count among theirs.
     """
     create_tables(connection)
     fetch_all(connection, LOCK_USERS)
     day: date = today or fetch_value(connection, TODAY)
+    if anew:
+        fetch_all(connection, DELETE_ALL, {"names": [name for name, _ in CACHED]})
     emails = {number: email_of(number) for number in range(1, users + 1)}
     there = {row["email"] for row in fetch_all(connection, THERE, {"emails": list(emails.values())})}
     missing = [number for number, email in emails.items() if email not in there]

@@ -13,6 +13,7 @@ from fpdf.enums import XPos, YPos
 from rowcall_example.documents.chart import Box, Drawing
 from rowcall_example.documents.colours import ACCENT, INK, LINE, MUTED
 from rowcall_example.documents.fonts import BOLD, REGULAR
+from rowcall_example.documents.wording import ADDRESS, COMPANY
 
 MARGIN = 52.0
 FOOT = 56.0
@@ -85,10 +86,10 @@ class Paper(FPDF):
             self.ln(12)
 
     def footer(self) -> None:
-        """Draw the page's number."""
+        """Draw the company and the page's number."""
         self.set_y(-FOOT + 14)
         self.style(SMALL_SIZE, MUTED)
-        self.cell(0, 12, f"Page {self.page_no()} of {{nb}}")
+        self.cell(0, 12, f"{COMPANY}, {ADDRESS}   ·   Page {self.page_no()} of {{nb}}")
 
     def style(self, size: float, colour: str, bold: bool = False) -> None:
         """Set the style of the next text."""

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from rowcall_example.documents import colours
-from rowcall_example.documents.wording import one_line
+from rowcall_example.documents.wording import ADDRESS, COMPANY, one_line
 
 
 def rendered(name: str, **values: Any) -> tuple[str, str]:
@@ -27,7 +27,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["colours"] = colours
+    environment.globals |= {"colours": colours, "company": COMPANY, "address": ADDRESS}
     environment.filters |= {"one_line": one_line, "width": _width}
     return environment
 

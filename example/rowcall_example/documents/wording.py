@@ -5,6 +5,10 @@ from __future__ import annotations
 import unicodedata
 from datetime import date
 
+# The company that sends the mails, and where it is.
+COMPANY = "Harbour Supplies"
+ADDRESS = "12 Quay Street, Portside"
+
 LONGEST_NAME = 80
 
 # A larger percentage means nothing to a reader.

@@ -48,12 +48,13 @@ def create_command(
     with command_transaction() as connection:
         _check_known(connection, limits)
         key = api_keys.create_key(connection, name, scopes, operator(), expires_at, limits=limits)
+        [key_id] = [row["id"] for row in api_keys.list_keys(connection) if row["prefix"] == key.split("_")[1]]
     if as_json:
-        show_json({"key": key})
+        show_json({"id": key_id, "key": key})
         return
     click.echo(key)
-    if expires_at:
-        click.echo(f"it expires at {shown(expires_at)}", err=True)
+    until = f"; it expires at {shown(expires_at)}" if expires_at else ""
+    click.echo(f"this is key {key_id}, for {name}, and is not shown again{until}", err=True)
 
 
 @keys_command.command("list")

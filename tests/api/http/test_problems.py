@@ -44,7 +44,18 @@ def test_what_cannot_be_answered_is_a_problem(
 
 
 def test_a_405_says_what_is_allowed(call: Call) -> None:
-    assert "GET" in call("DELETE", "/v1/runs/1").headers["Allow"]
+    answer = call("DELETE", "/v1/definitions")
+    assert "GET" in answer.headers["Allow"]
+    assert told(answer)["detail"] == "DELETE is not allowed here; allowed: GET"
+
+
+def test_an_unknown_address_leads_to_the_documentation(call: Call) -> None:
+    assert told(call("GET", "/v1/nothing"))["detail"] == "nothing is at this address; /docs lists all operations"
+
+
+def test_a_body_too_large_says_how_large_it_may_be(call: Call) -> None:
+    answer = call("POST", "/v1/runs", data=b"x" * 300_000, content_type="application/json")
+    assert told(answer)["detail"] == "the body is larger than 262144 bytes"
 
 
 def test_a_fault_of_ours_is_a_500_without_a_trace_that_names_the_request() -> None:

@@ -45,6 +45,7 @@ def examine(settings: Settings) -> list[Finding]:
             *misspelt(),
             Finding("job types", False, str(error)),
             *_database_findings(settings, None),
+            mails(settings),
             api_port(settings),
         ]
     return [
@@ -52,6 +53,7 @@ def examine(settings: Settings) -> list[Finding]:
         Finding("job types", True, ", ".join(sorted(catalogue))),
         handlers(catalogue, settings.app),
         *_database_findings(settings, catalogue),
+        mails(settings),
         api_port(settings),
     ]
 
@@ -60,6 +62,13 @@ def misspelt() -> Iterator[Finding]:
     """Find misspelt settings."""
     for sentence in misspelt_settings():
         yield Finding("settings", False, sentence)
+
+
+def mails(settings: Settings) -> Finding:
+    """Say where mails go, because without a mail server they are sent to nobody."""
+    if settings.smtp is None:
+        return Finding("mails", True, f"sent to nobody, but written to {settings.mail_folder}: set ROWCALL_SMTP_URL")
+    return Finding("mails", True, f"sent through {settings.smtp.host}")
 
 
 def api_port(settings: Settings) -> Finding:
