@@ -251,7 +251,8 @@ RETURNING before.ticked_at AS before, now() AS after;
 ROLLBACK;
 
 -- rowcall.definitions.tick: LAST_TICK
--- A worker without a heartbeat for longer is gone.  Cron wakes `once` each minute, and a deploy takes a moment.
+-- A worker without a heartbeat for longer than this is gone.  Cron starts `once` each minute, and a deploy takes a
+-- moment.
 BEGIN;
 SELECT ticked_at, worker, ticked_at < now() - interval '150.0 seconds'
     AND EXISTS (SELECT FROM rowcall.job_definitions WHERE next_run_at IS NOT NULL) AS silent
@@ -2074,8 +2075,8 @@ UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, 
 ROLLBACK;
 
 -- rowcall.queue.cancel: FORCE_CANCEL
--- The lease_no is the one that the operator saw, so that the next attempt is not cut off by mistake.  The owner's fence
--- no longer matches.  `change` has locked the row, so the two parts see the same.
+-- Compare the lease_no that the operator saw, so that a newer attempt is not ended by mistake.  The owner's fence no
+-- longer matches afterwards.  `change` has locked the row, so both parts see the same row.
 \set run_id '1'
 \set lease_no '1'
 BEGIN;
@@ -2285,7 +2286,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
 ROLLBACK;
 
 -- rowcall.queue.claims.claim: FINISH_AND_CLAIM_AHEAD
--- The same for more runs than there are slots.
+-- The same with claiming ahead.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -2524,7 +2525,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_b
 ROLLBACK;
 
 -- rowcall.queue.claims.lanes: FIND_LANES
--- The lanes in which something is due, perhaps not for this worker, the most urgent first.
+-- The lanes in which something is due, perhaps not for this worker; the most urgent first.
 \set queues '{"default"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -2568,9 +2569,10 @@ WHERE finished_at IS NULL AND suspect > 0 AND status IN ('running') AND locked_b
 ROLLBACK;
 
 -- rowcall.queue.claims.suspects: CLAIM_SUSPECT
--- One suspect, the one that has waited longest, whatever its queue.  Suspects are few: job_runs_suspect holds no others.
--- The last row tells how many leases the claimed one has lost.  If none was claimed, it tells the most that one has lost
--- which is due, and waits for a worker that has nothing else, or for the place under a limit that this worker's run has.
+-- Claims the suspect that has waited longest, in any queue.  Suspects are few, and job_runs_suspect contains no other
+-- runs.  The last row says how many leases the claimed one has lost.  If none was claimed, it says how many the
+-- most-suspect due run has lost, which waits for a worker without other runs, or for a place under a limit that this
+-- worker's run occupies.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set limit '50'
@@ -2806,8 +2808,8 @@ SELECT NULL, NULL, (
 ROLLBACK;
 
 -- rowcall.queue.clone: CLONE
--- The occurrence stays the original's, and so does a natural key that it holds.  A pruned run has no content to enqueue
--- again.
+-- The occurrence belongs to the original only, and so does a natural key that it holds.  A pruned run has no content to
+-- enqueue again.
 \set payload '{"user_id": 1}'
 \set queue 'default'
 \set priority '0'
@@ -2839,7 +2841,7 @@ RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN row
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_ONE
--- For one run: planning the statement for ten thousand takes longer than inserting one.
+-- For one run, because planning the statement for ten thousand takes longer than inserting one.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
 \set queue 'default'
@@ -2869,8 +2871,8 @@ RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog
 ROLLBACK;
 
 -- rowcall.queue.enqueue: ENQUEUE_MANY
--- Ids are drawn in the order of the requests, so that the first one goes first.  Rows are inserted in the order of their
--- keys, so that callers with the same keys cannot deadlock.
+-- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
+-- of their keys, so that callers with the same keys cannot deadlock.
 \set payloads '{"{\\"user_id\\": 1}"}'
 \set natural_keys '{"welcome:1"}'
 \set content_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
@@ -2917,7 +2919,7 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
 -- rowcall.queue.finish: SUCCEED
--- Many at once: the primary key finds each row, and the fence decides.  A success writes no history.
+-- Many runs at once: the primary key finds each row, and the fence decides.  A success writes no history.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -2933,13 +2935,13 @@ RETURNING run.id;
 ROLLBACK;
 
 -- rowcall.queue.finish: FAIL
--- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
--- The fields of the run that show its latest failed attempt.
--- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
--- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
--- The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
--- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
--- attempts that it ends `ended`, with these columns.
+-- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
+-- The columns of the run that show its latest failed attempt.
+-- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
+-- hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
+-- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
+-- Only this fragment writes attempts that did not succeed.  The surrounding statement names them `ended`, with these
+-- columns.
 \set delay '30'
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
@@ -2970,13 +2972,13 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: GIVE_UP
--- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
--- The fields of the run that show its latest failed attempt.
--- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
--- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
--- The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
--- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
--- attempts that it ends `ended`, with these columns.
+-- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
+-- The columns of the run that show its latest failed attempt.
+-- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
+-- hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
+-- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
+-- Only this fragment writes attempts that did not succeed.  The surrounding statement names them `ended`, with these
+-- columns.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'
@@ -3004,8 +3006,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: RELEASE
--- A stopping worker returns the run.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
--- because the handler may have done something; an attempt that was not begun is not counted.
+-- A stopping worker returns the run.  run_at does not change, so the run is due at once.  An attempt whose handler has
+-- started counts, because the handler may have done something; an attempt that has not started does not count.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'
@@ -3035,8 +3037,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: SNOOZE
--- The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.  Of several in a row the
--- history keeps the last: a handler may ask again and again for days.
+-- The handler asked to wait, so its attempt does not count; lease_no keeps its value, as always.  The history keeps only
+-- the last of several snoozes in a row, because a handler may snooze again and again for days.
 \set until '2027-01-05T12:00:00+00:00'
 \set pause '15'
 \set run_id '1'
@@ -3074,12 +3076,12 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: CANCELLED
--- An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
--- that it does not meet the run again that may have cost it its lease: that one is a suspect too.
--- Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
--- The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
--- Every attempt that did not end in success is written here and nowhere else.  The statement around it names the
--- attempts that it ends `ended`, with these columns.
+-- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
+-- hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
+-- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
+-- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
+-- Only this fragment writes attempts that did not succeed.  The surrounding statement names them `ended`, with these
+-- columns.
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
@@ -3107,8 +3109,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: UNCLAIM
--- For runs that a worker claimed ahead and never began: everything but the lease_no is as before the claim. Idle workers
--- are woken, because they can begin these runs. A locked row is skipped; its lease expires by itself.
+-- For runs that a worker claimed ahead and never started: everything except the lease_no is as before the claim.  Idle
+-- workers are woken, because they can start these runs.  A locked row is skipped; its lease will expire.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -3125,7 +3127,7 @@ RETURNING run.id, pg_catalog.pg_notify('rowcall_due', '') AS woken;
 ROLLBACK;
 
 -- rowcall.queue.fragments: WAKE_WORKERS
--- The same as a statement of its own, behind one that made something due.
+-- The same as a separate statement, after one that made something due.
 BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
@@ -3161,9 +3163,9 @@ SELECT run.id FROM rowcall.job_runs AS run WHERE run.id = ANY(:'run_ids'::bigint
 ROLLBACK;
 
 -- rowcall.queue.lease: HEARTBEAT
--- One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
--- Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: a locked row is
--- returned as it is, not renewed.  A lease that is not returned at all is lost.
+-- One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.  Primary key;
+-- locked_until is in no index, so this is a heap-only update.  It waits for no row: a locked row is returned unchanged,
+-- and not renewed.  A lease that is not returned at all is lost.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -3187,8 +3189,8 @@ WHERE (SELECT count(*) FROM renewed) < cardinality(:'run_ids'::bigint[])
 ROLLBACK;
 
 -- rowcall.queue.lease: RENEW
--- The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  If another step
--- of the same handler has locked the row, this one only holds it: to renew it would make the two wait for each other.
+-- The end of a handler's step: the lease is renewed, and cannot expire before the step commits.  If another step of the
+-- same handler has locked the row, this step only holds it, because the two would wait for each other otherwise.
 \set seconds '120'
 \set run_id '1'
 \set lease_no '1'
@@ -3213,7 +3215,7 @@ SELECT held.id FROM (
 ROLLBACK;
 
 -- rowcall.queue.lease: SAVE
--- The value that the handler saves for its next attempt, stored with its progress. Fenced like every write of a worker.
+-- The value that the handler saves for its next attempt, stored with its progress.  Fenced like every write of a worker.
 \set saved '{"rows": 7}'
 \set run_id '1'
 \set lease_no '1'
@@ -3228,7 +3230,7 @@ RETURNING run.id;
 ROLLBACK;
 
 -- rowcall.queue.lease: SHOW_PROGRESS
--- The progress that handlers report, for people to see: many at once, without waiting for locked rows.
+-- The progress that handlers report to people: many runs at once, without waiting for locked rows.
 \set run_ids '{"1"}'
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
@@ -3249,8 +3251,8 @@ SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.lease: EXPIRE
--- The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.  The row is locked first: a
--- PostgreSQL that has waited for a row at a place may change it without looking at it again.
+-- Ends the lease of one run by its id, for an operator or a test.  It locks the row first, because an UPDATE that has
+-- waited for a row at a ctid may change it without evaluating the condition again.
 \set run_id '1'
 \set lease_no '1'
 BEGIN;
@@ -3293,7 +3295,7 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.queue.operate: RETRY
--- lease_no stays: it keeps a worker that held this run before the retry from finishing it.
+-- lease_no keeps its value, so that a worker that held this run before the retry cannot finish it.
 -- A pruned run has no payload to run again.
 \set run_id '1'
 BEGIN;
@@ -3303,8 +3305,8 @@ UPDATE rowcall.job_runs SET
 ROLLBACK;
 
 -- rowcall.queue.queues: LIST_QUEUES
--- Each lane by one range of job_runs_live, no further than it is counted.  The running runs of a queue with a limit are
--- its holders; for a queue without one they are not counted, as that would read all live runs.
+-- Reads one range of job_runs_live for each lane, up to the limit of the count.  The running runs of a queue with a
+-- limit are its holders; for a queue without a limit they are not counted, because that would read all live runs.
 \set declared '{"mail": 2}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -3681,8 +3683,8 @@ SELECT id FROM erased ORDER BY id;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: PAGE
--- One range of job_runs_created, no longer than a page however few of its rows are due.  No run finishes before it is
--- created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
+-- Reads one range of job_runs_created, no longer than a page even if few of its rows are due.  No run finishes before it
+-- is created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
 \set after_created_at '-infinity'
 \set after_id '0'
 \set shortest '30'
@@ -3715,8 +3717,8 @@ FROM last;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: PRUNE
--- Locked rows are skipped; the next walk reads them again.  A bare row and a run that has no key, or holds it no longer,
--- are deleted, with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
+-- Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
+-- are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
 -- with the fingerprints that distinguish a replay from other content.
 \set due '{"1"}'
 \set versions '{"1/1767614400.000000"}'
@@ -3752,10 +3754,10 @@ ORDER BY run.id;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: DELETE_OCCURRENCES
--- A page is read in an index's order and must not be collected and sorted: with statistics that are old by a million
--- rows, the planner would read everything behind the page too.
--- The oldest of each definition, by the primary key.  Its last one stays, so that a yearly schedule still shows it; the
--- tick needs none, because next_run_at never goes back.
+-- A page is read in an index's order, without sorting: with outdated statistics, the planner would read everything
+-- behind the page too.
+-- The oldest occurrences of each definition, by the primary key.  The last one stays, so that a yearly schedule still
+-- shows it; the tick needs none, because next_run_at never goes back.
 \set keep_days '90'
 \set batch '100'
 BEGIN;
@@ -3775,8 +3777,8 @@ SELECT count(*) AS deleted FROM deleted;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: COUNT_OCCURRENCES
--- The oldest of each definition, by the primary key.  Its last one stays, so that a yearly schedule still shows it; the
--- tick needs none, because next_run_at never goes back.
+-- The oldest occurrences of each definition, by the primary key.  The last one stays, so that a yearly schedule still
+-- shows it; the tick needs none, because next_run_at never goes back.
 \set keep_days '90'
 BEGIN;
 SELECT sum((SELECT count(*) 
@@ -3793,8 +3795,8 @@ SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_typ
 ROLLBACK;
 
 -- rowcall.queue.sleepers: FALL_ASLEEP
--- rowcall.wake reads it.  A worker that has died asleep counts until then, one that is alive renews it by heartbeat.
--- Neither statement waits for the row: then the worker polls, or is notified for nothing.
+-- rowcall.wake reads this.  A worker that died while it slept counts until then; a live one renews it by heartbeat.
+-- Neither statement waits for the row; if it is locked, the worker polls, or is notified without need.
 \set seconds '120'
 \set worker 'worker-1'
 BEGIN;
@@ -3812,13 +3814,13 @@ RETURNING id;
 ROLLBACK;
 
 -- rowcall.queue.sleepers: NEXT_TRANSACTION
--- A transaction with this number or a higher one, or with none yet, sees which workers sleep now.
+-- A transaction with this number or a higher one, or without one yet, sees which workers sleep now.
 BEGIN;
 SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
 ROLLBACK;
 
 -- rowcall.queue.sleepers: HAVE_ENDED
--- Those before it may not: all of them have ended.
+-- Earlier transactions may not see it: wait until all of them have ended.
 \set transaction '1000'
 BEGIN;
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= :'transaction'::bigint;
@@ -3859,7 +3861,7 @@ SELECT count(*) FROM (
 ROLLBACK;
 
 -- rowcall.queue.views.explain: SERVING
--- Workers that serve its type and queue, including those that did a moment ago: cron may start the next one.
+-- Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
 \set missed '100'
 \set silence '150'
 \set job_type 'noop'
@@ -3873,7 +3875,7 @@ ORDER BY id;
 ROLLBACK;
 
 -- rowcall.queue.views.explain: RUNNING_ALONE
--- Of these workers, those that run a suspect alone, and with which run; job_runs_suspect.
+-- Those of these workers that run a suspect alone, and which run; job_runs_suspect.
 \set workers '{"worker-1"}'
 BEGIN;
 SELECT locked_by, id FROM rowcall.job_runs
@@ -3895,7 +3897,7 @@ SELECT EXISTS (
 ROLLBACK;
 
 -- rowcall.queue.views.explain: IS_UNLOCKED
--- As the claim would lock it; a row that another transaction has locked is skipped.
+-- Like the claim, skip a row that another transaction has locked.
 \set id '1'
 BEGIN;
 SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = :'id' FOR SHARE SKIP LOCKED);
@@ -4405,7 +4407,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
 ROLLBACK;
 
 -- rowcall.queue.views.searches: TAKE_SLOT
--- The first free one of a key's slots, held until the transaction ends; so the limit holds for all servers together.
+-- Takes the first free slot of a key until the transaction ends, so the limit covers all servers together.
 \set key_id '1'
 BEGIN;
 SELECT slot FROM generate_series(1, 2) AS slot
@@ -4413,8 +4415,8 @@ WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || :'key_id' 
 ROLLBACK;
 
 -- rowcall.queue.views.stats: QUEUES
--- Three scans of each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
--- A queue without live runs has a row too if it has settings or a job type: such a queue was made, and not only named.
+-- Three scans of each lane's range of job_runs_live: what could be claimed now, what is running, and what is for later.
+-- A queue without live runs has a row too if it has settings or a job type.
 \set known '{"mail"}'
 \set declared '{"mail": 2}'
 BEGIN;
@@ -4482,7 +4484,7 @@ SELECT now() AS at,
 ROLLBACK;
 
 -- rowcall.queue.views.stats: DEAD_LATELY
--- Uses job_attempts_failed, for the latest attempts of a day. A run that was retried since, or succeeded, is not dead.
+-- Uses job_attempts_failed, for the latest attempts of a day.  A run that was retried since, or succeeded, is not dead.
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
@@ -4507,8 +4509,9 @@ VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types':
 ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
--- Primary key; a heap-only update while it is awake, as no index knows heartbeat_at.  It does not wait for the row,
--- because the leases would wait behind it.  The answer is the row as it was: whether others still saw it asleep.
+-- Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
+-- for the row, because the leases would wait too.  It returns the row as it was: whether others still saw the worker
+-- asleep.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;
@@ -4528,14 +4531,14 @@ UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_unti
 ROLLBACK;
 
 -- rowcall.queue.workers: FORGET
--- Under a cron that starts `once` each minute, a row per start would accumulate forever; a day of them is enough.
+-- With a cron that starts `once` each minute, a row per start would accumulate for ever; a day of them is enough.
 BEGIN;
 DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day';
 ROLLBACK;
 
 -- rowcall.queue.workers: UNSERVED
--- Of each lane, the first thousand that are long due: runs that no worker takes gather at the head.  A paused queue
--- waits on purpose.  A run is served if a live worker names its type and queue; `once` from cron is live each time.
+-- Looks at the first thousand long-due runs of each lane, because runs that no worker takes accumulate at the head.  A
+-- paused queue waits on purpose.  A run is served if a live worker serves its type and queue; `once` from cron counts.
 \set silence '150'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;

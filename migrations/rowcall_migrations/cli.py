@@ -64,7 +64,7 @@ def _check_options(target: str, sql: bool, start: str | None, grants: bool, role
 
 def _migrate(target: str) -> list[str]:
     chosen = settings.read()
-    # An app that cannot be imported must stop us before anything is changed.
+    # An app that cannot be imported must stop the command before it changes anything.
     declared = catalogue()
     with database_url(chosen) as url:
         done = migrate(url, chosen.lock_timeout, target)

@@ -1,4 +1,4 @@
-"""What alembic runs: the versions, on the transaction that rowcall_migrations opened, or as a script for psql."""
+"""The script that alembic runs: applies the versions in the open transaction, or prints them for psql."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ if context.is_offline_mode():
         context.run_migrations()
 else:
     context.configure(connection=context.config.attributes["connection"], **options)
-    # The caller's transaction is already open, so this begins none and commits none.
+    # The caller's transaction is already open, so this neither begins nor commits one.
     context.run_migrations()

@@ -1,4 +1,4 @@
-"""`rowcall migrate --grants`: one role for each duty, with the rights that the duty needs and no others."""
+"""`rowcall migrate --grants`: one role for each duty, with exactly the rights that the duty needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from rowcall.schema.revision import VERSION_TABLE
 from rowcall.schema.tables import EFFECT_TABLES
 
-# What needs no quoting inside of quotes, and is a role's name.
+# A role's name that needs no further quoting within quotes.
 ROLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,62}")
 
 READ_WRITE = ("SELECT", "INSERT", "UPDATE")
@@ -22,7 +22,7 @@ ENQUEUED = (
     *("created_by", "status"),
 )
 
-# Of a run the enqueuing role sees what it needs to recognise a request that was made before.
+# The enqueuing role sees only the columns of a run that it needs to recognize a repeated request.
 ENQUEUE = {
     VERSION_TABLE: ("SELECT",),
     "job_runs": (
@@ -72,7 +72,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA rowcall FROM PUBLIC;
 """
 
-# CREATE ROLE knows no IF NOT EXISTS, and roles belong to the whole server: another database may have made them.
+# CREATE ROLE has no IF NOT EXISTS, and roles belong to the whole server, so another database may have created them.
 ROLE = """
 DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '{name}') THEN CREATE ROLE "{name}" NOLOGIN; END IF;
@@ -85,7 +85,7 @@ GRANT EXECUTE ON FUNCTION rowcall.wake(text, text) TO "{name}";
 
 
 def as_grants(named: Sequence[str]) -> str:
-    """A script that creates the roles and sets exactly these rights."""
+    """Return a script that creates the roles and sets exactly these rights."""
     names = {duty: f"rowcall_{duty}" for duty in ROLES} | dict(_parsed(text) for text in named)
     lines = [HEAD.format(worker=names["worker"])]
     for duty, tables in ROLES.items():
@@ -97,7 +97,7 @@ def as_grants(named: Sequence[str]) -> str:
 
 
 def _parsed(text: str) -> tuple[str, str]:
-    """DUTY=NAME."""
+    """Parse DUTY=NAME."""
     duty, _, name = text.partition("=")
     if duty not in ROLES or not ROLE_NAME.fullmatch(name):
         raise click.UsageError(f"--role {text}: must be one of {', '.join(f'{duty}=NAME' for duty in ROLES)}")

@@ -1,4 +1,4 @@
-"""Indexes that are built CONCURRENTLY: outside transactions, and anew after an interrupted build."""
+"""Indexes that are built CONCURRENTLY: outside transactions, and again after an interrupted build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from rowcall.base.database import Row, fetch_all, fetch_one
 from rowcall.base.errors import MigrationRefused
 
-# One interruption is mended by one more try; a failure this often has another cause.
+# One more try mends an interruption; this many failures have another cause.
 TRIES = 3
 
 FIND = """
@@ -56,7 +56,7 @@ def _dropped(pool: sqlalchemy.Engine, name: str) -> bool:
 
 
 def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
-    """Build the index unless it is valid. The remains of an interrupted build are dropped first."""
+    """Build the index unless it is valid.  The remains of an interrupted build are dropped first."""
     for built in range(TRIES):
         valid = _valid(pool, name)
         if valid:
@@ -68,9 +68,9 @@ def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
 
 
 def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
-    """Whether the index is valid; None if there is none.
+    """Return whether the index is valid; None if there is none.
 
-    If a migrator is killed, the server finishes its build. Wait for it, so that its index is not mistaken for an
+    If a migrator is killed, the server finishes its build.  Wait for it, so that its index is not mistaken for an
     abandoned one: first for its lock on the table, then for the commit that follows a moment later.
     """
     found = _find(pool, name)

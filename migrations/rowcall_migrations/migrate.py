@@ -1,4 +1,4 @@
-"""Bring a database to a revision: one migrator at a time, all steps or none, never blocking a busy table for long."""
+"""Migrate a database to a revision: one migrator at a time, all steps or none, without blocking a busy table for long."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rowcall_migrations.indexes import bring
 from rowcall_migrations.refusals import look, refuse_to_begin, refuse_to_change, refuse_unusable
 from rowcall_migrations.versions_folder import alembic_config, between, indexes_at, scripts
 
-# Any number would do, as long as all migrators use the same: "rowcall" on a telephone's keys.
+# An arbitrary number that all migrators share: "rowcall" on a telephone's keys.
 ADVISORY_LOCK = 7692255
 
 ATTEMPTS = 10
@@ -30,7 +30,7 @@ ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class Migrated:
-    """What a migration did: from which revision (None: from nothing) to which, by which steps."""
+    """What a migration did: the revisions before (None: nothing) and after, and its steps."""
 
     before: str | None
     after: str | None
@@ -44,7 +44,7 @@ def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
     try:
         with _one_migrator(pool):
             done = _in_turns(pool, folder, lock_timeout, target)
-            # A newer code's indexes are that code's to know; without tables there are none.
+            # Only newer code knows a newer schema's indexes; without tables there are none.
             if done.after is None or done.after > REVISION:
                 return done
             indexes = bring(pool, indexes_at(folder, done.after))
@@ -57,8 +57,8 @@ def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
 def _one_migrator(pool: sqlalchemy.Engine) -> Iterator[None]:
     """Hold the migrators' lock, in a separate transaction.
 
-    A transaction, so that it holds through a transaction-mode pooler too.  READ COMMITTED, so that it keeps no snapshot
-    that the build of an index would wait for.
+    In a transaction, so that it also works through a pooler in transaction mode.  READ COMMITTED, so that it keeps no
+    snapshot that the build of an index would wait for.
     """
     with pool.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         connection.exec_driver_sql(
@@ -69,11 +69,11 @@ def _one_migrator(pool: sqlalchemy.Engine) -> Iterator[None]:
 
 
 def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: float, target: str) -> Migrated:
-    """Run all steps in one transaction, which is retried if a table is busy."""
+    """Run all steps in one transaction; retry it if a table is busy."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with pool.begin() as connection:
-                # For the tables that are changed: a wait for a busy one keeps others waiting behind it.
+                # Limits the wait for a busy table, because others wait behind it.
                 connection.exec_driver_sql(f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {int(lock_timeout * 1000)}")
                 return _migrate_in_transaction(connection, folder, target)
         except DBAPIError as error:
@@ -85,7 +85,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
                 ) from None
             if not isinstance(error.orig, LockNotAvailable):
                 raise
-            # Giving way lets the queue behind the busy table move on; longer before each further try.
+            # A pause lets the transactions behind the busy table continue; it grows with each further try.
             pause = lock_timeout * attempt / ATTEMPTS
             time.sleep(pause)  # nothing tells when the table is free, and no lock is held meanwhile
     raise DatabaseUnreachable(
@@ -121,7 +121,7 @@ def _migrate_in_transaction(connection: sqlalchemy.Connection, folder: ScriptDir
 
 
 def _is_newer(schema: Schema, target: str) -> bool:
-    """Whether the schema is newer than this code but still fits it; refuse what only the newer code could do."""
+    """Return whether the schema is newer than this code but still fits it; refuse what only the newer code could do."""
     if schema.revision <= REVISION:
         return False
     if problem := mismatch(schema):

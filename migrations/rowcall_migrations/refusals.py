@@ -8,7 +8,7 @@ from rowcall.base.database import Row, fetch_one
 from rowcall.base.errors import MigrationRefused
 from rowcall.schema.revision import VERSION_TABLE
 
-# PostgreSQL's catalogue alone, which every role may read.
+# Uses only PostgreSQL's catalogue, which every role may read.
 FOUND = f"""
 SELECT current_user AS role, current_database() AS database,
     current_setting('transaction_read_only') = 'on' AS read_only, current_setting('server_encoding') AS encoding,
@@ -27,14 +27,14 @@ SCRIPT = "the script that `rowcall migrate --sql` prints"
 
 
 def look(connection: sqlalchemy.Connection) -> Row:
-    """The state of the database, and the rights of this role."""
+    """Return the state of the database, and the rights of this role."""
     found = fetch_one(connection, FOUND)
     assert found is not None  # one row, whatever there is
     return found
 
 
 def refuse_unusable(found: Row) -> None:
-    """Refuse a database that cannot be migrated, and one whose schema this role cannot read."""
+    """Refuse a database that cannot be migrated, or whose schema this role cannot read."""
     if found["read_only"]:
         raise MigrationRefused(
             f"the database {found['database']} is read-only (a standby, or default_transaction_read_only is on):"

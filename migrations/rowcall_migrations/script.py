@@ -18,7 +18,7 @@ HEAD = """\
 
 
 def as_sql(start: str | None) -> str:
-    """All steps after a revision (None: from nothing) in one transaction, then the indexes that are built outside."""
+    """Return all steps after a revision (None: from nothing) in one transaction, then the indexes built outside it."""
     folder = scripts()
     known = [script.revision for script in oldest_first(folder)]
     if start is not None and start not in known:

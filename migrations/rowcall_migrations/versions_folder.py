@@ -1,4 +1,4 @@
-"""The versions as alembic finds them, and what each of them declares beside its steps: `fits` and `indexes`."""
+"""The versions as alembic finds them, with what each of them declares besides its steps: `fits` and `indexes`."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ FOLDER = Path(__file__).parent
 
 
 def alembic_config(connection: sqlalchemy.Connection | None = None, output: StringIO | None = None) -> Config:
-    """Alembic's settings, in code: there is no alembic.ini to keep."""
+    """Return alembic's settings, which are in code instead of an alembic.ini."""
     config = Config(output_buffer=output)
-    # Alembic reads % in options as interpolation, and a folder's name may hold one.
+    # Alembic reads % in options as interpolation, and a folder's name may contain one.
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
 
 def scripts() -> ScriptDirectory:
-    """The folder of versions."""
+    """Return the folder of the versions."""
     return ScriptDirectory.from_config(alembic_config())
 
 
 def oldest_first(folder: ScriptDirectory) -> list[Script]:
-    """All versions, in the order in which they are applied."""
+    """Return all versions, in the order in which they are applied."""
     return list(reversed(list(folder.walk_revisions())))
 
 
 def between(folder: ScriptDirectory, low: str | None, high: str | None) -> list[Script]:
-    """The versions after one revision up to another, the oldest first; None is an empty database."""
+    """Return the versions after one revision up to another, the oldest first; None is an empty database."""
     return [script for script in oldest_first(folder) if (low or "") < script.revision <= (high or "")]
 
 
 def fits_at(folder: ScriptDirectory, revision: str) -> str:
-    """The oldest revision whose code still fits a database at this one, by the strictest step on the way."""
+    """Return the oldest revision whose code still fits a database at this one, by the strictest step on the way."""
     return max(str(script.module.fits) for script in between(folder, None, revision))
 
 
 def indexes_at(folder: ScriptDirectory, revision: str) -> dict[str, str | None]:
-    """Name -> statement of each index that is built outside the steps; None where it must not be at this revision."""
+    """Return name -> statement of each index built outside the steps; None where it must not exist."""
     wanted: dict[str, str | None] = {}
     for script in oldest_first(folder):
         declared: Mapping[str, str | None] = getattr(script.module, "indexes", {})

@@ -42,8 +42,8 @@ EFFECTS = {
 
 OTHER_EFFECTS_KIND = "CREATE INDEX other_effects_kind ON rowcall.other_effects (kind, id)"
 
-# Enqueue calls this for a run that is due, after inserting its row.  In READ COMMITTED it sees every worker that was
-# asleep by then; elsewhere its snapshot may be older.  A SET search_path here would cost more than the function itself.
+# Enqueue calls this for a due run, after inserting its row.  In READ COMMITTED it sees every worker that was asleep by
+# then; at other levels its snapshot may be older.  A SET search_path here would cost more than the function itself.
 WAKE = """
 CREATE FUNCTION rowcall.wake(run_queue text, run_type text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

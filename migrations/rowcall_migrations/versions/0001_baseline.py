@@ -1,6 +1,6 @@
-"""All tables of Rowcall 0.2, in a schema of their own.
+"""All tables of Rowcall 0.2, in a separate schema.
 
-Frozen from 0.2.0 on: what is different afterwards is a version of its own.
+Frozen from 0.2.0 on: each later change is a new version.
 """
 
 from alembic import op
@@ -12,7 +12,7 @@ revision = "0001"
 down_revision = None
 fits = "0001"
 
-# Alembic's own table: `fits` tells older code whether it can go on with a schema that it does not know.
+# Alembic's own table: `fits` tells older code whether it can work with a schema that it does not know.
 VERSION = "ALTER TABLE rowcall.schema_version ADD COLUMN IF NOT EXISTS fits text"
 
 
@@ -28,7 +28,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them again; alembic's own table stays, empty."""
+    """Drop them; alembic's own table stays, empty."""
     op.execute(
         "DROP TABLE rowcall.audit_log, rowcall.api_keys, rowcall.queues, rowcall.workers, rowcall.other_effects,"
         " rowcall.generated_files,"

@@ -17,19 +17,19 @@ from rowcall.base.errors import RowcallError
 
 SCOPES = ("enqueue", "read", "operate", "admin")
 
-# No such name can look like another actor's in `created_by` and in the audit log.  The table has the same CHECK.
+# Such a name cannot imitate another actor's in `created_by` and in the audit log.  The table has the same CHECK.
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?")
 
 # A job type or a queue.
 LIMIT = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
-# Only this form is looked up: PostgreSQL might not accept other text.
+# Only this form is looked up, because PostgreSQL might not accept other text.
 KEY = re.compile(r"rc_([0-9a-f]{8})_([0-9a-f]{64})")
 
 # A secret with an unknown prefix is compared with this.
 NO_HASH = bytes(32)
 
-# Near the year 10000 Python could not read it back in another zone.
+# Python could not read a time near the year 10000 back in another zone.
 LAST_YEAR = 9998
 
 CREATE = """
@@ -59,8 +59,8 @@ WHERE id = (
 )
 """
 
-# An expired key gives up its name to a new one, any other key only with a grace. least() ignores NULL, so a key that
-# expires sooner keeps its expiry.
+# A new key can take the name of an expired key, and that of any other key only with a grace period.  least() ignores
+# NULL, so a key that expires sooner keeps its expiry.
 REPLACE = """
 WITH old AS (
     SELECT id, expires_at FROM rowcall.api_keys
@@ -90,7 +90,7 @@ SELECT id, name, prefix, scopes, job_types, queues, created_at, expires_at, last
 FROM rowcall.api_keys ORDER BY id
 """
 
-# A rotated key is valid for as long as the one that it replaces was.
+# A rotated key is valid for as long as the replaced one was.
 LOCK = f"""
 SELECT name, scopes, job_types, queues, expires_at, revoked_at, replaced_at,
     now() + (expires_at - created_at) AS next_expires_at, {_STATE}
@@ -101,7 +101,7 @@ REVOKE = "UPDATE rowcall.api_keys SET revoked_at = now() WHERE id = %(key_id)s R
 
 
 class Limits(NamedTuple):
-    """The job types and queues whose runs a key may enqueue and steer; None means all."""
+    """The job types and queues whose runs a key may enqueue and change; None means all."""
 
     job_types: Sequence[str] | None = None
     queues: Sequence[str] | None = None
@@ -123,7 +123,7 @@ class Caller:
 
     @property
     def who(self) -> str:
-        """The name in `created_by` and the audit log; names of the command line begin with `cli:`."""
+        """Return the name for `created_by` and the audit log; names of the command line begin with `cli:`."""
         return f"api:{self.name} ({self.prefix})"
 
 
@@ -147,7 +147,7 @@ def create_key(
 ) -> str:
     """Create a key and return it; it cannot be read again.
 
-    With a grace, it replaces the key of the same name, which stays valid for that long.
+    With a grace period, it replaces the key with the same name, which stays valid for that long.
     """
     return _create(connection, name, scopes, operator, expires_at, grace, limits)[0]
 
@@ -161,9 +161,9 @@ def _create(
     grace: timedelta | None,
     limits: Limits,
 ) -> tuple[str, Row | None]:
-    """The new key, and the row of the key that it replaces."""
+    """Insert a key; return it, and the row of the key that it replaces."""
     _check(name, scopes, expires_at, limits)
-    # 256 random bits: a fast hash is as good as a slow one, because there is nothing to guess.
+    # With 256 random bits, a fast hash is as good as a slow one, because nobody can guess them.
     prefix, secret = secrets.token_hex(4), secrets.token_hex(32)
     limited = {what: None if names is None else list(names) for what, names in limits._asdict().items()}
     values = {"name": name, "prefix": prefix, "scopes": list(scopes), **limited, "expires_at": expires_at}
@@ -206,9 +206,10 @@ def _name_taken(connection: Connection, name: str) -> RowcallError:
 
 
 def find_caller(connection: Connection, key: str) -> Caller | None:
-    """The owner of this key; None if it is unknown, expired or revoked.
+    """Return the owner of this key; None if it is unknown, expired or revoked.
 
-    The secret is compared even if no key has the prefix, so that the time does not reveal which prefixes exist.
+    The secret is compared even if no key has the prefix, so that the response time does not reveal which prefixes
+    exist.
     """
     match = KEY.fullmatch(key)
     if match is None:
@@ -223,17 +224,17 @@ def find_caller(connection: Connection, key: str) -> Caller | None:
 
 
 def note_use(connection: Connection, key_id: int) -> None:
-    """Record the use of a key, at most once a minute, in a transaction of its own."""
+    """Record the use of a key, at most once a minute, in a separate transaction."""
     fetch_all(connection, NOTE_USE, {"key_id": key_id})
 
 
 def list_keys(connection: Connection) -> list[Row]:
-    """All keys that were ever created, without their secrets; `state` is active, expires, expired or revoked."""
+    """Return all keys that were ever created, without their secrets; `state` is active, expires, expired or revoked."""
     return fetch_all(connection, LIST)
 
 
 def revoke_key(connection: Connection, key_id: int, operator: Operator) -> None:
-    """End a key at once."""
+    """Revoke a key at once."""
     before = _locked(connection, key_id, ended=("revoked",))
     after = fetch_one(connection, REVOKE, {"key_id": key_id})
     record(
@@ -249,7 +250,7 @@ def revoke_key(connection: Connection, key_id: int, operator: Operator) -> None:
 
 
 def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: Operator) -> Rotated:
-    """Replace a key by a new one with the same rights and lifetime; the old one stays valid for the grace."""
+    """Replace a key with a new one with the same rights and lifetime; the old one stays valid for the grace period."""
     old = _locked(connection, key_id, ended=("revoked", "expired"))
     if old["replaced_at"]:
         raise RowcallError(f"key {key_id} was replaced already; `rowcall keys list` shows the key with its name now")
@@ -260,7 +261,7 @@ def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: 
 
 
 def _locked(connection: Connection, key_id: int, ended: Sequence[str]) -> Row:
-    """The key, locked until the caller's transaction ends."""
+    """Return the key, locked until the caller's transaction ends."""
     row = fetch_one(connection, LOCK, {"key_id": key_id}) if 0 < key_id <= LARGEST_ID else None
     if row is None:
         raise RowcallError(f"no key has the id {key_id}; `rowcall keys list` shows all")

@@ -1,4 +1,4 @@
-"""The audit log: who changed what, from what to what.  Rows are only ever added."""
+"""The audit log: who changed what, with the state before and after.  Rows are only added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.base.database import Connection, fetch_all
 
 @dataclass(frozen=True)
 class Operator:
-    """The operator, for the audit log; request_id links the change to the log lines of a request.
+    """The operator, for the audit log; request_id connects the change with the log lines of a request.
 
     `key_owner` owns the idempotency keys of the operator's requests.
     """
@@ -56,5 +56,5 @@ def record(
 
 
 def _text(state: Mapping[str, Any] | None) -> str | None:
-    """JSON text for jsonb, with times in ISO 8601."""
+    """Return JSON text for jsonb, with times in ISO 8601."""
     return None if state is None else json.dumps(state, default=datetime.isoformat)

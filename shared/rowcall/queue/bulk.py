@@ -1,4 +1,4 @@
-"""Bulk: retry or cancel the runs that a filter matches, each under the guard of the same event for one run."""
+"""Bulk: retry or cancel the runs that a filter matches, with the guards that apply to a single run."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Step(NamedTuple):
 
 
 class Action(Enum):
-    """A bulk action.  Its steps start from different statuses, so that each run takes at most one."""
+    """A bulk action.  Its steps start from different statuses, so each run takes at most one of them."""
 
     RETRY = (Step(Event.RETRY, RETRIABLE, RETRIED),)
-    # A worker that was asked already is not asked again.
+    # Do not ask a worker twice.
     CANCEL = (
         Step(Event.CANCEL, IS_WAITING, CANCELLED_AT_ONCE),
         Step(Event.ASK_TO_CANCEL, f"{IS_RUNNING} AND cancel_requested_at IS NULL", ASKED),
@@ -42,18 +42,18 @@ class Action(Enum):
 
     @property
     def statuses(self) -> tuple[Status, ...]:
-        """The statuses that the action can start from."""
+        """Return the statuses that the action can start from."""
         return tuple(status for step in self.value for status in BY_EVENT[step.event].sources)
 
     @property
     def guard(self) -> str:
-        """The condition on the runs that the action can change."""
+        """Return the condition on the runs that the action can change."""
         return "(" + " OR ".join(f"({step.guard})" for step in self.value) + ")"
 
 
 @dataclass(frozen=True)
 class Bulk:
-    """How many runs matched, which of them were changed (in a dry run: would be), and how many were not.
+    """The result: how many runs matched, which were changed (in a dry run: would be), and how many were not.
 
     `next` is the cursor for the next call, None at the end.
     """
@@ -66,7 +66,7 @@ class Bulk:
 
 
 def change_many(step: Step) -> str:
-    """The statement that changes the runs that still match and are not locked, with an audit row for each."""
+    """Return the statement that changes the runs that still match and are not locked, with an audit row for each."""
     before, after = (
         "jsonb_build_object(" + ", ".join(f"'{name}', {row}.{name}" for name in AUDITED) + ")"
         for row in ("matching", "changed")
@@ -134,7 +134,7 @@ def bulk(
 def changed_of(
     connection: Connection, action: Action, run_ids: Sequence[int], criteria: Filter, operator: Operator
 ) -> dict[int, Status]:
-    """Change those of these runs that still match: id -> new status."""
+    """Change those of these runs that still match; return id -> new status."""
     values = {
         **criteria.parameters(),
         "run_ids": list(run_ids),
@@ -151,8 +151,8 @@ def changed_of(
 def _changed(connection: Connection, step: Step, parameters: dict[str, Any]) -> list[Row]:
     """Change all runs at once, or one by one if a natural key makes that fail.
 
-    A transaction that waits for a key must not hold one that the other waits for. One by one, the runs take their keys
-    in order, as enqueue does; all at once, in any order.
+    A transaction that waits for a key must not hold a key that the other one waits for.  One by one, the runs take
+    their keys in order, as enqueue does; all at once, they take them in any order.
     """
     run_ids = parameters["run_ids"]
     try:
@@ -168,7 +168,7 @@ def _changed(connection: Connection, step: Step, parameters: dict[str, Any]) -> 
 
 
 def _narrowed(action: Action, criteria: Filter, everything: bool) -> Filter:
-    """The same filter, for the statuses that the action can start from."""
+    """Return the filter, limited to the statuses that the action can start from."""
     if criteria.leaves_all_open and not everything:
         raise FilterInvalid({"filter": "matches every run: narrow it, or send `all` to mean every run"})
     possible = action.statuses

@@ -1,4 +1,4 @@
-"""Cancel: a waiting run at once, a running one by asking its worker, or by force if the worker does not stop."""
+"""Cancel: a waiting run at once; a running one by asking its worker, or by force if the worker does not stop."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ASKED = "cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at 
 IS_RUNNING = f"status IN {sources_of(Event.ASK_TO_CANCEL)}"
 ASK_TO_CANCEL = f"UPDATE rowcall.job_runs SET {ASKED} WHERE id = %(run_id)s AND {IS_RUNNING} RETURNING *"
 
-# The lease_no is the one that the operator saw, so that the next attempt is not cut off by mistake.  The owner's fence
-# no longer matches.  `change` has locked the row, so the two parts see the same.
+# Compare the lease_no that the operator saw, so that a newer attempt is not ended by mistake.  The owner's fence no
+# longer matches afterwards.  `change` has locked the row, so both parts see the same row.
 FORCE_CANCEL = f"""
 WITH held AS (
     SELECT id, locked_by AS worker FROM rowcall.job_runs
@@ -42,7 +42,7 @@ SELECT * FROM forced
 
 
 def cancel(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
-    """Cancel a run that is waiting."""
+    """Cancel a waiting run."""
     return change(connection, Event.CANCEL, CANCEL, run_id, operator, expected)
 
 
@@ -56,7 +56,7 @@ def ask_to_cancel(
 def force_cancel(
     connection: Connection, run_id: int, lease_no: int, operator: Operator, expected: Container[str] | None = None
 ) -> Row:
-    """Cancel a running run without its owner; what the owner still writes is refused."""
+    """Cancel a running run without waiting for its worker, whose later writes are refused."""
     return change(connection, Event.FORCE_CANCEL, FORCE_CANCEL, run_id, operator, expected, lease_no=lease_no)
 
 

@@ -26,8 +26,8 @@ from rowcall.queue.operate import check_version, refused
 from rowcall.queue.views.inspect import lock_run
 from rowcall.status import Status
 
-# The occurrence stays the original's, and so does a natural key that it holds.  A pruned run has no content to enqueue
-# again.
+# The occurrence belongs to the original only, and so does a natural key that it holds.  A pruned run has no content to
+# enqueue again.
 CLONE = f"""{INSERT}
 SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue),
     coalesce(%(priority)s, priority),
@@ -54,10 +54,10 @@ def clone(
 ) -> Enqueued:
     """Enqueue the same content again, with these values of CHANGEABLE.
 
-    The same key with the same changes to the same run is a replay. Without a key, every call makes a run, unless
-    another run, or the original, holds its natural key.
+    A request with the same key and the same changes to the same run is a replay.  Without a key, every call enqueues a
+    run, unless another run, or the original, holds the natural key.
     """
-    # Before its key is taken, in the same order as a retry of the same run.
+    # Lock the run before taking its key, in the same order as a retry of the run does.
     run = lock_run(connection, run_id)
     options = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
     keys = _keys(run, options, key)
@@ -84,7 +84,7 @@ def clone(
 
 
 def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:
-    """The natural key of the original, or of the changed payload; a run of a schedule may have none."""
+    """Return the natural key of the original, or of the changed payload; a run of a schedule may have none."""
     given = {name: value for name, value in options.items() if value is not None}
     request = fingerprint_of(f"clone of {run['id']}", given, {}) if key is not None else None
     natural_key, content = run["natural_key"], run["content_fingerprint"]
@@ -95,7 +95,7 @@ def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:
 
 
 def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> int:
-    """The run that an earlier request with this key made, or an error if the key cannot be replayed."""
+    """Return the run of an earlier request with this key, or raise an error if the key cannot be replayed."""
     holders = find_holders(connection, run["job_type"], key_owner, [keys])
     if holders.requests:
         return replayed(holders, run["job_type"], keys)
@@ -106,7 +106,7 @@ def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> i
 
 
 def _checked(run: Row, options: dict[str, Any]) -> dict[str, Any]:
-    """Check the changes as those of a new request are checked."""
+    """Check the changes like the options of a new request."""
     if all(value is None for value in options.values()):
         return options
     job_type = catalogue()[run["job_type"]]

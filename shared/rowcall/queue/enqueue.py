@@ -22,16 +22,16 @@ from rowcall.status import Status
 # A payload names what to work on; larger data belongs in a table or a file of the app.
 PAYLOAD_BYTES = 64 * 1024
 
-# How often to try a key again if its run is pruned meanwhile.
+# How often to try a key again if its run is pruned in between.
 TRIES = 3
 
 # The owner of keys that come from the app's own process.
 IN_PROCESS = "app"
 
-# job_runs_idempotency_key and job_runs_held_key are the arbiters of equal keys: a row that loses is not returned, and
-# INSERT ... ON CONFLICT has by then waited for the winner's commit.  The commit also wakes a worker that sleeps.
-# Functions, operators and types are written out: these statements run in callers' transactions, whose search_path may
-# hold others.
+# The unique indexes job_runs_idempotency_key and job_runs_held_key decide between equal keys: the losing row is not
+# returned, after INSERT ... ON CONFLICT has waited for the winner's commit.  The commit also wakes a sleeping worker.
+# Functions, operators and types are schema-qualified, because these statements run in callers' transactions, whose
+# search_path may contain others with the same names.
 INSERT = """
 INSERT INTO rowcall.job_runs
     (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
@@ -42,7 +42,7 @@ NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
 UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
 IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
 
-# For one run: planning the statement for ten thousand takes longer than inserting one.
+# For one run, because planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
 VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
         coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
@@ -53,8 +53,8 @@ VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(prior
 RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
 """
 
-# Ids are drawn in the order of the requests, so that the first one goes first.  Rows are inserted in the order of their
-# keys, so that callers with the same keys cannot deadlock.
+# Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
+# of their keys, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
     SELECT {NEXT_ID} AS id, given.*
@@ -85,21 +85,21 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 
 @dataclass(frozen=True)
 class Enqueued:
-    """The run of a request; `replayed` if an earlier request made it."""
+    """The run of a request; `replayed` says that an earlier request enqueued it."""
 
     run_id: int
     replayed: bool
 
 
 class Prepared(NamedTuple):
-    """One requested run, as it is stored."""
+    """One requested run as it is stored."""
 
     payload: str
     keys: Keys = Keys()
 
 
 class Options(TypedDict, total=False):
-    """The options of one request besides payload and key, as in enqueue_many."""
+    """The options of a request besides payload and key, as in enqueue_many."""
 
     key_owner: str
     run_at: datetime | None
@@ -117,7 +117,7 @@ def enqueue(
     key: str | None = None,
     **options: Unpack[Options],
 ) -> Enqueued:
-    """Request one run in the caller's transaction (see enqueue_many)."""
+    """Enqueue one run in the caller's transaction (see enqueue_many)."""
     return enqueue_many(connection, job_type, [payload], keys=[key], **options)[0]
 
 
@@ -134,13 +134,13 @@ def enqueue_many(
     max_attempts: int | None = None,
     created_by: str | None = None,
 ) -> list[Enqueued]:
-    """Request many runs of one type in the caller's transaction; the outcomes are in the order of the payloads.
+    """Enqueue many runs of one type in the caller's transaction; the outcomes are in the order of the payloads.
 
-    A type by its name is looked up in the catalogue of ROWCALL_APP.
+    A type given by its name is looked up in the catalogue of ROWCALL_APP.
 
-    A run has the natural key of its type, and the one in `keys`, by which a caller repeats its own request.  A request
-    with a key that is taken is a replay of the run that has it, if its content is the same; with other content it is a
-    KeyConflict or a NaturalKeyConflict, and nothing of this call is enqueued.
+    A run has the natural key of its type, and its key in `keys`, with which a caller repeats its own request.  If a key
+    is taken and the content is the same, the request is a replay of the run that has the key; if the content differs,
+    the call raises KeyConflict or NaturalKeyConflict, and enqueues nothing.
     """
     declared = catalogue()[job_type] if isinstance(job_type, str) else job_type
     options = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
@@ -165,7 +165,7 @@ def enqueue_many(
 def enqueue_prepared(
     connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]
 ) -> list[Enqueued]:
-    """The same for checked requests, which share these `columns`.
+    """Enqueue checked requests, which share these `columns`.
 
     If the run that has a key is pruned before it is looked up, the key is free, and is tried again.
     """
@@ -184,7 +184,7 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
         "payloads": [request.payload for request in requests],
         **{f"{name}s": [getattr(request.keys, name) for request in requests] for name in Keys._fields},
     }
-    # All runs are enqueued or none, even for a caller that catches the conflict and continues.
+    # Enqueue all runs or none, even for a caller that catches the conflict and continues.
     with all_or_nothing(connection):
         rows = fetch_all(connection, ENQUEUE_MANY, {**columns, **arrays})
         return outcomes_of(connection, requests, columns, rows)
@@ -193,7 +193,7 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
 def outcomes_of(
     connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any], rows: Sequence[Row]
 ) -> list[Enqueued]:
-    """The outcome of each request, in order: `rows` are the new runs; the keys of the others are taken."""
+    """Return the outcome of each request, in order: `rows` are the new runs; the keys of the others are taken."""
     new = {row["position"]: row["id"] for row in rows}
     left = [request.keys for position, request in enumerate(requests, 1) if position not in new]
     holders = find_holders(connection, columns["job_type"], columns["key_owner"], left)
@@ -206,7 +206,7 @@ def outcomes_of(
 
 
 def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
-    """Refuse options that the table would refuse, with the name of the field."""
+    """Refuse options that the table would refuse, and name the field."""
     wrong = {}
     if options.get("run_at") is not None and (complaint := unusable(options["run_at"])):
         wrong["run_at"] = complaint
@@ -229,7 +229,7 @@ def prepared(
     key: str | None = None,
     natural: bool = True,
 ) -> Prepared:
-    """Check one payload, and compute its keys: the natural key of its type, and the key of the caller."""
+    """Check one payload, and compute its natural key; check the caller's key."""
     checked = declared.checked(payload)
     text = stored_text(checked)
     natural_key = checked_key(declared.natural_key(checked)) if natural else None
@@ -238,7 +238,7 @@ def prepared(
 
 
 def stored_text(payload: Mapping[str, Any]) -> str:
-    """The payload as text for jsonb; an error names the part that is too large or cannot be stored."""
+    """Return the payload as text for jsonb; an error names the part that is too large or cannot be stored."""
     try:
         text = stored(payload)
     except ValueError as error:
@@ -255,22 +255,22 @@ def stored_text(payload: Mapping[str, Any]) -> str:
 
 
 def checked_key(key: str | None) -> str | None:
-    """The key, or an error if it cannot be a key."""
+    """Return the key, or raise an error if it cannot be a key."""
     if key is not None and (not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable()):
         raise RunInvalid({"idempotency_key": f"must be 1 to {KEY_CHARACTERS} printable characters"})
     return key
 
 
 def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> str:
-    """The fingerprint of a request's content: the type, the payload as sent, and the options."""
+    """Return the fingerprint of a request's content: the type, the payload as sent, and the options."""
     text = json.dumps([subject, content, options], sort_keys=True, default=datetime.isoformat)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sent_of(stored: Any, sent: Any) -> Any:
-    """The stored values of the fields that were sent.
+    """Return the stored values of the fields that were sent.
 
-    A field that a schema gains later, with a default, leaves a repeated request unchanged.
+    So a repeated request stays the same if a schema later gains a field with a default.
     """
     if isinstance(stored, Mapping) and isinstance(sent, Mapping):
         return {name: sent_of(stored[name], value) for name, value in sent.items() if name in stored}

@@ -1,6 +1,6 @@
-"""Finish: the one guarded door through which a worker ends an attempt.
+"""Finish: all statements with which a worker ends an attempt.
 
-Every statement names run, lease_no, owner and status (the fence F).  No row means that the lease was lost: another
+Every statement names run, lease_no, owner and status (the fence F).  If no row matches, the lease was lost: another
 worker or an operator has the run, and nothing of this attempt counts.
 """
 
@@ -18,7 +18,7 @@ from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY, WAKE
 from rowcall.queue.lease import UNLOCKED, Lease, parameters_of
 from rowcall.status import Event, Status, sources_of
 
-# Many at once: the primary key finds each row, and the fence decides.  A success writes no history.
+# Many runs at once: the primary key finds each row, and the fence decides.  A success writes no history.
 SUCCEED = f"""
 UPDATE rowcall.job_runs AS run
 SET status = '{Status.SUCCEEDED}', result = nullif(%(lease_keys)s::jsonb -> {LEASE_KEY}, 'null'),
@@ -28,19 +28,19 @@ WHERE run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY
 RETURNING run.id
 """
 
-# The fields of the run that show its latest failed attempt.
+# The columns of the run that show its latest failed attempt.
 ERROR = "last_error = %(error)s, error_type = %(error_type)s, last_stack = %(stack)s, failed_at = now()"
 
-# The parameters of HISTORY for an attempt that its owner ends, besides its number and outcome.
+# The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
 ATTEMPT = """run.id AS run_id, run.lease_no, %(worker)s AS worker, run.started_at, %(error_type)s AS error_type,
         %(error)s AS error, %(stack)s AS stack, %(permanent)s::boolean AS permanent,
         %(forensics)s::jsonb AS forensics"""
 
-# Whatever ends an attempt whose run was asked to stop, success excepted, ends the run as cancelled.
+# If an operator asked to cancel the run, every end of an attempt except a success cancels it.
 ASKED = "run.cancel_requested_at IS NOT NULL"
 
-# An attempt that its worker ends has not killed it.  But the run stays a suspect until it succeeds, or for an hour, so
-# that it does not meet the run again that may have cost it its lease: that one is a suspect too.
+# An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
+# hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
 CLEARED = """suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END"""
 
 FAIL = f"""
@@ -69,8 +69,8 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# A stopping worker returns the run.  run_at stays, so it is due at once.  An attempt that was begun stays counted,
-# because the handler may have done something; an attempt that was not begun is not counted.
+# A stopping worker returns the run.  run_at does not change, so the run is due at once.  An attempt whose handler has
+# started counts, because the handler may have done something; an attempt that has not started does not count.
 RELEASE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
@@ -85,11 +85,11 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# A handler may ask for a time that has passed, perhaps because of a wrong clock: the run waits this long anyway.
+# A handler may ask for a time in the past, perhaps because of a wrong clock; the run waits at least this long.
 SHORTEST_SNOOZE_SECONDS = 1.0
 
-# The handler itself asked to wait, so its attempt does not count; lease_no stays, as always.  Of several in a row the
-# history keeps the last: a handler may ask again and again for days.
+# The handler asked to wait, so its attempt does not count; lease_no keeps its value, as always.  The history keeps only
+# the last of several snoozes in a row, because a handler may snooze again and again for days.
 SNOOZE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
@@ -122,8 +122,8 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# For runs that a worker claimed ahead and never began: everything but the lease_no is as before the claim. Idle workers
-# are woken, because they can begin these runs. A locked row is skipped; its lease expires by itself.
+# For runs that a worker claimed ahead and never started: everything except the lease_no is as before the claim.  Idle
+# workers are woken, because they can start these runs.  A locked row is skipped; its lease will expire.
 UNCLAIM = f"""
 WITH unlocked AS ({UNLOCKED})
 UPDATE rowcall.job_runs AS run
@@ -137,7 +137,7 @@ RETURNING run.id, {WAKE} AS woken
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt failed: a short message, a type to group by, and the stack for whoever fixes it.
+    """Why an attempt failed: a short message, a type to group by, and the stack trace.
 
     Forensics, as JSON text, describe how its child process ended, if it had one.
     """
@@ -169,12 +169,12 @@ def succeed(connection: PgConnection, done: Sequence[Done]) -> set[int]:
 
 
 def done_parameters(done: Sequence[Done]) -> dict[str, Any]:
-    """The parameters of SUCCEED."""
+    """Return the parameters of SUCCEED."""
     return parameters_of({lease: result or "null" for lease, result in done})
 
 
 def fail(connection: Connection, lease: Lease, failure: Failure, delay: float) -> Status | None:
-    """Fail the attempt; another follows after `delay` seconds, unless the run was asked to stop."""
+    """Fail the attempt; another one follows after `delay` seconds, unless an operator asked to cancel the run."""
     return _end(connection, FAIL, lease, failure, delay=delay)
 
 
@@ -184,12 +184,12 @@ def give_up(connection: Connection, lease: Lease, failure: Failure) -> Status | 
 
 
 def release(connection: Connection, lease: Lease, reason: str, forensics: str | None = None) -> Status | None:
-    """Return the run unfinished to its queue; it is dead if this was its last attempt."""
+    """Return the run unfinished to its queue; it becomes dead if this was its last attempt."""
     return _end(connection, RELEASE, lease, Failure(reason, "Released", forensics=forensics))
 
 
 def unclaim(connection: Connection, leases: Sequence[Lease]) -> set[int]:
-    """Return runs that one worker claimed and did not begin; return the ids of those that were still its own."""
+    """Return runs that a worker claimed and did not start; return the ids of those that were still its own."""
     if not leases:
         return set()
     rows = fetch_all(connection, BY_INDEX + UNCLAIM, parameters_of(dict.fromkeys(leases, "true")))
@@ -204,7 +204,7 @@ def snooze(
     forensics: str | None = None,
     pause: float = SHORTEST_SNOOZE_SECONDS,
 ) -> Status | None:
-    """End the attempt because the handler asked for another at `until`, at least `pause` seconds from now."""
+    """End the attempt because the handler asked to wait until `until`, or for at least `pause` seconds."""
     failure = Failure(reason, "Snooze", forensics=forensics)
     return _end(connection, SNOOZE, lease, failure, until=until, pause=pause)
 

@@ -1,4 +1,4 @@
-"""Holders: the runs that have the keys of a request already.  The request is a replay of one of them, or a conflict."""
+"""Holders: the runs that already have the keys of a request, which is then a replay or a conflict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND idempotency_key OPERATO
 
 
 class Keys(NamedTuple):
-    """The keys of one request, and what each of them stands for."""
+    """The keys of one request, each with its fingerprint."""
 
     natural_key: str | None = None
     content_fingerprint: str | None = None
@@ -40,14 +40,14 @@ class Holder(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """Natural key -> its holder, and a caller's key -> its holder."""
+    """The holders: by natural key, and by the caller's key."""
 
     facts: dict[str, Holder]
     requests: dict[str, Holder]
 
 
 def find_holders(connection: Connection, job_type: str, key_owner: str, requests: Sequence[Keys]) -> Holders:
-    """The runs that hold these keys."""
+    """Return the runs that hold these keys."""
     parameters = {
         "job_type": job_type,
         "key_owner": key_owner,
@@ -65,7 +65,7 @@ def find_holders(connection: Connection, job_type: str, key_owner: str, requests
 
 
 def replayed(holders: Holders, job_type: str, keys: Keys) -> int:
-    """The run that this request repeats; KeyConflict or NaturalKeyConflict if the content is different.
+    """Return the run that this request repeats; KeyConflict or NaturalKeyConflict if the content is different.
 
     A repeated request is a replay even if its own run has ended and another run now holds the natural key.
     """

@@ -16,7 +16,7 @@ class JobType(job_types.JobType):
     def enqueue(
         self, connection: Connection, payload: Mapping[str, Any], *, key: str | None = None, **options: Unpack[Options]
     ) -> Enqueued:
-        """Request one run in the caller's transaction."""
+        """Enqueue one run in the caller's transaction."""
         return enqueue(connection, self, payload, key=key, **options)
 
     def enqueue_many(
@@ -27,5 +27,5 @@ class JobType(job_types.JobType):
         keys: Sequence[str | None] | None = None,
         **options: Unpack[Options],
     ) -> list[Enqueued]:
-        """Request many runs in the caller's transaction, all or none; the outcomes are in the order of the payloads."""
+        """Enqueue many runs in the caller's transaction, all or none; the outcomes are in the order of the payloads."""
         return enqueue_many(connection, self, payloads, keys=keys, **options)

@@ -1,4 +1,4 @@
-"""Leases: the right of one worker to one run. Heartbeats renew them, and sweeps end those that ran out."""
+"""Leases: the right of one worker to one run.  Heartbeats renew them, and sweeps end expired ones."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from rowcall.base.database import Connection, fetch_all, fetch_value
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY
 from rowcall.status import Event, Status, sources_of
 
-# The runs of one worker's leases, found by primary key.  LEASE_KEY tells it from earlier leases of its run.
+# The runs of a worker's leases, found by primary key.  LEASE_KEY distinguishes a lease from earlier leases of its run.
 OWN = f"""run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE_KEY} AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.HEARTBEAT)}"""
 
 # The rows that no other transaction has locked, so that a locked row delays only itself.
 UNLOCKED = f"SELECT run.id FROM rowcall.job_runs AS run WHERE {OWN} FOR NO KEY UPDATE SKIP LOCKED"
 
-# One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.
-# Primary key; locked_until is in no index, so this is a heap-only update.  It waits for no row: a locked row is
-# returned as it is, not renewed.  A lease that is not returned at all is lost.
+# One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.  Primary key;
+# locked_until is in no index, so this is a heap-only update.  It waits for no row: a locked row is returned unchanged,
+# and not renewed.  A lease that is not returned at all is lost.
 HEARTBEAT = f"""
 WITH unlocked AS ({UNLOCKED}), renewed AS (
     UPDATE rowcall.job_runs AS run
@@ -36,12 +36,12 @@ WHERE (SELECT count(*) FROM renewed) < cardinality(%(run_ids)s::bigint[])
     AND {OWN} AND run.id <> ALL(ARRAY(SELECT id FROM renewed))
 """
 
-# One lease of a handler, in the handler's own transaction.
+# The lease of one handler, in the handler's own transaction.
 HELD = f"""id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
             AND status IN {sources_of(Event.HEARTBEAT)}"""
 
-# The end of a handler's own step: its lease is renewed, and cannot end before the step is committed.  If another step
-# of the same handler has locked the row, this one only holds it: to renew it would make the two wait for each other.
+# The end of a handler's step: the lease is renewed, and cannot expire before the step commits.  If another step of the
+# same handler has locked the row, this step only holds it, because the two would wait for each other otherwise.
 RENEW = f"""
 WITH renewed AS (
     UPDATE rowcall.job_runs AS run
@@ -59,7 +59,7 @@ SELECT held.id FROM (
 ) AS held
 """
 
-# The value that the handler saves for its next attempt, stored with its progress. Fenced like every write of a worker.
+# The value that the handler saves for its next attempt, stored with its progress.  Fenced like every write of a worker.
 SAVE = f"""
 UPDATE rowcall.job_runs AS run
 SET progress = coalesce(run.progress, '{{}}') || pg_catalog.jsonb_build_object('saved', %(saved)s::jsonb),
@@ -69,7 +69,7 @@ WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.locked_by = %(
 RETURNING run.id
 """
 
-# The progress that handlers report, for people to see: many at once, without waiting for locked rows.
+# The progress that handlers report to people: many runs at once, without waiting for locked rows.
 SHOW_PROGRESS = f"""
 WITH unlocked AS ({UNLOCKED})
 UPDATE rowcall.job_runs AS run
@@ -80,7 +80,7 @@ RETURNING run.id, run.lease_no
 
 SAVED = "SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = %(run_id)s"
 
-# The changes to a run whose lease ran out. Claims make the same changes to the runs that they find on their way.
+# The changes to a run whose lease expired.  Claims make the same changes to expired runs that they find.
 EXPIRED = f"""
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'
                   WHEN run.attempts >= run.max_attempts THEN '{Status.DEAD}'
@@ -92,13 +92,13 @@ EXPIRED = f"""
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()"""
 
-# The attempt that ended with the lease, as HISTORY takes it.  The worker is the one that was seen before the update.
+# The attempt that ended with the lease, for HISTORY.  The worker is the one from before the update.
 EXPIRED_ATTEMPT = f"""
     expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, '{Event.EXPIRE}' AS outcome, seen.worker,
     expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
     NULL::jsonb AS forensics"""
 
-# The end of those leases that ran out, behind a CTE `seen` of rows that are locked: their place, id, status and worker.
+# Ends the expired leases among the locked rows of a CTE `seen`: their place, id, status and worker.
 END_LEASES = f"""expired AS (
     UPDATE rowcall.job_runs AS run SET {EXPIRED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.EXPIRE)}))
@@ -107,8 +107,8 @@ END_LEASES = f"""expired AS (
     SELECT {EXPIRED_ATTEMPT} FROM expired JOIN seen ON seen.id = expired.id
 ), history AS ({HISTORY})"""
 
-# The sweep of one run by its id, which an operator or a test asks for.  lease_no as seen.  The row is locked first: a
-# PostgreSQL that has waited for a row at a place may change it without looking at it again.
+# Ends the lease of one run by its id, for an operator or a test.  It locks the row first, because an UPDATE that has
+# waited for a row at a ctid may change it without evaluating the condition again.
 EXPIRE = f"""
 WITH seen AS (
     SELECT ctid AS place, id, status, locked_by AS worker FROM rowcall.job_runs
@@ -122,7 +122,7 @@ SELECT id FROM expired
 class Lease(NamedTuple):
     """One worker's right to one run; with the status of the run, it is the fence of every write of a worker.
 
-    The attempt number is not part of it. Statements that need it read it from the row, where only the owner of this
+    The attempt number is not part of it.  Statements that need it read it from the row, where only the owner of this
     lease can have changed it.
     """
 
@@ -132,12 +132,12 @@ class Lease(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The value of LEASE_KEY for this run."""
+        """Return the value of LEASE_KEY for this run."""
         return f"{self.run_id}/{self.lease_no}"
 
 
 def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
-    """Parameters for a statement on many runs: leases of one worker, each with a value as JSON text."""
+    """Return the parameters for a statement on many runs: leases of one worker, each with a value as JSON text."""
     [worker] = {lease.worker for lease in leases}
     entries = [f'"{lease.key}": {value}' for lease, value in leases.items()]
     run_ids = [lease.run_id for lease in leases]
@@ -145,7 +145,7 @@ def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
 
 
 class LeaseRenewal(NamedTuple):
-    """The state of a lease that is not lost. It is not renewed while the row of its run is locked."""
+    """The state of a lease that is not lost.  It is not renewed while the row of its run is locked."""
 
     renewed: bool
     cancel_requested: bool
@@ -169,7 +169,7 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
 
 
 def unlocked(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
-    """The leases of one worker that are not lost and whose rows no other transaction has locked."""
+    """Return the leases of one worker that are not lost and whose rows no other transaction has locked."""
     if not leases:
         return set()
     parameters = parameters_of(dict.fromkeys(leases, "true"))
@@ -190,11 +190,11 @@ def save(connection: Connection, lease: Lease, what: str) -> bool:
 
 
 def saved(connection: Connection, run_id: int) -> Any:
-    """What an earlier attempt saved, so that the next one can continue."""
+    """Return what an earlier attempt saved, so that the next one can continue."""
     return fetch_value(connection, SAVED, {"run_id": run_id})
 
 
 def expire(connection: Connection, run_id: int, lease_no: int) -> bool:
-    """End a lease that has run out; return False if it has not, or if the run has a newer lease."""
+    """End an expired lease; return False if it has not expired, or if the run has a newer lease."""
     parameters: dict[str, Any] = {"run_id": run_id, "lease_no": lease_no}
     return bool(fetch_all(connection, EXPIRE, parameters))

@@ -1,4 +1,4 @@
-"""The changes that an operator can make to a waiting or finished run. Each one adds a row to audit_log."""
+"""The changes that an operator can make to a waiting or finished run.  Each one adds a row to audit_log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHERE id = %(run_id)s AND status IN {sources_of(Event.RUN_NOW)}
 RETURNING *
 """
 
-# lease_no stays: it keeps a worker that held this run before the retry from finishing it.
+# lease_no keeps its value, so that a worker that held this run before the retry cannot finish it.
 RETRIED = f"""
     status = '{Status.QUEUED}', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
     last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now()"""

@@ -17,8 +17,8 @@ from rowcall.status import Event, Status, sources_of
 # Counting stops here, so that it costs the same for any backlog.
 COUNTED_MOST = 1000
 
-# Each lane by one range of job_runs_live, no further than it is counted.  The running runs of a queue with a limit are
-# its holders; for a queue without one they are not counted, as that would read all live runs.
+# Reads one range of job_runs_live for each lane, up to the limit of the count.  The running runs of a queue with a
+# limit are its holders; for a queue without a limit they are not counted, because that would read all live runs.
 LIST_QUEUES = f"""
 WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, sum(counted.due) AS due, min(counted.oldest) AS oldest FROM lanes CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
-"""Sleepers: idle workers that wait for a notification.  Enqueue notifies only when one of them serves the run.
+"""Sleepers: idle workers that wait for a notification.  Enqueue notifies only if one of them serves the run.
 
 PostgreSQL makes transactions that send NOTIFY commit one at a time.  docs/claim.md explains why no run is missed.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 
-# rowcall.wake reads it.  A worker that has died asleep counts until then, one that is alive renews it by heartbeat.
-# Neither statement waits for the row: then the worker polls, or is notified for nothing.
+# rowcall.wake reads this.  A worker that died while it slept counts until then; a live one renews it by heartbeat.
+# Neither statement waits for the row; if it is locked, the worker polls, or is notified without need.
 FALL_ASLEEP = """
 UPDATE rowcall.workers SET sleeps_until = now() + %(seconds)s * interval '1 second'
 WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDATE SKIP LOCKED)
@@ -21,10 +21,10 @@ WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDA
 RETURNING id
 """
 
-# A transaction with this number or a higher one, or with none yet, sees which workers sleep now.
+# A transaction with this number or a higher one, or without one yet, sees which workers sleep now.
 NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
-# Those before it may not: all of them have ended.
+# Earlier transactions may not see it: wait until all of them have ended.
 HAVE_ENDED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(transaction)s::bigint"
 
 
@@ -37,10 +37,10 @@ def fall_asleep(connection: PgConnection, worker: str, seconds: float) -> int | 
 
 
 def have_ended(connection: PgConnection, transaction: int) -> bool:
-    """Whether all transactions before this one have ended, so that what they made due is visible."""
+    """Return whether all transactions before this one have ended, so that what they made due is visible."""
     return bool(fetch_value(connection, HAVE_ENDED, {"transaction": transaction}))
 
 
 def awake(connection: PgConnection, worker: str) -> bool:
-    """This worker need not be notified; False when it is still."""
+    """Record that this worker need not be notified; return False while its row is locked."""
     return bool(fetch_all(connection, AWAKE, {"worker": worker}))

@@ -10,17 +10,18 @@ from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Event, sources_of
 
-# A worker without a heartbeat for longer is gone.  Cron wakes `once` each minute, and a deploy takes a moment.
+# A worker without a heartbeat for longer than this is gone.  Cron starts `once` each minute, and a deploy takes a
+# moment.
 SILENCE_SECONDS = 150.0
 
 
 def silence(heartbeat: float) -> float:
-    """Seconds without a heartbeat after which a worker counts as gone: three intervals, at least SILENCE_SECONDS."""
+    """Return after how many seconds without a heartbeat a worker is gone: three intervals, at least SILENCE_SECONDS."""
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
 def missed(heartbeat: float) -> float:
-    """Seconds after which a worker has missed two heartbeats; half an interval is left for a late one."""
+    """Return after how many seconds a worker has missed two heartbeats; a late one gets half an interval."""
     return 2.5 * heartbeat
 
 
@@ -29,8 +30,9 @@ INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, conc
 VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s)
 """
 
-# Primary key; a heap-only update while it is awake, as no index knows heartbeat_at.  It does not wait for the row,
-# because the leases would wait behind it.  The answer is the row as it was: whether others still saw it asleep.
+# Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
+# for the row, because the leases would wait too.  It returns the row as it was: whether others still saw the worker
+# asleep.
 ALIVE = """
 WITH beat AS (
     UPDATE rowcall.workers
@@ -45,11 +47,11 @@ STOPPED = """
 UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_until = NULL WHERE id = %(worker)s
 """
 
-# Under a cron that starts `once` each minute, a row per start would accumulate forever; a day of them is enough.
+# With a cron that starts `once` each minute, a row per start would accumulate for ever; a day of them is enough.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
 
-# Of each lane, the first thousand that are long due: runs that no worker takes gather at the head.  A paused queue
-# waits on purpose.  A run is served if a live worker names its type and queue; `once` from cron is live each time.
+# Looks at the first thousand long-due runs of each lane, because runs that no worker takes accumulate at the head.  A
+# paused queue waits on purpose.  A run is served if a live worker serves its type and queue; `once` from cron counts.
 UNSERVED = f"""
 WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
@@ -72,7 +74,7 @@ GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 
 @dataclass(frozen=True)
 class Registration:
-    """What a worker says about itself.  No queues means all of them."""
+    """What a worker serves, and where it runs.  No queues means all of them."""
 
     id: str
     hostname: str
@@ -107,5 +109,5 @@ def stopped(connection: Connection, worker: str) -> None:
 
 
 def unserved(connection: Connection, silence: float) -> list[Row]:
-    """Queues and types with runs that have been due for `silence` seconds and that no live worker takes."""
+    """Return the queues and types with runs that have been due for `silence` seconds and that no live worker takes."""
     return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})

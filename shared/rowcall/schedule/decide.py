@@ -1,4 +1,4 @@
-"""Which of the passed occurrences a tick enqueues, and why it skips the others."""
+"""Decide which of the nominal times that have come a tick enqueues, and why it skips the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall.schedule.zones import SECOND
 
 
 class CatchUp(StrEnum):
-    """What happens to occurrences that were missed in an outage."""
+    """What happens to nominal times that were missed in an outage."""
 
     SKIP = "skip"  # none of them runs
     LATEST = "latest"  # the last of them runs
@@ -22,14 +22,14 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """Whether an occurrence runs while an earlier run of the definition is not finished."""
+    """Whether a nominal time is enqueued while an earlier run of the definition is unfinished."""
 
     ALLOW = "allow"
     SKIP = "skip"
 
 
 class Outcome(StrEnum):
-    """The decision about an occurrence."""
+    """The decision about a nominal time."""
 
     ENQUEUED = "enqueued"
     SKIPPED = "skipped"  # somebody was awake, and chose not to
@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """What a definition says about its occurrences."""
+    """A definition's rules for its nominal times."""
 
     times: Times
     catch_up: CatchUp = CatchUp.LATEST
@@ -51,7 +51,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Decision:
-    """One occurrence and its outcome; `run_at` if it was enqueued."""
+    """One nominal time and its outcome; `run_at` if a run is enqueued."""
 
     nominal: datetime
     outcome: Outcome
@@ -72,8 +72,8 @@ def decide(
 ) -> Decided:
     """Decide the nominal times from `first` (itself one) to now, at most `bound` of them.
 
-    A tick is never quite on time: up to `punctual` late counts as awake.  `live` is the run of this definition that is
-    not finished yet.
+    A tick is never exactly on time, so a delay up to `punctual` does not count as an outage.  `live` is the unfinished
+    run of this definition.
     """
     newest = rule.times.last_between(first, now) or first
     unfinished = None if live is None else f"run {live}"
@@ -89,7 +89,7 @@ def decide(
 
 
 def asleep(rule: Rule, start: datetime, end: datetime, *, punctual: timedelta, bound: int) -> list[Decision]:
-    """What a tick that wakes at `end` would decide, had nothing been awake after `start`."""
+    """Return what a tick at `end` would decide if there had been none since `start`."""
     first = rule.times.next_after(start)
     return [] if first is None else decide(rule, first, end, punctual=punctual, bound=bound).decisions
 
@@ -119,16 +119,16 @@ def _why_missed(rule: Rule, nominal: datetime, newest: datetime, late: timedelta
 
 
 def _late(late: timedelta) -> str:
-    """The lateness in whole seconds, rounded up, so that one above a limit never reads as the limit itself."""
+    """Return the lateness in whole seconds, rounded up, so that one above a limit never reads as the limit itself."""
     return duration_words(-(-late // SECOND) * SECOND)
 
 
 def _told(rule: Rule, nominal: datetime) -> str:
-    """A nominal time for people, in the zone of the schedule."""
+    """Format a nominal time for people, in the zone of the schedule."""
     return nominal.astimezone(rule.times.zone).isoformat(sep=" ", timespec="minutes")
 
 
 def _offset(rule: Rule) -> timedelta:
-    """The share of the jitter of this definition. It never changes, so the runs stay evenly spaced."""
+    """Return the share of the jitter for this definition.  It never changes, so the runs stay evenly spaced."""
     share = int.from_bytes(hashlib.sha256(rule.name.encode()).digest()[:8])
     return (share * (rule.jitter // SECOND + 1) >> 64) * SECOND

@@ -37,18 +37,18 @@ LAST_YEAR = 9999
 
 @dataclass(frozen=True)
 class Expression:
-    """A valid cron expression: `text` as it was written, and `cron`, its five fields."""
+    """A valid cron expression: `text` as it was written, and its five fields as `cron`."""
 
     text: str
     cron: str
 
     @property
     def hours_open(self) -> bool:
-        """Whether the hour field begins with `*`, so that no hour is named."""
+        """Return whether the hour field begins with `*`, so that no hour is named."""
         return self.cron.split()[1].startswith("*")
 
     def after(self, wall: datetime) -> Iterator[datetime]:
-        """The wall times that match, strictly later than this one, in order, up to the year 9999."""
+        """Yield the local times that match, strictly later than this one, in order, up to the year 9999."""
         try:
             for time in CronSim(self.cron, wall):
                 if time.year >= LAST_YEAR:
@@ -59,7 +59,7 @@ class Expression:
 
 
 def parse(expression: str) -> Expression:
-    """Read five fields or one of the @names; ScheduleInvalid names the field, what is wrong with it, and an example."""
+    """Parse five fields or one of the @names; ScheduleInvalid names the field, the reason and an example."""
     if len(expression) > LONGEST:
         raise ScheduleInvalid(None, f"a schedule of {len(expression)} characters is too long: {LONGEST} are allowed")
     text = " ".join(expression.split())
@@ -95,7 +95,7 @@ def _wrong_number(number: int) -> str:
 
 
 def _check_that_it_comes(text: str) -> None:
-    """Refuse dates that never come. cronsim refuses some, such as 31 February; the others show when it searches."""
+    """Refuse dates that never come.  cronsim refuses some, such as 31 February; a search finds the others."""
     try:
         comes = next(CronSim(text, ANY_YEAR), None) is not None
     except CronSimError:

@@ -1,4 +1,4 @@
-"""The five fields of a cron expression, each read item by item so that a refusal can say what is wrong with it."""
+"""The five fields of a cron expression, parsed item by item so that an error can say what is wrong."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 
 WEEKS_IN_MONTH = 5
 
-# Everything that may be meant as a last day: L, LW, 5L, FRIL, L-3, L/2.
+# Everything that people write for a last day: L, LW, 5L, FRIL, L-3, L/2.
 LIKE_LAST = re.compile(r"(\d+|[a-z]{3})?L(W|[-/]\d+)?", re.IGNORECASE)
 
 
 def shown(text: str) -> str:
-    """The text as an error repeats it: quoted and shortened."""
+    """Return the text for an error: quoted and shortened."""
     return repr(text if len(text) <= 40 else text[:39] + "…")
 
 
@@ -37,7 +37,7 @@ class Field:
     def check(self, text: str) -> None:
         """Raise ScheduleInvalid unless the text is a list of valid items."""
         if not text.isascii():
-            # Other scripts have digits too, which Python's int would read and cron would not.
+            # Other scripts have digits too, which Python's int accepts and cron does not.
             self._refuse(text, self._no_value(text))
         for item in text.split(","):
             if not item:
@@ -46,7 +46,7 @@ class Field:
                 self._plain(item)
 
     def _special(self, item: str) -> bool:
-        """Whether the item is L, LW, 5L or MON#2, in the field where it belongs."""
+        """Return whether the item is L, LW, 5L or MON#2, in the field where it belongs."""
         if "?" in item:
             self._refuse(item, "has a '?', which is not supported", ": write *")
         if "#" in item:
@@ -88,7 +88,7 @@ class Field:
         if end < start:
             self._refuse(item, "runs backwards", self._forwards(start, end))
         if end == start and "/" in item:
-            # cronsim takes 5-5/2 for 5/2, and cron for 5.
+            # cronsim reads 5-5/2 as 5/2, and cron reads it as 5.
             self._refuse(item, "steps through one value", f": write {start}, or {start}-{self.high}/…")
 
     def _forwards(self, start: int, end: int) -> str:

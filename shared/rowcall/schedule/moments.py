@@ -1,4 +1,4 @@
-"""Moments and durations as people write them."""
+"""Times and durations as people write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = timedelta(days=3653)
 
 SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
-# A number and its unit, whose first letter decides: m is a minute, and there are no months.
+# A number and its unit; the first letter of the unit counts, so m is a minute, and months are not allowed.
 PART = r"([0-9]+(?:\.[0-9]+)?) ?(w|d|h|m|s|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?) ?"
 NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 
@@ -32,9 +32,9 @@ MOMENTS = (
 
 
 def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> datetime:
-    """The instant that a person means, in UTC; a day, or a time without an offset, is read in the zone.
+    """Return the instant that a person means, in UTC; a day, or a time without an offset, is read in the zone.
 
-    A duration alone counts from now, backwards if `past` is set.
+    A duration alone is added to now, or subtracted if `past` is set.
     """
     words = " ".join(text.lower().split())
     try:
@@ -52,11 +52,11 @@ def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> date
 
 
 def duration(value: str | int | float) -> timedelta:
-    """A duration of at most ten years, from seconds as a number or from words with units."""
+    """Return a duration of at most ten years, from seconds as a number or from words with units."""
     seconds = _seconds(value)
     if seconds is None:
         raise ScheduleInvalid(None, f"{_told(value)} is not a duration: {DURATIONS}")
-    # Written so that NaN is refused as well.
+    # Written so that NaN is refused too.
     if not 0 <= seconds <= LONGEST.total_seconds():
         raise ScheduleInvalid(None, f"{_told(value)} is not from 0 to ten years: {DURATIONS}")
     return timedelta(seconds=seconds)
@@ -83,7 +83,7 @@ def _in_units(words: str) -> float | None:
 
 
 def _shifted(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
-    """Read "in 3 hours", "+90 minutes" or "3 days ago" as elapsed time, independent of clock changes."""
+    """Parse "in 3 hours", "+90 minutes" or "3 days ago" as elapsed time, independent of clock changes."""
     ahead, ago = re.fullmatch(r"(?:in |\+ ?)(.+)", words), re.fullmatch(r"(.+) ago", words)
     seconds = _in_units(ahead[1] if ahead else ago[1] if ago else "")
     if seconds is None:
@@ -93,7 +93,7 @@ def _shifted(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _day(words: str, now: datetime, zone: ZoneInfo) -> datetime | None:
-    """Read today, tomorrow, yesterday or a weekday, at the start of the day unless a time is given."""
+    """Parse today, tomorrow, yesterday or a weekday; its start, unless a time is given."""
     read = re.fullmatch(DAY_AND_TIME, words)
     if read is None:
         return None
@@ -114,5 +114,5 @@ def _iso(words: str, now: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _on_the_wall(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The first instant of this wall time, or the first valid one after it when clocks jump over it."""
+    """Return the first instant with this local time, or the first valid one after it if a clock change skips it."""
     return instant_of(wall, zone) or first_valid_after(wall, zone)

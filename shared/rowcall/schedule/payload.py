@@ -19,18 +19,18 @@ PLACEHOLDERS = (
 BRACES = {"{{": "{", "}}": "}"}
 TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
-# Four digits: no schedule means a time further away.
+# Four digits, because no schedule needs a time further away.
 PLACEHOLDER = re.compile(r"(date|week|month)([+-][0-9]{1,4})?|time")
 
 
 def rendered(payload: Mapping[str, Any], nominal: datetime, zone: ZoneInfo) -> dict[str, Any]:
-    """The payload for this nominal time; keys are not changed."""
+    """Return the payload for this nominal time; keys are not changed."""
     local = nominal.astimezone(zone)
     return {key: _value(value, local, f"payload.{key}") for key, value in payload.items()}
 
 
 def names_time(payload: Mapping[str, Any]) -> bool:
-    """Whether any value has a placeholder, so that each occurrence has a different payload."""
+    """Return whether any value has a placeholder, so that each nominal time has a different payload."""
     return any(
         _placeholder(token, path) is not None
         for path, text in _texts(payload, "payload")
@@ -39,7 +39,7 @@ def names_time(payload: Mapping[str, Any]) -> bool:
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Every string value, with its path."""
+    """Yield every string value, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
@@ -61,7 +61,7 @@ def _value(value: Any, local: datetime, path: str) -> Any:
 
 
 def _placeholder(token: re.Match[str], path: str) -> re.Match[str] | None:
-    """The text between the braces; None if the token is an escaped brace."""
+    """Return the text between the braces; None if the token is an escaped brace."""
     if token[0] in BRACES:
         return None
     if token[1] is None:

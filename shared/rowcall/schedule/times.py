@@ -1,8 +1,8 @@
-"""The nominal times of a schedule: which instants its expression means in its zone, also when clocks are changed.
+"""The nominal times of a schedule: the instants that its expression means in its zone, even when clocks change.
 
-An expression whose hour field begins with `*` runs by elapsed time: the wall is read at every real minute, so a jump
-forward brings nothing, and an hour that comes again runs again.  All others name their hours, and a time that they name
-runs once a day whatever clocks do: after the jump when it was jumped over, and at its first coming when it has two.
+An expression whose hour field begins with `*` follows elapsed time: the local time is checked at every real minute, so
+a jump forward adds nothing, and a repeated hour runs again.  All other expressions name their hours, and a named time
+runs once a day whatever clocks do: after the jump if it was skipped, and the first time if it occurs twice.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule.expression import LAST_YEAR, Expression, parse
 from rowcall.schedule.zones import SECOND, earliest_wall_after, first_valid_after, instant_of, wall_at, zone_named
 
-# Nothing is due before this time, and no zone's offset leads from it past Python's first date.
+# Nothing is due before this time, and no zone's offset leads from here to before Python's first date.
 BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
-# Nothing is due after it, in whatever zone the year 9998 ends last.
+# Nothing is due after it, in whichever zone the year 9998 ends last.
 END = datetime(LAST_YEAR, 1, 2, tzinfo=UTC)
 
 
@@ -35,7 +35,7 @@ class Times:
 
     @classmethod
     def of(cls, schedule: str, time_zone: str) -> Times:
-        """Read what people wrote; ScheduleInvalid names which of schedule and time_zone."""
+        """Parse a schedule and its zone; ScheduleInvalid says which of the two is wrong."""
         try:
             expression = parse(schedule)
         except ScheduleInvalid as error:
@@ -43,7 +43,7 @@ class Times:
         return cls(expression, zone_named(time_zone))
 
     def after(self, instant: datetime) -> Iterator[datetime]:
-        """All later times, lazily and strictly increasing; they end when none follow, or with the year 9998."""
+        """Yield all later times, strictly increasing; they end if none follow, or with the year 9998."""
         if instant.tzinfo is None:
             raise ValueError(f"{instant!r} needs an offset, such as datetime.now(UTC)")
         latest = max(instant.astimezone(UTC), BEGINNING)
@@ -55,15 +55,15 @@ class Times:
                 yield time
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """The first time after this instant, or None if there is none."""
+        """Return the first time after this instant, or None."""
         return next(self.after(instant), None)
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
-        """The times later than start, up to and including end."""
+        """Yield the times later than start, up to and including end."""
         return itertools.takewhile(lambda time: time <= end, self.after(start))
 
     def last_between(self, start: datetime, end: datetime) -> datetime | None:
-        """The last time between two instants, searched from the end, because there may be a year of minutes between."""
+        """Return the last time between two instants, searched from the end: there may be a year of minutes between."""
         end, span = min(end, END), timedelta(hours=1)
         while True:
             begin = max(start, end - span)
@@ -73,11 +73,11 @@ class Times:
             span *= 2
 
     def note(self, instant: datetime) -> str | None:
-        """A note about this time: it replaces a time that does not exist, or its local time occurs twice."""
+        """Return a note if this time replaces a local time that does not exist, or if its local time occurs twice."""
         return self._note_of_missing(instant) or self._note_of_repeated(instant)
 
     def _comings(self, walls: Iterator[datetime]) -> Iterator[datetime]:
-        """The instants of ordered local times; they may be out of order or repeat."""
+        """Yield the instants of ordered local times; they may be out of order or repeat."""
         if not self.expression.hours_open:
             return self._instants(walls, fold=0)
         # Ordered local times are ordered instants, both at their first and at their last occurrence.
@@ -94,7 +94,7 @@ class Times:
 
     def _note_of_missing(self, instant: datetime) -> str | None:
         wall = wall_at(instant, self.zone)
-        # What the clock would show if it had not just been put forward.
+        # What the clock would show without the change.
         due = wall_at(instant - SECOND, self.zone) + SECOND
         if self.expression.hours_open:
             return None

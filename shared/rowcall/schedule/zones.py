@@ -16,12 +16,12 @@ LONGEST_CHANGE = timedelta(hours=26)
 
 SECOND = timedelta(seconds=1)
 
-# Entries that some machines list beside the zones, and that mean different places or none.
+# Some machines list these entries beside the zones; they mean different places, or none.
 NO_PLACES = {"Factory", "localtime", "posixrules"}
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """The IANA time zone of this name; ScheduleInvalid suggests one that is near."""
+    """Return the IANA time zone with this name; ScheduleInvalid suggests a similar one."""
     if name not in _all_names():
         near = _nearest(name)
         hint = f" (near it: {near})" if near else ""
@@ -37,7 +37,7 @@ def _all_names() -> frozenset[str]:
 
 
 def _nearest(name: str) -> str | None:
-    """The most similar place, with or without its continent; abbreviations are too similar to each other."""
+    """Return the most similar place, with or without its continent; abbreviations are too similar to each other."""
     places = {known.lower(): known for known in sorted(_all_names()) if "/" in known and not known.startswith("Etc/")}
     cities = {place.rsplit("/", 1)[-1]: known for place, known in places.items()}
     wanted = name[:40].strip().lower()
@@ -48,25 +48,25 @@ def _nearest(name: str) -> str | None:
 
 
 def wall_at(instant: datetime, zone: ZoneInfo) -> datetime:
-    """The local time."""
+    """Return the local time."""
     return instant.astimezone(zone).replace(tzinfo=None)
 
 
 def earliest_wall_after(instant: datetime, zone: ZoneInfo) -> datetime:
-    """A local time that is not later than any shown after this instant, since the hour may be about to repeat."""
+    """Return a local time not later than any after this instant, because the hour may be about to repeat."""
     offsets = [time.astimezone(zone).utcoffset() for time in (instant, instant + LONGEST_CHANGE)]
     return instant.astimezone(UTC).replace(tzinfo=None) + min(offset for offset in offsets if offset is not None)
 
 
 def instant_of(wall: datetime, zone: ZoneInfo, fold: int = 0) -> datetime | None:
-    """The first (fold 0) or last (fold 1) instant with this local time; None if there is none."""
+    """Return the first (fold 0) or last (fold 1) instant with this local time; None if there is none."""
     instant = wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
     return instant if wall_at(instant, zone) == wall else None
 
 
 def first_valid_after(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The first instant after a local time that does not exist."""
-    # With the offset from after the change the time reads as an instant before it, and the other way round.
+    """Return the first instant after a local time that does not exist."""
+    # With the offset from after the change, the time is an instant before it, and vice versa.
     before, after = (wall.replace(tzinfo=zone, fold=fold, microsecond=0).astimezone(UTC) for fold in (1, 0))
     while after - before > SECOND:
         middle = before + (after - before) // (2 * SECOND) * SECOND

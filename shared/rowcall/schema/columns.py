@@ -19,12 +19,12 @@ metadata = MetaData(
 
 
 def id_column() -> Column[int]:
-    """The id of the row, always assigned by the database."""
+    """Return the column of the id, which the database always assigns."""
     return Column("id", BigInteger, Identity(always=True), primary_key=True)
 
 
 def moment(name: str, default: bool = False, nullable: bool = True) -> Column[Any]:
-    """A point in time; with default, the transaction's own time by the database's clock."""
+    """Return the column of a point in time; its default is the transaction's time by the database's clock."""
     return Column(
         name,
         DateTime(timezone=True),
@@ -34,18 +34,18 @@ def moment(name: str, default: bool = False, nullable: bool = True) -> Column[An
 
 
 def check(name: str, condition: str) -> CheckConstraint:
-    """A CHECK, named after the condition."""
+    """Return a CHECK, named after the condition."""
     return CheckConstraint(text(condition), name=name)
 
 
 def one_of(name: str, column: str, *values: str) -> CheckConstraint:
-    """A CHECK that a column holds one of these words."""
+    """Return a CHECK that a column contains one of these words."""
     words = ", ".join(f"'{value}'" for value in values)
     return check(name, f"{column} IN ({words})")
 
 
 def storage(**parameters: float | str) -> dict[str, dict[str, float | str]]:
-    """A table's storage parameters, as its `info`."""
+    """Return a table's storage parameters, as its `info`."""
     return {"storage": parameters}
 
 

@@ -10,9 +10,9 @@ from rowcall.schema.columns import check, id_column, metadata, moment, one_of
 
 
 def _effect_table(name: str, key: tuple[str, ...], *columns: Column[Any]) -> Table:
-    """A table of effects with the columns all kinds share.
+    """Return a table of effects with the columns that all kinds share.
 
-    run_id has no foreign key: effects outlive the runs that caused them.
+    run_id has no foreign key, because effects outlive the runs that caused them.
     """
     table = Table(
         name,
@@ -33,7 +33,7 @@ def _effect_table(name: str, key: tuple[str, ...], *columns: Column[Any]) -> Tab
         one_of("state_known", "state", "intent", "applied", "unknown", "refused"),
         check("applied_iff_dated", "(state = 'applied') = (applied_at IS NOT NULL)"),
     )
-    # A run's page shows its effects.
+    # To show a run with its effects.
     Index(f"{name}_run", table.c.run_id)
     # Operators list and count these, newest first; nearly all effects are applied.
     Index(f"{name}_open", table.c.state, table.c.id, postgresql_where=table.c.state != "applied")
@@ -85,7 +85,7 @@ generated_files = _effect_table(
 )
 
 other_effects = _effect_table("other_effects", ("kind", "key"), _text("kind"), _text("key"))
-# An operator looks at one kind, newest first.
+# To list one kind, newest first.
 Index("other_effects_kind", other_effects.c.kind, other_effects.c.id)
 
 EFFECT_TABLES = {

@@ -14,20 +14,20 @@ workers = Table(
     Column("hostname", Text, nullable=False),
     Column("pid", Integer, nullable=False),
     Column("version", Text, nullable=False),
-    # No list of queues means all of them.
+    # NULL means all queues.
     Column("queues", ARRAY(Text)),
     Column("job_types", ARRAY(Text), nullable=False),
     Column("concurrency", Integer, nullable=False),
     moment("started_at", default=True),
     moment("heartbeat_at", default=True),
     moment("stopped_at"),
-    # Until then it has nothing to do and is notified of new runs.
+    # Until then it has nothing to do, and is notified of new runs.
     moment("sleeps_until"),
-    # Rewritten at every heartbeat: free room on the page keeps that a heap-only update.
+    # Updated at every heartbeat: free space on the page keeps that a heap-only update.
     info=storage(fillfactor=50),
 )
 
-# Each enqueue asks whether a worker sleeps, and cron adds many rows of workers.
+# Each enqueue checks whether a worker sleeps, and cron adds many rows of workers.
 Index("workers_asleep", workers.c.sleeps_until, postgresql_where=text("sleeps_until IS NOT NULL"))
 
 queues = Table(
@@ -36,12 +36,12 @@ queues = Table(
     Column("name", Text, primary_key=True),
     moment("paused_at"),
     Column("max_running", Integer),
-    # Runs that were claimed from a queue with a limit; their rows say which still run.
+    # Runs that were claimed from a queue with a limit; their own rows say which of them are still running.
     Column("holders", ARRAY(BigInteger), nullable=False, server_default=text("'{}'::bigint[]")),
     moment("created_at", default=True),
     moment("updated_at", default=True),
     check("max_running_not_negative", "max_running >= 0"),
-    # Rewritten at every claim from a queue with a limit.
+    # Updated at every claim from a queue with a limit.
     info=storage(fillfactor=50),
 )
 
@@ -53,14 +53,14 @@ api_keys = Table(
     Column("prefix", Text, nullable=False, unique=True),
     Column("secret_sha256", LargeBinary, nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
-    # The job types and queues that it may enqueue and steer; NULL means all.
+    # The job types and queues that it may enqueue and change; NULL means all.
     Column("job_types", ARRAY(Text)),
     Column("queues", ARRAY(Text)),
     moment("created_at", default=True),
     moment("expires_at"),
     moment("last_used_at"),
     moment("revoked_at"),
-    # A newer key has its name; it is valid for the rest of its grace.
+    # A newer key has its name; this one is valid until the end of its grace period.
     moment("replaced_at"),
     check("name_plain", "name ~ '^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?$'"),
     check("scopes_known", "scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'"),
@@ -74,7 +74,7 @@ Index(
     postgresql_where=text("revoked_at IS NULL AND replaced_at IS NULL"),
 )
 
-# Append-only: a trigger of the migration refuses every UPDATE, DELETE and TRUNCATE.
+# Append-only: a trigger refuses every DELETE and TRUNCATE, and every UPDATE except those of `rowcall erase`.
 audit_log = Table(
     "audit_log",
     metadata,
@@ -88,5 +88,5 @@ audit_log = Table(
     Column("after", JSONB),
     Column("request_id", Text),
 )
-# "What happened to this run?"
+# To answer what happened to a run.
 Index("audit_log_subject", audit_log.c.subject, audit_log.c.subject_id, text("id DESC"))

@@ -1,4 +1,4 @@
-"""The schema revision that this code needs, and whether the database's fits."""
+"""The schema revision that this code needs, and whether a database has it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import psycopg2.errors
 from rowcall.base.database import Connection, drivers_error, fetch_one, fetch_value
 from rowcall.base.errors import SchemaMismatch
 
-# The newest file in rowcall_migrations/versions; a test holds them equal.
+# The newest file in rowcall_migrations/versions; a test keeps them equal.
 REVISION = "0001"
 
-# In Rowcall's own schema, where a team's alembic does not look.
+# In Rowcall's own schema, where an app's alembic does not look.
 VERSION_TABLE = "schema_version"
 
 SCHEMA = f"SELECT version_num AS revision, coalesce(fits, version_num) AS fits FROM rowcall.{VERSION_TABLE}"
 
 
 class Schema(NamedTuple):
-    """A database's schema: its revision, and the oldest revision whose code still fits it."""
+    """The schema of a database: its revision, and the oldest revision whose code still fits it."""
 
     revision: str
     fits: str
 
 
 def schema_of(connection: Connection) -> Schema | None:
-    """The schema of the database; None if nothing was ever migrated."""
+    """Return the schema of the database; None if it was never migrated."""
     try:
         if not fetch_value(connection, f"SELECT to_regclass('rowcall.{VERSION_TABLE}') IS NOT NULL"):
             return None
@@ -47,7 +47,7 @@ def schema_of(connection: Connection) -> Schema | None:
 
 
 def mismatch(found: Schema | None) -> str | None:
-    """Why this code cannot work with this schema, and what to do; None if it can."""
+    """Return why this code cannot work with this schema, and what to do; None if it can."""
     if found is None:
         return f"the database has no Rowcall schema (needed: {REVISION}): run `rowcall migrate`"
     if found.revision < REVISION:

@@ -51,7 +51,7 @@ job_definitions = Table(
     moment("next_run_at"),
     moment("created_at", default=True),
     moment("updated_at", default=True),
-    # Where its content comes from: a file that is applied, the code, or calls of the API.
+    # What defines its content: a file, the code, or the API.
     Column("managed_by", Text, nullable=False, server_default="api"),
     # Its runs and occurrences still refer to it, so the row stays.
     moment("removed_at"),
@@ -62,10 +62,10 @@ job_definitions = Table(
     check("removed_is_not_due", "removed_at IS NULL OR next_run_at IS NULL"),
 )
 
-# The schedule tick asks only this: which definitions have an occurrence to decide.  Those that are paused have too:
-# it is written down as skipped.
+# The tick uses only this: which definitions have a nominal time to decide.  Paused ones have too: it is recorded as
+# skipped.
 Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
-# How many are paused, for monitoring.
+# To count paused definitions, for monitoring.
 Index("job_definitions_paused", job_definitions.c.id, postgresql_where=text("paused_at IS NOT NULL"))
 
 job_runs = Table(
@@ -86,17 +86,17 @@ job_runs = Table(
     Column("locked_by", Text),
     moment("locked_until"),
     moment("cancel_requested_at"),
-    # How many leases the run has lost in a row; 1 also for an hour after one of its attempts ended in order.
+    # How many leases the run has lost in a row; also 1 for an hour after one of its attempts ended in order.
     Column("suspect", Integer, nullable=False, server_default=text("0")),
-    # The business fact, which the type reads from the payload; and for how long no other run may have it.
+    # The business fact, which the type derives from the payload, and how long no other run may have it.
     Column("natural_key", Text),
     Column("unique_mode", Text, nullable=False, server_default="ever"),
     # The natural key while it excludes other runs; generated, so that no statement that ends or retries a run can
     # forget it.
     Column("held_key", Text, Computed(HELD_KEY, persisted=True)),
-    # The fingerprint that a request for the same fact must have to be a replay.
+    # A request for the same fact is a replay if it has this fingerprint.
     Column("content_fingerprint", Text),
-    # The caller's name for one request, so that it may be repeated; each caller has separate names.
+    # The caller's key for one request, with which the caller can repeat it; each caller has separate keys.
     Column("idempotency_key", Text),
     Column("key_owner", Text, nullable=False, server_default="app"),
     Column("request_fingerprint", Text),
@@ -112,7 +112,7 @@ job_runs = Table(
     moment("finished_at"),
     moment("created_at", default=True),
     moment("updated_at", default=True),
-    # Its payload and details are gone; the row is kept for its key.
+    # Its payload and details are deleted; the row is kept for its keys.
     moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),
     one_of("unique_mode_known", "unique_mode", *status.UNIQUE_MODES),
@@ -121,23 +121,24 @@ job_runs = Table(
     check("saved_bounded", f"octet_length((progress -> 'saved')::text) <= {KEPT_BYTES}"),
     check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
     info=storage(
-        # Half of each page stays free, so that claim and heartbeat find room for the row's next version beside it.
+        # Half of each page stays free, so that a claim and a heartbeat find space for the row's next version on the
+        # same page.
         fillfactor=50,
-        # A sweep walks past the dead versions in job_runs_live until a vacuum removes them. With the server's default,
+        # A sweep reads past the dead versions in job_runs_live until a vacuum removes them.  With the server's default,
         # a fifth of the table, there would be two million of them among ten million runs.
         autovacuum_vacuum_scale_factor=0.01,
         autovacuum_vacuum_threshold=1000,
         # The statistics of due runs change faster than the table grows.
         autovacuum_analyze_scale_factor=0.05,
-        # Returning the free end of the file would take a lock that claims wait for.
+        # Truncating the file would take a lock that blocks claims.
         vacuum_truncate="false",
     ),
 )
 
-# No index and no predicate below names a column that claim or heartbeat changes (status, attempts, lease_no,
+# No index and no predicate below contains a column that a claim or a heartbeat changes (status, attempts, lease_no,
 # locked_by, locked_until, started_at, updated_at, ...), so that both stay heap-only updates that touch no index.
 
-# The claim walks this from its head: live rows, lane (queue and priority) by lane, the longest due first.
+# A claim reads this from its head: live rows, lane (queue and priority) by lane, the longest due first.
 Index(
     "job_runs_live",
     job_runs.c.queue,
@@ -155,7 +156,7 @@ Index(
     job_runs.c.id,
     postgresql_where=text("finished_at IS NULL AND suspect > 0"),
 )
-# One business fact, one run.
+# One run for each business fact.
 Index(
     "job_runs_held_key",
     job_runs.c.held_key,
@@ -163,7 +164,7 @@ Index(
     unique=True,
     postgresql_where=text("held_key IS NOT NULL"),
 )
-# One request, one run, however often it is repeated.
+# One run for each request, however often it is repeated.
 Index(
     "job_runs_idempotency_key",
     job_runs.c.idempotency_key,
@@ -171,7 +172,7 @@ Index(
     unique=True,
     postgresql_where=text("idempotency_key IS NOT NULL"),
 )
-# One occurrence of a schedule, one run; also finds a definition's runs.
+# One run for each nominal time; also finds a definition's runs.
 Index(
     "job_runs_occurrence",
     job_runs.c.definition_id,
@@ -179,17 +180,17 @@ Index(
     unique=True,
     postgresql_where=text("definition_id IS NOT NULL"),
 )
-# "Is the run before this one still under way?", for schedules that skip what would overlap.
+# To find an unfinished run of a definition, for schedules that skip overlaps.
 Index(
     "job_runs_definition_live",
     job_runs.c.definition_id,
     postgresql_where=text("definition_id IS NOT NULL AND finished_at IS NULL"),
 )
-# The lists: newest first, by cursor.
+# For lists, newest first.
 Index("job_runs_created", job_runs.c.created_at, job_runs.c.id)
-# The same for runs that have failed at least once: they are few among millions, and are listed most often.
+# For lists of runs that have failed at least once: they are few among millions, and are listed most often.
 Index("job_runs_failed", job_runs.c.created_at, job_runs.c.id, postgresql_where=text("failed_at IS NOT NULL"))
-# The same for one definition.
+# For lists of one definition's runs.
 Index(
     "job_runs_definition",
     job_runs.c.definition_id,
@@ -198,7 +199,7 @@ Index(
     postgresql_where=text("definition_id IS NOT NULL"),
 )
 
-# Every attempt that did not end in success; the success is the run's own row.
+# Every attempt that did not succeed; a success is in the run's own row.
 job_attempts = Table(
     "job_attempts",
     metadata,
@@ -232,14 +233,14 @@ job_attempts = Table(
     ),
     info=storage(autovacuum_vacuum_scale_factor=0.05, vacuum_truncate="false"),
 )
-# How many attempts failed lately, for monitoring.
+# To count recent failed attempts, for monitoring.
 Index(
     "job_attempts_failed",
     job_attempts.c.ended_at,
     postgresql_where=text(f"outcome IN {status.sql_list(status.FAILURES)}"),
 )
 
-# Every nominal time of a schedule, also the ones that led to no run; its key keeps two schedulers from enqueuing twice.
+# Every nominal time of a schedule, even without a run; the key prevents two schedulers from enqueueing one twice.
 schedule_occurrences = Table(
     "schedule_occurrences",
     metadata,
@@ -254,7 +255,7 @@ schedule_occurrences = Table(
     check("run_iff_enqueued", "(outcome = 'enqueued') = (run_id IS NOT NULL)"),
 )
 
-# The one row that every tick renews; it shows whether cron has silently stopped.
+# The one row that every tick updates; it shows whether cron has stopped.
 schedule_ticks = Table(
     "schedule_ticks",
     metadata,
@@ -262,6 +263,6 @@ schedule_ticks = Table(
     moment("ticked_at", default=True),
     Column("worker", Text),
     check("only_one", "id = 1"),
-    # Rewritten at every tick.
+    # Updated at every tick.
     info=storage(fillfactor=50),
 )

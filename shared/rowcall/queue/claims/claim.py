@@ -22,20 +22,19 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import END_LEASES
 from rowcall.status import Event, Status, sources_of
 
-# The runs that may be claimed ahead of a free slot. A crash must not use up the only attempt of a run that is still
-# waiting.
+# The runs that may be claimed ahead of a free slot.  A crash must not use up the only attempt of a waiting run.
 AHEAD = "max_attempts > 1 AND job_type = ANY(%(quick_types)s::text[])"
 
-# How many of the next runs of a lane decide whether to claim ahead from it.
+# The number of next runs of a lane that decide whether to claim ahead from it.
 PROBED = 20
 
-# What a claim does to a run.  Progress that was only shown belongs to the attempt before; what was saved stays.
+# What a claim does to a run.  Reported progress belongs to the attempt before; a saved value stays.
 CLAIMED = f"""
     status = '{Status.RUNNING}', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = %(worker)s,
     locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')"""
 
-# The part of a claim that takes more than there are free slots.
+# The part of a claim that takes more runs than there are free slots.
 FURTHER = f"""further AS MATERIALIZED (
     SELECT quick.* FROM due_lanes CROSS JOIN LATERAL (
         SELECT avg(({AHEAD})::integer) AS share, (array_agg(run_at))[1] AS run_at, (array_agg(id))[1] AS id FROM (
@@ -124,19 +123,19 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {HEADS}, {TAKE
 
 CLAIM = claim_sql()
 
-# What a busy worker sends: its results and the claim for the room it has, in one round trip and commit.  Both see the
-# table as it was before, and one statement changes a row only once.  So the claim must spare the runs that are named as
-# finished: if a lease has expired and no other worker has claimed the run, its success counts.
+# A busy worker sends its results and a claim for its free slots in one round trip and commit.  Both see the table as it
+# was before, and one statement changes a row only once.  So the claim must not take the runs that it finishes: if a
+# lease has expired and no other worker has claimed the run, its success counts.
 WITH_RESULTS = {
     "finished": f"finished AS ({SUCCEED}),",
     "spared": "AND id <> ALL(%(run_ids)s::bigint[])",
     "written": "(SELECT coalesce(array_agg(id), '{}') FROM finished)",
 }
 FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
-# The same for more runs than there are slots.
+# The same with claiming ahead.
 FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, further=FURTHER, also="UNION ALL SELECT * FROM further")
 
-# The claim if nothing has ended.
+# The claim without results.
 NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
 
 

@@ -13,16 +13,16 @@ from rowcall.queue.finish import Done, succeed
 
 
 def exchange(connection: PgConnection, worker: str, finished: Sequence[Done], request: ClaimRequest) -> ClaimResult:
-    """Write successes and claim for the room there is, in queues with and without a limit.
+    """Write successes and claim for the free slots, in queues with and without a limit.
 
-    A busy worker's results travel with its claim.  Queues with a limit cost a statement only where something is due in
-    them; they go first where the exchange before said that they hold the most urgent or the longest due.  Nothing is
-    claimed ahead from them, because what waits would hold a place.
+    A busy worker's results are sent with its claim.  Queues with a limit cost a statement only if something in them is
+    due; they go first if the exchange before found that they have the most urgent or the longest-due run.  Nothing is
+    claimed ahead from them, because a waiting run would occupy a place.
     """
     if not (request.limit or request.ahead):
         return ClaimResult([], {}, request.limited, finished=succeed(connection, finished))
     if request.limited is Limited.FIRST and request.limit:
-        # Places under a limit that these runs free count for the claim that follows.
+        # Places under a limit that these runs free are available to the claim that follows.
         written = ClaimResult([], {}, finished=succeed(connection, finished))
         first = claim_limited(connection, worker, request)
         return written | first | claim(connection, worker, _less(request, first))
@@ -34,5 +34,5 @@ def exchange(connection: PgConnection, worker: str, finished: Sequence[Done], re
 
 
 def _less(request: ClaimRequest, taken: ClaimResult) -> ClaimRequest:
-    """The same request for the room that is left."""
+    """Return the same request for the remaining slots."""
     return replace(request, limit=max(request.limit - len(taken.claimed), 0))

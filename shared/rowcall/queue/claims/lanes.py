@@ -1,4 +1,4 @@
-"""Lanes.  A lane is a queue's waiting runs of one priority, in the order of job_runs_live."""
+"""Lanes: a lane is the waiting runs of one queue and one priority, in the order of job_runs_live."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVED = f"""
     status IN {sources_of(Event.CLAIM)} AND attempts < max_attempts AND job_type = ANY(%(job_types)s::text[])"""
 CLAIMABLE = f"{SERVED} AND suspect = 0"
 
-# The running runs that have lost their worker.
+# The running runs whose lease has expired.
 LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
 
@@ -40,11 +40,11 @@ lanes AS (
 )"""
 
 
-# By job_runs_live, and those of suspects by job_runs_suspect.
+# By job_runs_live; lanes of suspects by job_runs_suspect.
 LANES = every_lane()
 LANES_OF_SUSPECTS = every_lane("AND suspect > 0")
 
-# The lanes in which something is due, perhaps not for this worker, the most urgent first.
+# The lanes in which something is due, perhaps not for this worker; the most urgent first.
 FIND_LANES = f"""
 WITH RECURSIVE {LANES}
 SELECT queue, priority FROM lanes
@@ -52,9 +52,9 @@ WHERE run_at <= now() AND (%(queues)s::text[] IS NULL OR queue = ANY(%(queues)s:
 ORDER BY priority, run_at
 """
 
-# The lanes that a worker knows, in the order in which it visits them, each from the place on where it says that there
-# may be something: what lies before that is not walked again, neither runs that are not for this worker nor the dead
-# index entries that an old snapshot keeps.  Each lane's head is its first run that may be taken or ended.
+# The lanes that a worker knows, in the order in which it visits them, each from the position where its next run may be.
+# What is before that position is not read again: neither runs of other workers nor the dead index entries that an old
+# snapshot keeps.  The head of a lane is its first run that may be claimed or ended.
 KNOWN_LANES = f"""lanes AS MATERIALIZED (
     SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
         %(lane_queues)s::text[], %(lane_priorities)s::smallint[],
@@ -66,7 +66,7 @@ KNOWN_LANES = f"""lanes AS MATERIALIZED (
         ORDER BY run_at, id LIMIT 1
     ) AS head
 )"""
-# What the worker learns: of the lanes that it knows, their heads before this claim, and how many it took from which.
+# What the worker learns: the heads of the lanes that it knows, before this claim, and how many runs it took from each.
 HEADS = "(SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes)"
 TAKEN = """(SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken)"""
@@ -108,29 +108,29 @@ class Lane(NamedTuple):
 
 
 def find_lanes(connection: PgConnection, queues: Sequence[str] | None = None) -> list[Lane]:
-    """The lanes of these queues (None: of all) with any due run."""
+    """Return the lanes of these queues (None: of all) with any due run."""
     parameters = {"queues": None if queues is None else list(queues)}
     return [Lane(*lane) for lane in fetch_prepared(connection, BY_INDEX + FIND_LANES, parameters)]
 
 
 def parameters_of_lanes(lanes: Sequence[Lane]) -> dict[str, Any]:
-    """The parameters of KNOWN_LANES."""
+    """Return the parameters of KNOWN_LANES."""
     starts = [lane.start for lane in lanes]
     run_ats = ["-infinity" if start == BEGINNING else start.run_at.isoformat() for start in starts]
     return {
         "lane_queues": [lane.queue for lane in lanes],
         "lane_priorities": [lane.priority for lane in lanes],
-        # As PostgreSQL writes an array, because a prepared statement does not accept texts as times.
+        # Written as a PostgreSQL array, because a prepared statement does not accept texts as times.
         "lane_run_ats": "{" + ",".join(run_ats) + "}",
         "lane_ids": [start.id for start in starts],
     }
 
 
 def heads_of(answer: Sequence[tuple[str, int, str, int]]) -> dict[LaneKey, Position]:
-    """Each lane's head, from the result of HEADS."""
+    """Return each lane's head, from the result of HEADS."""
     return {(queue, priority): Position.of(run_at, run_id) for queue, priority, run_at, run_id in answer}
 
 
 def taken_of(answer: Sequence[tuple[str, int, int]]) -> Counter[LaneKey]:
-    """How many runs were taken from each lane, from the result of TAKEN."""
+    """Return how many runs were taken from each lane, from the result of TAKEN."""
     return Counter({(queue, priority): runs for queue, priority, runs in answer})

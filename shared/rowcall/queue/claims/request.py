@@ -22,7 +22,7 @@ class Limited(StrEnum):
     LATER = "later"
 
 
-# A run that has lost so many leases in a row has no neighbours at its next attempt.
+# A run that has lost this many leases in a row runs alone at its next attempt.
 ALONE = 2
 
 
@@ -49,12 +49,12 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True)
 class ClaimRequest:
-    """What a worker asks for: types with the seconds of their leases, queues (None: all), and how many at the most.
+    """What a worker requests: types with the seconds of their leases, queues (None: all), and at most how many runs.
 
-    `ahead` is how many it may claim beyond `limit`, of `quick_types` only.
-    `declared` names the queues of types with a max_running: queue -> how many of its runs may run at a time.
-    `limited` is what the claim before said of queues with a limit.
-    `lanes` are those that the worker knows, in the order of its visits (None: the claim finds all there are first).
+    `ahead` is how many runs it may claim beyond `limit`, of `quick_types` only. `declared` has the queues of types with
+    a max_running: queue -> how many of its runs may run at a time. `limited` is what the last claim reported about
+    queues with a limit. `lanes` are those that the worker knows, in the order of its visits (None: the claim finds all
+    of them first).
     """
 
     leases: Mapping[str, float]
@@ -67,7 +67,7 @@ class ClaimRequest:
     lanes: Sequence[Lane] | None = None
 
     def parameters(self, worker: str) -> dict[str, Any]:
-        """The parameters of the claim statements."""
+        """Return the parameters of the claim statements."""
         return {
             "worker": worker,
             "job_types": list(self.leases),
@@ -82,18 +82,17 @@ class ClaimRequest:
 
 
 def with_lanes(connection: PgConnection, request: ClaimRequest) -> ClaimRequest:
-    """The same request for these lanes; without lanes, a claim looks through all that have something due."""
+    """Return the same request for these lanes; without lanes, a claim looks through all that have something due."""
     return request if request.lanes is not None else replace(request, lanes=find_lanes(connection, request.queues))
 
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """What a claim came upon: the runs it took, and the runs whose lease it found run out (id -> status now).
+    """What a claim found: the runs it took, and the runs whose lease had expired (id -> status now).
 
-    While either is not empty there may be more that is due.  `limited` tells of what is due in queues with a limit,
-    `contended` that another claim was in the way there: look again at once.  `finished` are the runs whose success was
-    written with the claim.  `heads` are those of the lanes that were known and have something due, and
-    `taken` counts what was claimed from each.
+    If either is not empty, more may be due.  `limited` says what is due in queues with a limit, and `contended` that
+    another claim locked them: look again at once.  `finished` are the runs whose success was written with the claim.
+    `heads` are those of the known lanes that have something due, and `taken` counts the runs claimed from each.
     """
 
     claimed: list[Claimed]
@@ -114,7 +113,7 @@ class ClaimResult:
         )
 
     def __or__(self, other: ClaimResult) -> ClaimResult:
-        """The results of two claims together."""
+        """Return the results of two claims together."""
         return ClaimResult(
             self.claimed + other.claimed,
             self.expired | other.expired,

@@ -1,4 +1,4 @@
-"""Stranded: runs that a claim took whose answer never came."""
+"""Stranded: runs that a claim took whose response never arrived."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import Lease
 from rowcall.status import Event, sources_of
 
-# How far to look in each lane. A claim takes the first free runs, so they are near the place where it began.
+# How far to look in each lane.  A claim takes the first free runs, so they are near the position where it began.
 WALKED_MOST = 5000
 
 # The leases of this worker in the lanes from which it claimed, and on suspects.
@@ -32,6 +32,6 @@ WHERE finished_at IS NULL AND suspect > 0 AND status IN {sources_of(Event.UNCLAI
 
 
 def held(connection: PgConnection, worker: str, lanes: Sequence[Lane]) -> list[Lease]:
-    """The leases that a worker holds on suspects and on runs of these lanes, from their starts on."""
+    """Return the leases that a worker holds on suspects and on runs of these lanes, from their start positions."""
     rows = fetch_prepared(connection, BY_INDEX + HELD, {"worker": worker, **parameters_of_lanes(lanes)})
     return [Lease(worker, run_id, lease_no) for run_id, lease_no in rows]

@@ -1,4 +1,4 @@
-"""Suspects: runs whose lease ran out may have killed their worker, so each is claimed apart from the others."""
+"""Suspects: a run whose lease expired may have killed its worker, so each is claimed apart from the others."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from rowcall.queue.claims.request import ALONE, Claimed, ClaimRequest
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Status
 
-# One suspect, the one that has waited longest, whatever its queue.  Suspects are few: job_runs_suspect holds no others.
-# The last row tells how many leases the claimed one has lost.  If none was claimed, it tells the most that one has lost
-# which is due, and waits for a worker that has nothing else, or for the place under a limit that this worker's run has.
+# Claims the suspect that has waited longest, in any queue.  Suspects are few, and job_runs_suspect contains no other
+# runs.  The last row says how many leases the claimed one has lost.  If none was claimed, it says how many the
+# most-suspect due run has lost, which waits for a worker without other runs, or for a place under a limit that this
+# worker's run occupies.
 CLAIM_SUSPECT = claim_limited_sql(
     LANES_OF_SUSPECTS,
     lane_start="'-infinity'::timestamptz, 0",
     claimable=f"{SERVED} AND suspect > 0 AND (suspect < {ALONE} OR %(alone)s)",
     every_queue="OR due_lanes.max_running IS NULL",
     order="run_at, id",
-    # "suspect > 0" is what the index says of its rows.
+    # "suspect > 0" is the predicate of the index.
     told=f"""(SELECT suspect FROM claimed), (SELECT max(suspect) FROM (
         SELECT run.suspect FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
         WHERE NOT EXISTS (SELECT FROM claimed) AND (lanes_with_room.room > 0
@@ -36,8 +37,8 @@ CLAIM_SUSPECT = claim_limited_sql(
 class Suspect(NamedTuple):
     """The result of claiming a suspect: the run, or None.
 
-    `waits` means that another suspect is due and needs a worker with nothing else in flight. `behind` means that a
-    suspect is due in a queue whose limit is used up by a run of this worker.
+    `waits` means that another suspect is due and needs a worker without other runs.  `behind` means that a suspect is
+    due in a queue whose limit is used up by a run of this worker.
     """
 
     claimed: Claimed | None
@@ -46,7 +47,7 @@ class Suspect(NamedTuple):
 
 
 def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, alone: bool) -> Suspect:
-    """Claim one suspect; one that must run alone only if this worker is `alone`."""
+    """Claim one suspect; one that must run alone is claimed only if this worker is `alone`."""
     parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
     *rows, (*_, suspect, waiting) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
     claimed = [Claimed._make((*row[:7], suspect)) for row in rows if row[7] == Status.RUNNING]

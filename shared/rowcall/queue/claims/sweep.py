@@ -1,4 +1,4 @@
-"""Sweep: visit every lane, end the leases that ran out, and find runs that claims skip or do not see."""
+"""Sweep: visit every lane, end expired leases, and find runs that claims skip or do not see."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import END_LEASES
 from rowcall.status import Status
 
-# The most runs that one sweep looks at; the next sweep continues behind them.
+# The most runs that one sweep reads; the next sweep continues behind them.
 SWEPT_MOST = 10_000
 
-# The most that it looks at first of a lane that claims take from.  With the first that may be claimed, the lane is
-# done: running ones stand before it or not far behind, and claims end the leases that ran out further on.
+# The most runs that it reads of a lane that claims take from.  At the first claimable run, the sweep leaves the lane:
+# running runs are before it or not far behind, and claims end the expired leases further on.
 OPEN_MOST = 1000
 
 
@@ -95,7 +95,7 @@ FIRST_PLACE = {"after_queue": "", "after_priority": -32768, "after_run_at": "-in
 
 
 class Walked(NamedTuple):
-    """What a sweep saw of a lane: the first run that this worker may claim, and the last run it looked at.
+    """What a sweep saw of a lane: the first run that this worker may claim, and the last run that it read.
 
     `has_more` means that it stopped before the end of the lane and found nothing to claim.
     """
@@ -108,7 +108,7 @@ class Walked(NamedTuple):
 
 @dataclass(frozen=True)
 class Swept:
-    """The runs whose lease was ended (id -> new status), where the next sweep continues, and the lanes visited."""
+    """The runs whose lease was ended (id -> new status), where the next sweep continues, and the visited lanes."""
 
     expired: dict[int, Status] = field(default_factory=dict)
     place: Mapping[str, Any] = field(default_factory=lambda: FIRST_PLACE)
@@ -123,7 +123,7 @@ class Swept:
 def sweep(
     connection: PgConnection, request: ClaimRequest, place: Mapping[str, Any] = FIRST_PLACE, most: int = SWEPT_MOST
 ) -> Swept:
-    """End leases that ran out in the queues of this request, whatever their runs' job types, and see what is due."""
+    """End expired leases in the queues of this request, whatever their job types, and see what is due."""
     parameters = {**request.parameters(""), **place, "most": most}
     *rows, (_, _, lanes) = fetch_prepared(connection, BY_INDEX + SWEEP, parameters)
     expired = {run_id: Status(status) for run_id, status, _ in rows}
@@ -149,7 +149,7 @@ def _walked(
 
 
 def _next_place(last: Sequence[Any], most: int) -> Mapping[str, Any]:
-    """The place after the last run of an unfinished lane, after the lane, or the first lane again."""
+    """Return the position after the last run of an unfinished lane, after the lane, or the first lane again."""
     queue, priority, *_, run_at, run_id, has_more, walked = last
     if has_more:
         return dict(zip(FIRST_PLACE, (queue, priority, run_at, run_id), strict=True))

@@ -21,12 +21,12 @@ VERSION = "run.id || '/' || extract(epoch FROM run.updated_at)"
 # How many days this run is kept after it finished: by its type and status, else by its status.
 DAYS = "coalesce(%(types)s::jsonb -> page.job_type ->> page.status, %(days)s::jsonb ->> page.status)::float8"
 
-# A page is read in an index's order and must not be collected and sorted: with statistics that are old by a million
-# rows, the planner would read everything behind the page too.
+# A page is read in an index's order, without sorting: with outdated statistics, the planner would read everything
+# behind the page too.
 IN_ORDER = f"{BY_INDEX} SET LOCAL enable_bitmapscan = off;"
 
-# One range of job_runs_created, no longer than a page however few of its rows are due.  No run finishes before it is
-# created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
+# Reads one range of job_runs_created, no longer than a page even if few of its rows are due.  No run finishes before it
+# is created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
 PAGE = f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
     SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, {VERSION} AS version,
@@ -52,12 +52,12 @@ FROM last
 
 IS_UNCHANGED = f"run.id = ANY(%(due)s::bigint[]) AND {VERSION} = ANY(%(versions)s::text[])"
 
-# What becomes of a run whose row stays: its payload and its details go.
+# The changes to a run whose row stays: its payload and its details are deleted.
 EMPTIED = """payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL,
         trace_parent = NULL, pruned_at = now(), updated_at = now()"""
 
-# Locked rows are skipped; the next walk reads them again.  A bare row and a run that has no key, or holds it no longer,
-# are deleted, with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
+# Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
+# are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
 # with the fingerprints that distinguish a replay from other content.
 PRUNE = f"""{BY_INDEX}
 WITH pruned AS MATERIALIZED (
@@ -84,8 +84,8 @@ FROM rowcall.job_runs AS run WHERE {IS_UNCHANGED}
 ORDER BY run.id
 """
 
-# The oldest of each definition, by the primary key.  Its last one stays, so that a yearly schedule still shows it; the
-# tick needs none, because next_run_at never goes back.
+# The oldest occurrences of each definition, by the primary key.  The last one stays, so that a yearly schedule still
+# shows it; the tick needs none, because next_run_at never goes back.
 _OLD = """
 FROM rowcall.schedule_occurrences
 WHERE definition_id = definition.id AND nominal_at < least(now() - %(keep_days)s * interval '24 hours', (
@@ -109,10 +109,10 @@ POLICY = """
 SELECT payload FROM rowcall.job_definitions WHERE name = %(job_type)s AND job_type = %(job_type)s AND removed_at IS NULL
 """
 
-# How many whole runs are held in memory at a time.
+# How many whole runs are in memory at a time.
 SLICE = 100
 
-# How far a walk has come: when the last run it read was created, and that run's id.
+# How far a walk has come: when the last run that it read was created, and that run's id.
 Place: TypeAlias = tuple[str, int]
 BEGINNING: Place = ("-infinity", 0)
 
@@ -125,7 +125,7 @@ class Retention:
     types: Mapping[str, Mapping[str, float]]
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of PAGE."""
+        """Return the parameters of PAGE."""
         all_days = [*self.days.values(), *(days for by_status in self.types.values() for days in by_status.values())]
         types = {name: dict(days) for name, days in self.types.items()}
         return {"days": json.dumps(dict(self.days)), "types": json.dumps(types), "shortest": min(all_days)}
@@ -136,7 +136,7 @@ class Page:
     """A page of consecutive runs: how many were read, where the next page begins, and which are due.
 
     `versions` are those of the due runs as they were read; `stay` is how many of them keep their key.  `seconds_left`
-    is from the creation of the last one to that of the newest that may be due.
+    is the time from the creation of the last run to that of the newest run that may be due.
     """
 
     looked_at: int
@@ -148,7 +148,7 @@ class Page:
 
 
 def read_page(connection: Connection, retention: Retention, after: Place, batch: int, bare: bool) -> Page | None:
-    """The next page of a walk, None at its end.  `bare` is for the bare rows of pruned runs."""
+    """Return the next page of a walk, None at its end.  `bare` is for the bare rows of pruned runs."""
     place = {"after_created_at": after[0], "after_id": after[1], "batch": batch, "bare": bare}
     row = fetch_one(connection, PAGE, {**retention.parameters(), **place})
     if row is None:
@@ -158,7 +158,7 @@ def read_page(connection: Connection, retention: Retention, after: Place, batch:
 
 
 def archived(connection: Connection, page: Page) -> Iterator[str]:
-    """The due runs as lines of JSON, except those that have changed meanwhile."""
+    """Yield the due runs as lines of JSON, except those that have changed in between."""
     for start in range(0, len(page.due), SLICE):
         part = {"due": page.due[start : start + SLICE], "versions": page.versions[start : start + SLICE]}
         yield from (row["line"] for row in fetch_all(connection, ARCHIVED, part))
@@ -177,21 +177,21 @@ def prune_page(connection: Connection, page: Page) -> dict[str, int]:
 
 
 def would_prune(page: Page) -> dict[str, int]:
-    """What `prune_page` would return if nothing had changed."""
+    """Return what `prune_page` would return if nothing had changed."""
     return {"deleted": len(page.due) - page.stay, "made_bare": page.stay}
 
 
 def delete_occurrences(connection: Connection, days: float, batch: int) -> int:
-    """Delete occurrences whose nominal time is older than this; how many."""
+    """Delete occurrences whose nominal time is older than this; return how many."""
     deleted: int = fetch_value(connection, DELETE_OCCURRENCES, {"keep_days": days, "batch": batch})
     return deleted
 
 
 def count_occurrences(connection: Connection, days: float) -> int:
-    """How many there are to delete."""
+    """Return how many there are to delete."""
     return fetch_value(connection, COUNT_OCCURRENCES, {"keep_days": days}) or 0
 
 
 def policy_of(connection: Connection, job_type: str) -> dict[str, Any]:
-    """The payload of the definition with this type's name, which schedules it; without one, the defaults."""
+    """Return the payload of the definition with this type's name, which schedules it; without one, the defaults."""
     return catalogue()[job_type].checked(fetch_value(connection, POLICY, {"job_type": job_type}) or {})

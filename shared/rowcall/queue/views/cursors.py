@@ -1,4 +1,4 @@
-"""Cursors: where a page of a list ends, as text that the next request hands back."""
+"""Cursors: the end of a page of a list, as text that the next request sends back."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import struct
 
 from rowcall.base.errors import FilterInvalid
 
-# Two numbers that say where the next page begins, and a mark of the list: with other filters a cursor would skip rows.
+# Two numbers that say where the next page begins, and a mark of the list: with other filters, a cursor would skip rows.
 FORM = struct.Struct(">qq6s")
 
 
 def written(scope: str, first: int, second: int) -> str:
-    """The cursor after this place in this list."""
+    """Return the cursor after this position in this list."""
     return _text(FORM.pack(first, second, _mark(scope)))
 
 
 def read(scope: str, cursor: str) -> tuple[int, int]:
-    """The place; FilterInvalid for anything but a cursor of this list."""
+    """Return the position; FilterInvalid for anything but a cursor of this list."""
     try:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         first, second, mark = FORM.unpack(packed)
     except (ValueError, struct.error):
         raise _not_a_cursor() from None
-    # The decoder skips characters outside its alphabet.
+    # The decoder ignores characters outside its alphabet.
     if _text(packed) != cursor:
         raise _not_a_cursor()
     if mark != _mark(scope):

@@ -47,7 +47,7 @@ SELECT count(*) FROM (
 ) AS first
 """
 
-# Workers that serve its type and queue, including those that did a moment ago: cron may start the next one.
+# Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
 SERVING = """
 SELECT id, stopped_at, heartbeat_at, heartbeat_at < now() - %(missed)s * interval '1 second' AS late
 FROM rowcall.workers
@@ -56,7 +56,7 @@ WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s 
 ORDER BY id
 """
 
-# Of these workers, those that run a suspect alone, and with which run; job_runs_suspect.
+# Those of these workers that run a suspect alone, and which run; job_runs_suspect.
 RUNNING_ALONE = f"""
 SELECT locked_by, id FROM rowcall.job_runs
 WHERE finished_at IS NULL AND suspect > 0 AND suspect >= {ALONE} AND status = '{Status.RUNNING}'
@@ -73,7 +73,7 @@ SELECT EXISTS (
 )
 """
 
-# As the claim would lock it; a row that another transaction has locked is skipped.
+# Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
 
 
@@ -99,7 +99,7 @@ class Explained:
 
 
 def explain(connection: Connection, run_id: int, declared: Mapping[str, int], heartbeat: float) -> Explained:
-    """Why this run has not run yet, or what it does, or how it ended.
+    """Explain why this run has not run yet, what it does, or how it ended.
 
     `declared` are the catalogue's limits, as in ClaimRequest; workers send a heartbeat every `heartbeat` seconds.
     """
@@ -166,7 +166,7 @@ def _limit(row: Row) -> Condition:
         return Condition("limit", True, message)
     declared = row["declared_most"]
     if declared is not None and declared <= len(holders):
-        # The limit of the queue itself is not the one that applies.
+        # The limit of the type applies, not that of the queue.
         return Condition("limit", False, f"{message}; the limit is max_running of its job type, in the code")
     return Condition("limit", False, message, f"rowcall queues limit {queue} {len(holders) + 1}")
 
@@ -217,7 +217,7 @@ def _suspect(leases: int) -> str:
 
 
 def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tuple[str, ...]]:
-    """A sentence about a running run, and the commands."""
+    """Return a sentence about a running run, and the commands."""
     since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
@@ -234,9 +234,9 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
 
 
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
-    """How the run finished, and the commands that run it again."""
+    """Return how the run finished, and the commands that run it again."""
     when = _time(row["finished_at"])
-    # The fact of the original run is not done twice.
+    # The original run's fact must not be done twice.
     clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)
     if status is Status.SUCCEEDED:
         return f"succeeded {when}, on attempt {row['attempts']}", clone
@@ -252,7 +252,7 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
 
 
 def _times(heartbeat: float) -> dict[str, float]:
-    """Return how long ago a live worker's last heartbeat may be, and that of one that was live a moment ago."""
+    """Return how old the last heartbeat is, in seconds: of a live worker, and of one that has just ended."""
     return {"missed": missed(heartbeat), "silence": silence(heartbeat)}
 
 

@@ -1,6 +1,6 @@
-"""Filters: which runs are asked for, in a list or for many at once.
+"""Filters: the criteria for runs, in a list or a bulk action.
 
-Each filter is declared here, once: the API's query, the command line's options and the SQL condition follow from it.
+Each filter is declared once, here: the API's query, the command line's options and the SQL condition follow from it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.status import Status
 
-# The payload to search for. PostgreSQL compares each of its values with every run's payload, and cannot be interrupted
-# during one comparison: 48 KB against 64 KB take ten seconds, and this much a seventh of a second.
+# Limits of the payload to search for.  PostgreSQL compares each of its values with every run's payload, and one
+# comparison cannot be interrupted: 48 KB against 64 KB takes ten seconds, and this much a seventh of a second.
 SOUGHT_MOST = 50
 SOUGHT_BYTES = 2048
 
@@ -101,23 +101,24 @@ class Filter:
 
     @property
     def text(self) -> str:
-        """A text that is the same for equal filters."""
+        """Return a text that is the same for equal filters."""
         return json.dumps({**asdict(self), "status": sorted(self.status)}, sort_keys=True, default=str)
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of MATCHES."""
+        """Return the parameters of MATCHES."""
         known = {**vars(self), "status": list(self.status) or None}
         return {**known, "payload": None if self.payload is None else stored(self.payload)}
 
 
-# An open filter is NULL. Parameters reach PostgreSQL as literals, so its condition is removed before planning.
+# A filter that is not given is NULL.  Parameters reach PostgreSQL as literals, so its condition is removed before
+# planning.
 MATCHES = "\n    AND ".join(
     f"(%({spec.name})s::{spec.metadata['form']} IS NULL OR {spec.metadata['condition']})" for spec in fields(Filter)
 )
 
 
 def _wrong_with(value: object) -> str | None:
-    """Why this value cannot be searched for, in words that follow the name of the field; otherwise None."""
+    """Return why this value cannot be searched for, in words that follow the name of the field; otherwise None."""
     if isinstance(value, datetime):
         return unusable(value)
     if not isinstance(value, (str, dict)):
@@ -139,7 +140,7 @@ def _too_much(sought: dict[str, Any], size: int) -> str | None:
 
 
 def _values_of(sought: object) -> Iterator[object]:
-    """The values inside it, other than objects and lists; empty objects and lists count too."""
+    """Yield the values inside it, except objects and lists; empty objects and lists count too."""
     found = [sought]
     while found:
         value = found.pop()

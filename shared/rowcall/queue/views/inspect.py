@@ -31,17 +31,17 @@ WITH shown AS (
 SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY lease_no
 """
 
-# The columns that an operator's decision depends on; not those that a heartbeat or progress changes.
+# The columns that an operator's decision depends on, without those that a heartbeat or progress changes.
 VERSION = ("status", "lease_no", "attempts", "run_at", "cancel_requested_at", "finished_at")
 
 
 def get_run(connection: Connection, run_id: int) -> Row:
-    """The run with this id, or RunNotFound."""
+    """Return the run with this id, or raise RunNotFound."""
     return _found(connection, GET_RUN, run_id)
 
 
 def lock_run(connection: Connection, run_id: int) -> Row:
-    """The run with this id, locked until the caller's transaction ends."""
+    """Return the run with this id, locked until the caller's transaction ends."""
     return _found(connection, LOCK_RUN, run_id)
 
 
@@ -53,19 +53,19 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
 
 
 def version_of(run: Row) -> str:
-    """A short text that changes with every event that matters to an operator."""
+    """Return a short text that changes with every event that matters to an operator."""
     state = json.dumps([run[name] for name in VERSION], default=lambda moment: moment.astimezone(UTC).isoformat())
     return hashlib.sha256(state.encode()).hexdigest()[:16]
 
 
 def attempts_of(connection: Connection, run_id: int) -> list[Row]:
-    """The attempts of a run that did not end in success, the first one first."""
+    """Return the attempts of a run that did not succeed, the first one first."""
     return fetch_all(connection, ATTEMPTS, {"run_id": run_id})
 
 
 def attempts_page(
     connection: Connection, run_id: int, after: int, limit: int, page_bytes: int = pages.PAGE_BYTES
 ) -> tuple[list[Row], bool]:
-    """The attempts after this lease, up to the limit or the size of a page, and whether there are more."""
+    """Return the attempts after this lease, up to the limit or the size of a page, and whether there are more."""
     parameters = {"run_id": run_id, "after_lease_no": after, "limit": limit, "page_bytes": page_bytes}
     return pages.read(fetch_all(connection, ATTEMPTS_PAGE, parameters))

@@ -1,9 +1,9 @@
 """Lists: the newest runs that match a filter, a page at a time, and how many there are.
 
-No index fits every filter, and each more on job_runs would cost every enqueue.  So a page scans an index from the
-newest run on, skips what does not match, and stops after SCANNED_MOST entries.  Then `next` continues behind the last
-entry it scanned, even if the page is short or empty: a client that follows `next` to the end gets every match.
-A page also ends before it has more bytes than a page may.
+No index fits every filter, and each further index on job_runs would slow down every enqueue.  So a page scans an index
+from the newest run on, skips what does not match, and stops after SCANNED_MOST entries.  Then `next` continues behind
+the last scanned entry, even if the page is short or empty: a client that follows `next` to the end gets every match.  A
+page also ends before it has more bytes than a page may.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECONDS = 5
 # The part of that time that it may wait for a lock: less than all of it, so that the error names the lock.
 WAITED = 0.8
 
-# Read in the order of an index, and not collected and sorted first, whatever the statistics say.
+# Read in the order of an index, without sorting, whatever the statistics say.
 IN_ORDER = f"""{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = %(milliseconds)s; SET LOCAL lock_timeout = %(waited)s;"""
 
@@ -55,8 +55,8 @@ CREATED = IndexScan("created", BEHIND)
 FAILED = IndexScan("failed", f"failed_at IS NOT NULL AND {BEHIND}")
 HAVE_FAILED = {Status.FAILED, Status.DEAD}
 
-# job_runs_definition.  Compared as rows, not with an equals sign: then no other index has the order, and the planner
-# does not read job_runs_created instead when the statistics say that the definition has most of the runs.
+# job_runs_definition.  Rows are compared, not only the id: then no other index has the order, and the planner does not
+# read job_runs_created even if the statistics say that the definition has most of the runs.
 ITS_ID = "(SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)"
 DEFINITION = IndexScan(
     "definition",
@@ -66,8 +66,8 @@ DEFINITION = IndexScan(
     "definition_id DESC, created_at DESC, id DESC",
 )
 
-# job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted, by an
-# expression, which keeps the planner from reading job_runs_created for its order.
+# job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted by an
+# expression, so that the planner does not read job_runs_created for its order.
 KEY = IndexScan(
     "key",
     f"""id = ANY(ARRAY(
@@ -97,9 +97,9 @@ BOUND = frozenset({"bound_at", "bound_id"})
 
 
 def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = "true") -> str:
-    """A page, and how many more rows were found; a short page also finds where its scan ended.
+    """Return a page, and how many more rows were found; a short page also finds where its scan ended.
 
-    It is one statement, so that all of it sees the same rows. The inner LIMIT keeps the filter out of the scan; rows
+    It is one statement, so that all of it sees the same rows.  The inner LIMIT keeps the filter out of the scan; rows
     stream through both, so a full page ends the scan.
     """
     return f"""{IN_ORDER}
@@ -124,7 +124,7 @@ ORDER BY measured.created_at DESC, measured.id DESC
 
 
 def count_sql(scan: IndexScan) -> str:
-    """How many of the newest SCANNED_MOST match."""
+    """Return how many of the newest SCANNED_MOST runs match."""
     return f"""{IN_ORDER}
 SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
@@ -157,7 +157,7 @@ def list_runs(
     include: Sequence[str] = (),
     page_bytes: int = pages.PAGE_BYTES,
 ) -> Page:
-    """The newest runs that match, with the name of their definition, and those columns of LARGE that are included."""
+    """Return the newest runs that match, with the name of their definition, and the included columns of LARGE."""
     values = {**parameters(criteria, limit, cursor, most), "include": list(include), "page_bytes": page_bytes}
     page = page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
     left_out = {*LARGE} - {*include}
@@ -165,7 +165,7 @@ def list_runs(
 
 
 def page_of(connection: Connection, sql: str, criteria: Filter, values: dict[str, Any]) -> Page:
-    """The page that this page_sql shows."""
+    """Return the page that this page_sql shows."""
     rows = searched(connection, sql, values)
     bound_at, bound_id = rows[0]["bound_at"], rows[0]["bound_id"]
     runs, more = pages.read([row for row in rows if row["id"] is not None], BOUND)
@@ -175,7 +175,7 @@ def page_of(connection: Connection, sql: str, criteria: Filter, values: dict[str
 
 
 def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST) -> Row:
-    """How many runs match (`value`) among those that one page scans; `capped` if there may be more."""
+    """Return how many runs match (`value`) among those that one page scans; `capped` if there may be more."""
     [row] = searched(connection, COUNTS[scan_for(criteria).name], parameters(criteria, 0, None, most))
     return row
 
@@ -198,7 +198,7 @@ def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[R
 
 
 def scan_for(criteria: Filter) -> IndexScan:
-    """The most selective index for this filter."""
+    """Return the most selective index for this filter."""
     if criteria.key is not None:
         return KEY
     if criteria.definition is not None:
@@ -209,7 +209,7 @@ def scan_for(criteria: Filter) -> IndexScan:
 
 
 def parameters(criteria: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST) -> dict[str, Any]:
-    """As page_sql takes it: the filter, the index from `at` and `id` back to `from`, and the bounds of a page."""
+    """Return the parameters of page_sql: the filter, the index range from `at` and `id` back to `from`, the bounds."""
     at, run_id = _place(criteria, cursor)
     bounds = {"at": at, "id": run_id, "from": criteria.created_after or "-infinity"}
     page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}
@@ -217,7 +217,7 @@ def parameters(criteria: Filter, limit: int, cursor: str | None, most: int = SCA
 
 
 def _place(criteria: Filter, cursor: str | None) -> tuple[datetime | str, int]:
-    """The position after which the scan begins."""
+    """Return the position after which the scan begins."""
     if cursor is None:
         return (criteria.created_before, 0) if criteria.created_before else ("infinity", 0)
     microseconds, run_id = cursors.read(criteria.text, cursor)

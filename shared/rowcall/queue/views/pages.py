@@ -1,4 +1,4 @@
-"""Pages of lists end by their bytes: no answer is larger than a process has room for, whatever its rows hold."""
+"""Pages: a page of a list ends before it has too many bytes for a process's memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from rowcall.base.database import Row
 
-# As PostgreSQL writes the rows.  One row alone may be larger, and is a page then; an answer that escapes letters beyond
-# ASCII has up to three times as many.
+# Measured as PostgreSQL writes the rows.  A page has at least one row, however large.  A response that escapes letters
+# beyond ASCII has up to three times as many bytes.
 PAGE_BYTES = 1024 * 1024
 
 
 def measured(order: str) -> str:
-    """The rows of `shown` in this order: each with its place, the bytes up to its end, and how many rows there are."""
+    """Return the rows of `shown` in this order, each with its place, the bytes up to it, and the number of rows."""
     return f"""
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY {order}) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bytes
@@ -27,13 +27,13 @@ MEASURES = {"found", "place", "bytes"}
 
 
 def read(rows: Sequence[Row], besides: frozenset[str] = frozenset()) -> tuple[list[Row], bool]:
-    """The rows of a page, without helper columns, and whether there are more."""
+    """Return the rows of a page, without helper columns, and whether there are more."""
     items = [{name: row[name] for name in row if name not in MEASURES | besides} for row in rows]
     return items, bool(rows) and rows[0]["found"] > len(rows)
 
 
 def fitting(rows: Sequence[Row], page_bytes: int) -> list[Row]:
-    """As many of these rows as fit on a page, for rows that were sorted in Python."""
+    """Return as many of these rows as fit on a page, for rows that were sorted in Python."""
     size = 0
     for place, row in enumerate(rows):
         size += len(json.dumps(row, default=str))

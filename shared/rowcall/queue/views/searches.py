@@ -1,4 +1,4 @@
-"""Searches in payloads, which no index helps: each of them may take seconds, so a caller has only a few at a time."""
+"""Searches in payloads: no index helps them, and each may take seconds, so a caller may have only a few at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rowcall.queue.views.filters import Filter
 
 AT_ONCE = 2
 
-# The first free one of a key's slots, held until the transaction ends; so the limit holds for all servers together.
+# Takes the first free slot of a key until the transaction ends, so the limit covers all servers together.
 TAKE_SLOT = f"""
 SELECT slot FROM generate_series(1, {AT_ONCE}) AS slot
 WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || %(key_id)s || '/' || slot, 0)) LIMIT 1

@@ -1,6 +1,6 @@
 """Stats: what waits, runs and fails, in figures that cost the same on any day.
 
-Each is counted along an index, and no further than COUNTED_MOST.
+Each is counted along an index, up to COUNTED_MOST.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
-# Running runs were claimed from the head of their lane, and are counted among so many there.
+# Running runs were claimed from the head of their lane, so they are counted among this many there.
 SCANNED_MOST = 2 * COUNTED_MOST
 
 LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
 
-# Three scans of each lane's range of job_runs_live: what could be claimed now, what runs, and what is for later.
-# A queue without live runs has a row too if it has settings or a job type: such a queue was made, and not only named.
+# Three scans of each lane's range of job_runs_live: what could be claimed now, what is running, and what is for later.
+# A queue without live runs has a row too if it has settings or a job type.
 QUEUES = f"""
 WITH RECURSIVE {LANES}, found AS (
     SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
@@ -72,7 +72,7 @@ SELECT now() AS at,
     ) AS overdue) AS definitions_overdue
 """
 
-# Uses job_attempts_failed, for the latest attempts of a day. A run that was retried since, or succeeded, is not dead.
+# Uses job_attempts_failed, for the latest attempts of a day.  A run that was retried since, or succeeded, is not dead.
 DEAD_LATELY = f"""
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
     SELECT run_id FROM rowcall.job_attempts
@@ -84,14 +84,14 @@ GROUP BY run.job_type ORDER BY runs DESC, run.job_type
 
 
 def dead_lately(connection: Connection) -> list[Row]:
-    """How many runs of each job type died within a day, among the latest COUNTED_MOST attempts that failed."""
+    """Return how many runs of each job type died within a day, among the latest COUNTED_MOST attempts that failed."""
     return fetch_all(connection, BY_INDEX + DEAD_LATELY)
 
 
 def figures(
     connection: Connection, known: Iterable[str], declared: Mapping[str, int], silence: float = SILENCE_SECONDS
 ) -> Row:
-    """What waits, runs and fails now.
+    """Return what waits, runs and fails now.
 
     `known` are queues to list even if they are empty, `declared` is as in ClaimRequest.  Workers without a heartbeat
     for `silence` seconds are not counted.
