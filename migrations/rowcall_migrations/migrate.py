@@ -1,4 +1,4 @@
-"""Migrate a database to a revision: one migrator at a time, all steps or none, without blocking a busy table for long."""
+"""Migrate a database to a revision: one migrator at a time, all steps or none, never blocking a busy table for long."""
 
 from __future__ import annotations
 
