@@ -32,8 +32,8 @@ INTERNAL = patient_prologue(LOCK_SECONDS)
 class Connections:
     """The connections to the database of one process's handlers.
 
-    A thread that is in a transaction already, and a handler's own thread, get a further connection, which is closed
-    after use.  A process that a handler has forked gets new ones: those of its parent are the parent's.
+    A thread that is already in a transaction, and a handler's own thread, get another connection, which is closed after
+    use.  A process that a handler forked gets new connections, because those of its parent belong to the parent.
     """
 
     def __init__(self, url: str, answers: Answers, patience: float = ANSWER_SECONDS) -> None:
@@ -49,13 +49,13 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[WatchedConnection]:
-        """A transaction for the handler's own statements among Rowcall's; it commits at the end of the block only."""
+        """Open a transaction for the handler's statements; it commits only at the end of the block."""
         with self._borrowed(None) as connection, committed(connection), connection.until_the_block_ends():
             yield connection
 
     @contextmanager
     def sqlalchemy_transaction(self) -> Iterator[tuple[WatchedConnection, sqlalchemy.Connection]]:
-        """The same, with SQLAlchemy's connection too."""
+        """Open the same transaction with an SQLAlchemy connection."""
         from rowcall_worker.attempt.sqlalchemy_session import connected
 
         with (
@@ -68,13 +68,13 @@ class Connections:
 
     @contextmanager
     def internal_transaction(self) -> Iterator[WatchedConnection]:
-        """A transaction for Rowcall's statements alone."""
+        """Open a transaction for Rowcall's statements alone."""
         with self._borrowed(INTERNAL) as connection, committed(connection):
             yield connection
 
     @contextmanager
     def _borrowed(self, prologue: str | None) -> Iterator[WatchedConnection]:
-        """The connection that the thread keeps, if it is not in use; otherwise a new one, which it may keep later."""
+        """Yield the connection that the thread keeps, unless it is in use; otherwise a new one, to keep later."""
         connection = self._kept() or self._connect()
         connection.prologue = prologue
         try:
@@ -93,7 +93,7 @@ class Connections:
         return getattr(self._of_thread, "serves", None) == os.getpid()
 
     def _kept(self) -> WatchedConnection | None:
-        """The connection that the thread keeps, if it can still be trusted."""
+        """Return the connection that the thread keeps, if it can still be trusted."""
         if not self._keeps():
             return None
         kept: WatchedConnection | None = self._of_thread.kept
@@ -116,14 +116,14 @@ class Connections:
 
 
 def _was_ended(connection: WatchedConnection) -> bool:
-    """Whether the server has closed it, for example in a restart: data can be read though nothing was sent."""
+    """Return whether the server has closed it: then data can be read though nothing was sent."""
     with selectors.PollSelector() as selector:
         selector.register(connection, selectors.EVENT_READ)
         return bool(selector.select(0))
 
 
 def _forgets(connection: WatchedConnection) -> bool:
-    """Reset what a handler may have set in the session; False where that fails."""
+    """Reset what a handler may have set in the session; return False if that fails."""
     try:
         connection.autocommit = True
         with answered(connection), connection.cursor() as cursor:
@@ -135,7 +135,7 @@ def _forgets(connection: WatchedConnection) -> bool:
 
 
 def _as_made(connection: WatchedConnection) -> bool:
-    """Whether nothing is open on it and its settings are unchanged."""
+    """Return whether no transaction is open on it and its settings are unchanged."""
     return (
         not connection.closed
         and connection.info.transaction_status == TRANSACTION_STATUS_IDLE

@@ -1,4 +1,4 @@
-"""The argument of a handler: its run, with no way around the lease."""
+"""The argument of a handler: its run.  Every write through it needs the lease."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ class Run:
         perform: Perform,
         details: Mapping[str, Any] | None = None,
     ) -> Effect:
-        """Do something to the world, once: `perform` is called with the effect unless it has happened already.
+        """Perform an external side effect once: `perform` is called with the effect, unless it has happened already.
 
-        `key` is the business fact that may happen once; a kind whose key has several columns takes a mapping of them.
-        `content` tells this effect from another one that was given the same key by mistake: facts such as the template
-        and the recipient, and nothing that may differ when the run is tried again; `details` are for people to see in
-        the table's own columns.  `perform` answers with the provider's reference.
+        `key` is the business fact that may happen once; if a kind's key has several columns, it is a mapping.
+        `content` identifies the effect together with the key, so that another effect with the same key is refused:
+        facts such as the template and the recipient, and nothing that may differ when the run is retried.  `details`
+        are stored in the table's own columns, for people.  `perform` returns the provider's reference.
         """
         known = kind_of(kind)
         return perform_once(
@@ -142,7 +142,7 @@ class Run:
         return record(connection, self._in_flight.lease, known, key_of(known, key), content, reference)
 
     def effects(self, connection: Connection) -> list[Row]:
-        """The effects of this run, including earlier attempts, each with its kind, key and state."""
+        """Return the effects of this run, including earlier attempts, each with its kind, key and state."""
         return effects_of(connection, self.id)
 
     def progress(self, share: float, note: str = "") -> None:
@@ -155,7 +155,7 @@ class Run:
     def step(self, *, as_: Callable[..., Wanted]) -> AbstractContextManager[Wanted]: ...
     @contextmanager
     def step(self, *, as_: Callable[..., Any] | None = None) -> Iterator[Any]:
-        """A short transaction before the end of the run; it commits only if the lease holds.
+        """Open a short transaction before the end of the run; it commits only if the lease holds.
 
         `as_` is that of `transaction`.
         """
@@ -172,7 +172,7 @@ class Run:
         self._in_flight.renewed(asked_at + seconds)
 
     def saved(self) -> Any:
-        """The value that an earlier attempt passed to `save`; None in the first attempt."""
+        """Return the value that an earlier attempt passed to `save`; None in the first attempt."""
         with self._resources.connections.internal_transaction() as connection:
             return saved(connection, self.id)
 
@@ -187,13 +187,14 @@ class Run:
     def transaction(self, result: Any = None, *, as_: Callable[..., Wanted]) -> AbstractContextManager[Wanted]: ...
     @contextmanager
     def transaction(self, result: Any = None, *, as_: Callable[..., Any] | None = None) -> Iterator[Any]:
-        """The handler's own database work and the run's success, committed together or not at all.
+        """Commit the handler's own database work and the run's success together, or neither.
 
-        The handler ends with this block: `result` becomes the run's, as it is at the block's end; what the handler
-        returns does not.  If the lease was lost, everything in the block is rolled back and LeaseLost is raised.
+        The handler ends with this block.  `result` becomes the run's result, as it is at the end of the block; the
+        handler's return value is ignored.  If the lease was lost, everything in the block is rolled back and LeaseLost
+        is raised.
 
-        The block gets a psycopg2 connection; with `as_=Session` an SQLAlchemy session, of this class or of whatever
-        subclass or sessionmaker is given, and with `as_=sqlalchemy.Connection` an SQLAlchemy connection.
+        The block gets a psycopg2 connection.  With `as_=Session` it gets an SQLAlchemy session, of this class or of any
+        given subclass or sessionmaker; with `as_=sqlalchemy.Connection`, an SQLAlchemy connection.
         """
 
         def succeeded(connection: PgConnection) -> bool:
@@ -206,7 +207,7 @@ class Run:
 
     @contextmanager
     def _block(self, as_: Callable[..., Any] | None, end: Callable[[PgConnection], bool], name: str) -> Iterator[Any]:
-        """A transaction of the handler; `end` writes what commits with it, and returns whether the lease holds."""
+        """Open a transaction of the handler; `end` writes what commits with it, and returns whether the lease holds."""
         self.check()
         with self._within(name), self._transaction(as_, end) as held:
             yield held
