@@ -19,6 +19,7 @@ from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
+from rowcall_worker.runtime.claims.suspects import Suspects
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
@@ -187,7 +188,7 @@ def test_one_result_that_the_database_refuses_ends_its_run_and_holds_up_no_other
     request = ClaimRequest({"noop": 60}, 0)
     link = Link(fresh_url, "test", Outage())
     in_flight = completer.in_flight
-    known = (Lanes(), 60, True, False, Stranded(in_flight, Steps()))
+    known = (Lanes(), 60, True, False, Stranded(in_flight, Steps()), Suspects(in_flight, 1.0))
     producer = Producer(in_flight, completer, link, WORKER, request, *known)
     in_flight.close()
     producer.run()

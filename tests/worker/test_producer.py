@@ -9,15 +9,18 @@ import pytest
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from rowcall.base.clock import elapsed
 from rowcall.base.database import fetch_all
 from rowcall.job_types import catalogue
 from rowcall.queue import ClaimRequest
 from rowcall.status import Status
+from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime import producer as producer_module
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.pace import Room
 from rowcall_worker.runtime.claims.sleep import PLACE_SECONDS, Sleep, State
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
+from rowcall_worker.runtime.claims.suspects import Suspects
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
@@ -30,7 +33,7 @@ def once(fresh_url: str) -> Producer:
     in_flight = InFlight(threads=2)
     link = Link(fresh_url, "test", Outage())
     request = ClaimRequest({"noop": 60}, 0)
-    known = (Lanes(), 60, True, True, Stranded(in_flight, Steps()))
+    known = (Lanes(), 60, True, True, Stranded(in_flight, Steps()), Suspects(in_flight, 1.0))
     return Producer(in_flight, Completer(in_flight, catalogue()), link, "worker-1", request, *known)
 
 
@@ -95,3 +98,36 @@ def test_a_connection_that_the_second_producer_loses_lets_nobody_claim_beside_a_
     once.in_flight.wait_until_empty()
     second._try([])
     assert once.in_flight.reserve() == Room(0, 0)
+
+
+def ids_in_flight(producer: Producer) -> list[int]:
+    return [run.claimed.run_id for run in producer.in_flight.runs.values()]
+
+
+def finish(producer: Producer) -> None:
+    """Let what is in flight succeed, and write it."""
+    for run in list(producer.in_flight.runs.values()):
+        producer.in_flight.settle(run, AttemptResult("null"))
+    producer._try(producer.in_flight.collect())
+
+
+def test_work_that_the_second_producer_claims_keeps_a_suspect_from_being_next_at_once(
+    once: Producer, fresh_url: str
+) -> None:
+    leader = replace(once, once=False)
+    with database.transaction(fresh_url) as connection:
+        suspects = [run_in(connection, Status.QUEUED, suspect="2")["id"] for _ in range(2)]
+    leader._try([])
+    assert ids_in_flight(leader) == suspects[:1]
+    # The rest after it lasts twenty times as long.
+    leader.suspects._still_since = elapsed() - 60
+    finish(leader)
+    with database.transaction(fresh_url) as connection:
+        other = run_in(connection, Status.QUEUED)["id"]
+    second = replace(leader, leads=False)
+    second._try([])
+    assert ids_in_flight(second) == [other]
+    finish(second)
+    leader.suspects.hurry()
+    leader._try([])
+    assert ids_in_flight(leader) == []

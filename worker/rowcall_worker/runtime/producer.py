@@ -48,15 +48,15 @@ class Producer:
     leads: bool
     once: bool
     stranded: Stranded
+    # The leading producer takes suspects; the other one says whether there is other work.
+    suspects: Suspects
     # Only for the leading producer of a worker that stays.
     sleep: Sleep | None = None
 
     def __post_init__(self) -> None:
         self._waker = self.in_flight.wake_ups.waker()
         self._more = self.leads
-        interval = min(self.poll, INTERVAL_SECONDS)
-        self._sweeper = Sweeper(interval, self.lanes)
-        self._suspects = Suspects(self.in_flight, interval)
+        self._sweeper = Sweeper(min(self.poll, INTERVAL_SECONDS), self.lanes)
         self._visits: Sequence[Lane] = ()
         self._locked_since: float | None = None
         self._heard = False
@@ -89,7 +89,7 @@ class Producer:
         sweeping = self._sweeper.due_in if hurried else self.poll
         if self._locked:
             return LOCKED_STEP_SECONDS
-        pause = min(self.poll, sweeping, *((self._suspects.due_in, self.stranded.due_in) if self.leads else ()))
+        pause = min(self.poll, sweeping, *((self.suspects.due_in, self.stranded.due_in) if self.leads else ()))
         pause = min(pause, self.sleep.pause) if self.sleep is not None and not self.in_flight.closing else pause
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
 
@@ -122,7 +122,7 @@ class Producer:
             self.in_flight.accept(sum(reserved), [])
             self.completer.keep(ended)
             if self.leads:
-                self._suspects.lost()
+                self.suspects.lost()
             if self.leads or any(reserved):
                 self.stranded.lost(self._visits)
             self._more = False
@@ -134,7 +134,7 @@ class Producer:
         self._accept(sum(reserved), result.claimed, asked_at)
         for run_id, status in result.expired.items():
             log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
-            self._suspects.hurry()
+            self.suspects.hurry()
         sweeping = self.leads and self._sweeper.first_lap
         self._more = len(result.claimed) == sum(room) > 0 or bool(result.expired) or result.contended or sweeping
         self._more = self._more or (room.slots > 0 and not result.claimed and self.lanes.unvisited)
@@ -175,9 +175,9 @@ class Producer:
             self.in_flight.wake_ups.wake()  # the leading producer knows when the last sweep was
         elif room.slots and not self._waits_for_locks():
             # `once` ends only after a lap that began when nothing was left, and when no suspect is left either.
-            if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self._suspects.none_since)):
+            if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self.suspects.none_since)):
                 self._sweeper.hurry(at_once=self.in_flight.empty)
-                self._suspects.hurry()
+                self.suspects.hurry()
         elif room.ahead:
             # It looked only for quick runs, so it says nothing about others; there may be a slot for them now.
             self._more = self.in_flight.empty
@@ -201,9 +201,9 @@ class Producer:
         # Before the claim, which takes what the sweep found.
         swept = self._sweeper.sweep(connection, self.request)
         if swept.expired:
-            self._suspects.hurry()
+            self.suspects.hurry()
         asked_at = elapsed()
-        claimed, room = self._suspects.claim(connection, self.worker, self.request, room)
+        claimed, room = self.suspects.claim(connection, self.worker, self.request, room)
         self._accept(0, claimed, asked_at)
         return swept, room
 
@@ -213,7 +213,7 @@ class Producer:
         # Notifications from now on are for the next look.
         self._heard = self.leads and self.in_flight.wake_ups.heard()
         succeeded = self.completer.write_errors(connection, ended)
-        if succeeded and self.leads and self._suspects.due:
+        if succeeded and self.leads and self.suspects.due:
             # Otherwise the next claim, which is sent with them, would take the place under a limit that they free.
             self._send(connection, ended, succeeded, self.request)
             succeeded = []
@@ -223,7 +223,7 @@ class Producer:
         request = replace(self.request, limit=room.slots, ahead=room.ahead, quick_types=quick_types, lanes=visits)
         result, asked_at = self._send(connection, ended, succeeded, request)
         if room.slots:
-            self._suspects.others(bool(result.claimed))
+            self.suspects.others(bool(result.claimed))
         if any(room):
             self.lanes.claimed(visits, result, full=len(result.claimed) == sum(room))
         self.request = replace(self.request, limited=result.limited)

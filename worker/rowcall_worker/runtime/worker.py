@@ -28,6 +28,8 @@ from rowcall_worker.isolation.isolation import Isolation
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
+from rowcall_worker.runtime.claims.suspects import Suspects
+from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
@@ -114,6 +116,7 @@ class Worker:
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
         self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
         lanes, self._stranded = Lanes(), Stranded(self.in_flight, Steps())
+        suspects = Suspects(self.in_flight, min(settings.poll, INTERVAL_SECONDS))
         self._notifier = notifier = Notifier(self._link("notifier"), self.in_flight.wake_ups.hear, patience)
         sleep = Sleep(self.id, notified(interval), lambda: notifier.listens)
         self._producers = [
@@ -128,6 +131,7 @@ class Worker:
                 leads,
                 task.once,
                 self._stranded,
+                suspects,
                 sleep if leads and not task.once else None,
             )
             for leads in (True, False)
