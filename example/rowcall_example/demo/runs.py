@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowcall import enqueue
 from rowcall_example.demo.outside import DECLINED_INVOICE, FLAKY, HOST, hooks_url
@@ -58,6 +58,13 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
     return Demo(today, folder, port, unset | {f"{name}_FILE": "" for name in unset})
 
 
+class Shown(NamedTuple):
+    """Lines that say where to see the results, and the runs that fail on purpose, each with a note."""
+
+    lines: list[str]
+    notes: dict[int, str]
+
+
 @dataclass(frozen=True)
 class Demo:
     """A demo that is ready to run: its day, its folder, and the port and settings of its services."""
@@ -72,9 +79,9 @@ class Demo:
         """Return the `rowcall` command that runs the stand-ins, with these settings in its environment."""
         return ["demo", "outside", "--port", str(self.port), "--folder", str(self.folder)]
 
-    def ask(self, connection: Connection, program: str, mails: Path, files: Path) -> list[str]:
-        """Enqueue the day's runs, each only once, and return lines that say where to see the results."""
-        declined = None
+    def ask(self, connection: Connection, program: str, mails: Path, files: Path) -> Shown:
+        """Enqueue the day's runs, each only once."""
+        declined = 0
         for job_type, payload, key in _runs(connection, self.today, self.port):
             asked = enqueue(connection, job_type, payload, key=key, created_by="rowcall up")
             declined = asked.run_id if job_type == "charge_invoice" else declined
@@ -91,7 +98,7 @@ class Demo:
         ]
         if not fetch_value(connection, HAS_SUCCEEDED, {"run_id": declined}):
             lines.append(f"  {program} runs retry {declined}   (its charge was declined; the next one will succeed)")
-        return lines
+        return Shown(lines, {declined: "declined on purpose: a retry will be charged"})
 
 
 def _seed_for_today(connection: Connection) -> date:

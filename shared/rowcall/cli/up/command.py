@@ -6,6 +6,10 @@ import json
 import os
 import shlex
 import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
 
 import click
 from psycopg2.extensions import parse_dsn
@@ -35,13 +39,51 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     if chosen.database_url:
         confirm(f"this migrates {_named(chosen.database_url)} and starts a worker on it", yes)
     click.echo("Starting PostgreSQL, the API and a worker ...")
+    logs = chosen.home / "log" if _has_view() else None
+    if logs:
+        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with up(chosen, port) as (running, children):
+        with up(chosen, port, logs) as running:
+            if logs:
+                _watch(running, chosen, logs)
             for line in lines(running, chosen, is_example):
                 click.echo(line)
-            wait(children)
+            wait(running.children)
     except Stop:
         click.echo("\nRowcall is down.")
+
+
+def _has_view() -> bool:
+    """Return whether this is a terminal that can show the live view; otherwise `up` prints lines."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb" and find_spec("rich") is not None
+
+
+def _watch(running: Running, chosen: settings.Settings, logs: Path) -> NoReturn:
+    from rowcall.cli.up.picture import Frame
+    from rowcall.cli.up.view import watch
+
+    data = "DATABASE_URL" if running.queue else f"data in {_near(chosen.home)}"
+    only = f"takes only runs of the queue {running.queue}, so none of your own; " if running.queue else ""
+    services = {
+        "Rowcall is up": "Ctrl-C stops everything",
+        "PostgreSQL": f"{running.version.partition(' ')[0]}, {data}",
+        "API": f"{running.api}, its key is in {_near(chosen.home / 'api_key')}",
+        "worker": f"{only}logs are in {_near(logs)}",
+    }
+    shown = next(iter(running.notes), running.first_run["id"])
+    queue = f" --queue {running.queue}" if running.queue else ""
+    commands = [
+        "Next, in another terminal in this folder:",
+        f"  {program()} enqueue noop '{json.dumps(FIRST_PAYLOAD)}'{queue}",
+        f"  {program()} runs show {shown}",
+        f"  open {running.api}/docs",
+    ]
+    watch(running, Frame(services, running.notes, commands))
+
+
+def _near(path: Path) -> str:
+    """Return a path as a person in this folder writes it."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _named(url: str) -> str:

@@ -19,6 +19,18 @@ EXAMPLE = "rowcall_example"
 EXAMPLE_NEEDS = ("fpdf", "jinja2")
 
 
+class Asked(Protocol):
+    """What an app says about the runs of its demo."""
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """Lines that say where to see the results."""
+
+    @property
+    def notes(self) -> Mapping[int, str]:
+        """Run id -> why it fails on purpose."""
+
+
 class Demo(Protocol):
     """The return type of `prepare(connection, folder)` in an app's module `demo`."""
 
@@ -34,8 +46,8 @@ class Demo(Protocol):
     def port(self) -> int:
         """The stand-in's port on loopback."""
 
-    def ask(self, connection: PgConnection, program: str, mails: Path, files: Path) -> list[str]:
-        """Enqueue the demo's runs, and return lines that say where to see their results."""
+    def ask(self, connection: PgConnection, program: str, mails: Path, files: Path) -> Asked:
+        """Enqueue the demo's runs, each only once."""
 
 
 def choose_app() -> bool:
@@ -67,7 +79,7 @@ def program() -> str:
     return "rowcall" if shutil.which("rowcall") else os.path.relpath(Path(sys.executable).with_name("rowcall"))
 
 
-def asked(settings: Settings, url: str, demo: Demo) -> list[str]:
-    """Enqueue the demo's runs: the lines that say where to look."""
+def asked(settings: Settings, url: str, demo: Demo) -> Asked:
+    """Enqueue the demo's runs."""
     with transaction(url) as connection:
         return demo.ask(connection, program(), settings.mail_folder, settings.file_folder)

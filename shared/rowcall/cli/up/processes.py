@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
-from rowcall.cli.up.demo import Demo, asked, prepared
+from rowcall.cli.up.demo import Asked, Demo, asked, prepared
 from rowcall.cli.up.secret_files import read_private, write_private
 from rowcall.definitions import apply_code, clock
 from rowcall.job_types import catalogue
@@ -43,6 +43,9 @@ FIRST_RUN_SECONDS = 60.0
 
 # How often to check whether a child has ended or the API answers.
 POLL_SECONDS = 0.05
+
+# How much of a log is shown when its process has ended by itself.
+LOG_LINES = 20
 
 FIRST_PAYLOAD = {"hello": "world"}
 
@@ -68,7 +71,25 @@ class Running:
     key: str
     queue: str | None
     first_run: Row
-    shown: list[str]
+    shown: Sequence[str]
+    notes: Mapping[int, str]
+    children: Sequence[Child]
+
+
+@dataclass(frozen=True)
+class Child:
+    """A `rowcall` command that runs until the end; its log goes to the file, or to the terminal."""
+
+    command: str
+    process: subprocess.Popen[bytes]
+    log: Path | None
+
+    def check(self) -> None:
+        """Raise an error if it has ended by itself."""
+        code = self.process.poll()
+        if code is not None:
+            where = "see the error above" if self.log is None else f"{_last_lines(self.log)}\nsee {self.log}"
+            raise RowcallError(f"`{self.command}` ended with {code}; {where}")
 
 
 class Stop(BaseException):
@@ -76,41 +97,45 @@ class Stop(BaseException):
 
 
 @contextmanager
-def up(settings: Settings, port: int | None) -> Iterator[tuple[Running, list[subprocess.Popen[bytes]]]]:
-    """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block."""
+def up(settings: Settings, port: int | None, logs: Path | None = None) -> Iterator[Running]:
+    """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block.
+
+    Their logs go to the terminal, or to files in the folder `logs`.
+    """
     with ExitStack() as stack:
         _listen_to_signals()
         url = stack.enter_context(database_url(settings, make=True))
         _migrate(url)
-        children: list[subprocess.Popen[bytes]] = []
+        children: list[Child] = []
         stack.callback(_stop, children)
         # Opened here: another program could take a free port before the API opens it.
         with _listener(settings, port) as listener:
             api = url_of(listener, settings.api_host)
             handed = ["api", "--listener", str(listener.fileno())]
             # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
-            children.append(_start(handed, if_we_die=signal.SIGQUIT, handed=[listener.fileno()]))
+            children.append(_start(handed, signal.SIGQUIT, logs, handed=[listener.fileno()]))
         demo = prepared(settings, url)
         environment = demo.environment if demo else {}
         if demo:
-            children.append(_start(demo.command, signal.SIGTERM, environment))
+            children.append(_start(demo.command, signal.SIGTERM, logs, environment))
         own = QUEUE if settings.database_url else None
         serving = ["--queues", own] if own else []
         worker = ["worker", "run", "--grace", str(WORKER_GRACE_SECONDS), *serving]
-        children.append(_start(worker, signal.SIGTERM, environment))
+        children.append(_start(worker, signal.SIGTERM, logs, environment))
         _wait_for_api(api, children)
         with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key", own)
             version = database.fetch_value(connection, "SELECT current_setting('server_version')")
         first_run = _first_run(url, children, own)
-        shown = _show(settings, url, demo, children) if demo else []
-        yield Running(api, url, str(version), key, own, first_run, shown), children
+        shown = _show(settings, url, demo, children) if demo else None
+        lines, notes = (shown.lines, shown.notes) if shown else ((), {})
+        yield Running(api, url, str(version), key, own, first_run, lines, notes, children)
 
 
-def wait(children: Sequence[subprocess.Popen[bytes]]) -> None:
+def wait(children: Sequence[Child]) -> None:
     """Wait for a signal; raise an error if a child ends by itself."""
     while True:
-        _all_alive(children)
+        check_all(children)
         time.sleep(POLL_SECONDS)  # signals interrupt it; Python cannot wait for several children at once
 
 
@@ -151,23 +176,34 @@ def _listener(settings: Settings, asked: int | None) -> socket.socket:
 def _start(
     arguments: Sequence[str],
     if_we_die: signal.Signals,
+    logs: Path | None,
     environment: Mapping[str, str] | None = None,
     handed: Sequence[int] = (),
-) -> subprocess.Popen[bytes]:
+) -> Child:
     """Start a `rowcall` command in a new session, so that the terminal's Ctrl-C reaches only this process."""
-    return subprocess.Popen(
-        own_command(*arguments),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, **(environment or {})},
-        start_new_session=True,
-        pass_fds=handed,
-        preexec_fn=dies_with_us(if_we_die),
-    )
+    log = logs / f"{arguments[0]}.log" if logs else None
+    with log.open("wb") if log else nullcontext() as file:
+        process = subprocess.Popen(
+            own_command(*arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            pass_fds=handed,
+            preexec_fn=dies_with_us(if_we_die),
+        )
+    return Child(" ".join(["rowcall", *arguments]), process, log)
 
 
-def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
+def _last_lines(log: Path) -> str:
+    """Return the end of a log, which says why its process has ended."""
+    return "\n".join(["", *log.read_text(errors="replace").splitlines()[-LOG_LINES:]])
+
+
+def _stop(started: Sequence[Child]) -> None:
     """Stop the children, the worker first, so that it can still release its runs."""
+    children = [child.process for child in started]
     for child in reversed(children):
         child.terminate()
     until = time.monotonic() + STOP_SECONDS
@@ -179,29 +215,27 @@ def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
             child.wait()
 
 
-def _all_alive(children: Sequence[subprocess.Popen[bytes]]) -> None:
+def check_all(children: Sequence[Child]) -> None:
+    """Raise an error if a child has ended by itself."""
     for child in children:
-        if child.poll() is not None:
-            assert isinstance(child.args, list), "it was started by own_command"
-            command = " ".join(["rowcall", *child.args[len(own_command()) :]])
-            raise RowcallError(f"`{command}` ended with {child.returncode}; see the error above")
+        child.check()
 
 
-def _wait_for_api(url: str, children: Sequence[subprocess.Popen[bytes]]) -> None:
+def _wait_for_api(url: str, children: Sequence[Child]) -> None:
     """Wait until the API answers; its port accepts connections from the start."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until:
-        _all_alive(children)
+        check_all(children)
         with suppress(OSError), urllib.request.urlopen(f"{url}/healthz", timeout=1):  # noqa: S310  # the URL is ours
             return
     raise RowcallError(f"the API did not answer at {url} within {READY_SECONDS:g} seconds")
 
 
-def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess.Popen[bytes]]) -> None:
+def _wait_for_port(who: str, host: str, port: int, children: Sequence[Child]) -> None:
     """Wait until the port accepts connections."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until:
-        _all_alive(children)
+        check_all(children)
         try:
             socket.create_connection((host, port), timeout=1).close()
         except OSError:
@@ -211,7 +245,7 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[subprocess
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
 
 
-def _show(settings: Settings, url: str, demo: Demo, children: Sequence[subprocess.Popen[bytes]]) -> list[str]:
+def _show(settings: Settings, url: str, demo: Demo, children: Sequence[Child]) -> Asked:
     """Enqueue the demo's runs once the stand-in for external services answers."""
     _wait_for_port("the demo's stand-in for external services", LOOPBACK, demo.port, children)
     return asked(settings, url, demo)
@@ -234,13 +268,13 @@ def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None
     return key
 
 
-def _first_run(url: str, children: Sequence[subprocess.Popen[bytes]], own: str | None) -> Row:
+def _first_run(url: str, children: Sequence[Child], own: str | None) -> Row:
     """Enqueue one run, and wait until it succeeds."""
     with database.internal_transaction(url) as connection:
         run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, queue=own, created_by="rowcall up").run_id
     until = time.monotonic() + FIRST_RUN_SECONDS
     while time.monotonic() < until:
-        _all_alive(children)
+        check_all(children)
         with database.internal_transaction(url) as connection:
             run = queue.get_run(connection, run_id)
         if run["status"] == Status.SUCCEEDED:
