@@ -29,7 +29,7 @@ from rowcall_migrations.script import as_sql
     "roles",
     multiple=True,
     metavar="DUTY=NAME",
-    help=f"With --grants: another name for the role of {', '.join(ROLES)}.  [default: rowcall_DUTY]",
+    help=f"With --grants: the name of the role for DUTY ({', '.join(ROLES)}).  [default: rowcall_DUTY]",
 )
 @yes_option
 def migrate_command(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...], yes: bool) -> None:

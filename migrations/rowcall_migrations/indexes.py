@@ -42,9 +42,9 @@ def _brought(pool: sqlalchemy.Engine, name: str, statement: str | None) -> bool:
         return _built(pool, name, statement)
     except DBAPIError as error:
         raise MigrationRefused(
-            f"the index rowcall.{name} was not finished: {' '.join(str(error.orig).split())}; the tables are migrated"
-            " already: mend that, and run `rowcall migrate` again, which builds it anew (as the tables' owner; without"
-            " a limit in time: `PGOPTIONS='-c statement_timeout=0'`)"
+            f"the index rowcall.{name} was not built: {' '.join(str(error.orig).split())}; the tables are migrated:"
+            " fix the cause, and run `rowcall migrate` again as the tables' owner to build it (without a time limit:"
+            " `PGOPTIONS='-c statement_timeout=0'`)"
         ) from None
 
 

@@ -129,7 +129,7 @@ def _is_newer(schema: Schema, target: str) -> bool:
     if target not in ("head", REVISION):
         raise SchemaMismatch(
             f"the database's schema is {schema.revision}, newer than this code ({REVISION}): migrate back with the"
-            " Rowcall that knows it"
+            " newer version of Rowcall"
         )
     return True
 

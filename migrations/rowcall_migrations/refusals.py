@@ -38,12 +38,12 @@ def refuse_unusable(found: Row) -> None:
     if found["read_only"]:
         raise MigrationRefused(
             f"the database {found['database']} is read-only (a standby, or default_transaction_read_only is on):"
-            " set DATABASE_URL to the one that takes writes"
+            " set DATABASE_URL to the primary"
         )
     if found["encoding"] != "UTF8":
         raise MigrationRefused(
-            f"the database {found['database']} is in {found['encoding']}, and payloads need UTF8: create a database"
-            " with `CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0`"
+            f"the database {found['database']} uses the encoding {found['encoding']}, and payloads need UTF8:"
+            " create a database with `CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0`"
         )
     if found["has_schema"] and not found["may_look"]:
         raise _not_our_schema(found)
@@ -67,14 +67,14 @@ def refuse_to_begin(found: Row) -> None:
     earlier = found["earlier"]
     if earlier:
         raise MigrationRefused(
-            f"the database {found['database']} holds tables of a Rowcall from before 0.2 ({earlier}), which this"
-            " version does not take over; nothing was changed: migrate another database, or remove those tables with"
+            f"the database {found['database']} contains tables of a Rowcall older than 0.2 ({earlier}), which this"
+            " version cannot use; nothing was changed: migrate another database, or remove those tables with"
             f" the Rowcall that made them (`rowcall migrate --to base`, then `DROP TABLE {earlier}`)"
         )
     if found["holds"]:
         raise MigrationRefused(
-            f"the schema rowcall belongs to {found['owner']} and holds what Rowcall did not make ({found['holds']}):"
-            " rename it (`ALTER SCHEMA rowcall RENAME TO ...`), or migrate another database"
+            f"the schema rowcall belongs to {found['owner']} and contains objects that Rowcall did not create"
+            f" ({found['holds']}): rename it (`ALTER SCHEMA rowcall RENAME TO ...`), or migrate another database"
         )
 
 
@@ -83,5 +83,5 @@ def _not_our_schema(found: Row) -> MigrationRefused:
     return MigrationRefused(
         f"the schema rowcall belongs to {owner}, and {role} may not create tables in it: let {owner} run"
         f' `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{role}"`, or {SCRIPT};'
-        f" if Rowcall's tables are there already, one of the roles of `rowcall migrate --grants` is all {role} needs"
+        f" if Rowcall's tables exist already, {role} only needs one of the roles of `rowcall migrate --grants`"
     )

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
+from rowcall.base.clock import elapsed
 from rowcall.cli.up.look import Look, Seen
 from rowcall.cli.up.picture import Frame
 from rowcall.queue import enqueue
@@ -35,15 +36,19 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (40, 100))
         command = own_command("up", "--yes", "--port", "0")
+        # These would hide the size of the terminal.
+        outer = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
-            command, env={**os.environ, **environment}, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True
+            command, env={**outer, **environment}, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True
         )
         os.close(theirs)
         self.seen = ""
 
     def read_until(self, text: str) -> None:
         """Read until the terminal has shown this text."""
+        until = elapsed() + LIMIT_SECONDS
         while text not in CODES.sub("", self.seen):
+            assert elapsed() < until, f"{text!r} was not shown, but {CODES.sub('', self.seen)[-4000:]}"
             self.seen += os.read(self._ours, 65536).decode(errors="replace")
 
     def end(self) -> tuple[int, str]:
@@ -75,7 +80,7 @@ def home(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 def test_the_view_shows_the_demo_and_leaves_the_terminal_as_it_was(home: dict[str, str]) -> None:
     terminal = Terminal(home)
-    terminal.read_until("declined on purpose: a retry will be charged")
+    terminal.read_until("declined on purpose: a retry succeeds")
     terminal.read_until("applied")
     terminal.read_until("Next, in another terminal in this folder:")
     terminal.process.send_signal(signal.SIGINT)

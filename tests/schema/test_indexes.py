@@ -65,7 +65,7 @@ def test_a_build_that_the_server_ended_is_begun_anew(
         asked(fresh_url, f"SELECT pg_terminate_backend(pid) FROM ({BUILDERS}) AS builders")
         output, _ = migrating.communicate(timeout=LIMIT_SECONDS)
     assert migrating.returncode == 1
-    assert "the index rowcall.job_runs_note was not finished" in output
+    assert "the index rowcall.job_runs_note was not built" in output
     assert "run `rowcall migrate` again" in output
     assert "Traceback" not in output
     assert index(fresh_url) == [{"indisvalid": False}]

@@ -155,7 +155,7 @@ def test_a_newer_schema_that_this_code_fits_is_left_as_it_is(fresh_url: str) -> 
     before = catalogue(fresh_url)
     for target in ("head", REVISION):
         assert migrate(fresh_url, 3, target).steps == ()
-    with pytest.raises(SchemaMismatch, match=r"is 9999, newer than this code .*: migrate back with the Rowcall"):
+    with pytest.raises(SchemaMismatch, match=r"is 9999, newer than this code .*: migrate back with the newer"):
         migrate(fresh_url, 3, "base")
     with database.transaction(fresh_url) as connection:
         check_revision(connection)

@@ -64,7 +64,9 @@ def break_late(run: Run) -> None:
     raise RuntimeError("the mail could not be written")
 
 
-@pytest.mark.parametrize(("handler", "told"), [(break_late, "the mail could not"), (begin_a_step, "nothing of it may")])
+@pytest.mark.parametrize(
+    ("handler", "told"), [(break_late, "the mail could not"), (begin_a_step, "end with that block")]
+)
 def test_an_error_after_the_success_is_logged_with_its_stack(
     attempt: Attempt, fresh_url: str, run_id: int, handler: Callable[[Run], object], told: str
 ) -> None:

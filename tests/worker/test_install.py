@@ -257,16 +257,16 @@ def test_systemd_waits_for_the_grace_and_leaves_the_local_server_to_others(offli
         (["--print-crontab"], {"ROWCALL_APP": "nowhere"}, 1, "there is no module nowhere.job_types"),
         (["--print-systemd", "--grace", "inf"], {}, 1, "--grace is inf"),
         (["--print-k8s"], {"DATABASE_URL": ""}, 1, "a pod needs DATABASE_URL"),
-        (["--print-crontab"], {"ROWCALL_FILES": "/a\nb"}, 1, "ROWCALL_FILES is '/a\\nb', which holds a line break"),
+        (["--print-crontab"], {"ROWCALL_FILES": "/a\nb"}, 1, "ROWCALL_FILES is '/a\\nb', which contains a line break"),
         (["--print-crontab", "--queues", "a" * 999], {}, 1, "cron accepts 998: write some of ROWCALL_LEASE into"),
         (["--print-systemd", "--environment-file", "/a "], {}, 1, "--environment-file is '/a ', which "),
         (
             ["--print-systemd"],
             {"ROWCALL_FILES": "/a\x1b"},
             1,
-            "ROWCALL_FILES is '/a\\x1b', which holds control characters",
+            "ROWCALL_FILES is '/a\\x1b', which contains control characters",
         ),
-        (["--print-k8s", "--image", "\udcff"], {}, 1, "--image is '\\udcff', which holds control characters"),
+        (["--print-k8s", "--image", "\udcff"], {}, 1, "--image is '\\udcff', which contains control characters"),
     ],
 )
 def test_what_cannot_be_printed_is_refused_with_a_sentence(

@@ -40,8 +40,8 @@ REPORTED_MOST = 20
 # The path of a value: field names and list positions.
 Place: TypeAlias = tuple[str | int, ...]
 
-NULL = "holds a null character, which cannot be stored"
-HALF_A_PAIR = "holds half of a surrogate pair, which is not a character"
+NULL = "contains a null character, which cannot be stored"
+HALF_A_PAIR = "contains half of a surrogate pair, which is not a character"
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Demo:
         ]
         if not fetch_value(connection, HAS_SUCCEEDED, {"run_id": declined}):
             lines.append(f"  {program} runs retry {declined}   (its charge was declined; the next one will succeed)")
-        return Shown(lines, {declined: "declined on purpose: a retry will be charged"})
+        return Shown(lines, {declined: "declined on purpose: a retry succeeds"})
 
 
 def _seed_for_today(connection: Connection) -> date:

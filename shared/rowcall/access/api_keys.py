@@ -172,7 +172,7 @@ def _create(
     if created is None:
         raise _name_taken(connection, name)
     if created["ended"]:
-        raise RowcallError(f"a key must expire later than now; {created['expires_at'].isoformat()} is past")
+        raise RowcallError(f"a key must expire in the future; {created['expires_at'].isoformat()} is in the past")
     record(connection, operator.who, "create", "key", created["id"], None, values, operator.request_id)
     if replaced is not None:
         before, after = {"expires_at": replaced["expired_at"]}, {"expires_at": replaced["expires_at"]}
@@ -184,11 +184,11 @@ def _create(
 def _check(name: str, scopes: Sequence[str], expires_at: datetime | None, limits: Limits) -> None:
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
-        raise RowcallError(f"scopes are {', '.join(SCOPES)}, one or more; not {', '.join(unknown) or 'none'}")
+        raise RowcallError(f"scopes must be one or more of {', '.join(SCOPES)}, not {', '.join(unknown) or 'none'}")
     if not NAME.fullmatch(name):
         raise RowcallError(
-            "a key's name is 1 to 100 letters, digits, blanks and . _ @ -, with a letter or digit at both ends, such"
-            f" as billing; {name[:40]!r} is not"
+            "a key's name must be 1 to 100 letters, digits, spaces and . _ @ -, with a letter or digit at both ends,"
+            f" such as billing; {name[:40]!r} is not"
         )
     for named in (*(limits.job_types or ()), *(limits.queues or ())):
         if not LIMIT.fullmatch(named):
@@ -264,9 +264,9 @@ def _locked(connection: Connection, key_id: int, ended: Sequence[str]) -> Row:
     """Return the key, locked until the caller's transaction ends."""
     row = fetch_one(connection, LOCK, {"key_id": key_id}) if 0 < key_id <= LARGEST_ID else None
     if row is None:
-        raise RowcallError(f"no key has the id {key_id}; `rowcall keys list` shows all")
+        raise RowcallError(f"no key has the id {key_id}; `rowcall keys list` shows all keys")
     if row["state"] in ended:
-        raise RowcallError(f"key {key_id} is {row['state']} already; `rowcall keys create` makes another")
+        raise RowcallError(f"key {key_id} is {row['state']} already; `rowcall keys create` creates another")
     return row
 
 

@@ -28,7 +28,7 @@ def effects_command() -> None:
     "--state", "states", multiple=True, type=click.Choice(STATES), help="Only effects in this state.  May be repeated."
 )
 @click.option("--run", "run_id", type=int, help="Only effects of this run.")
-@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, limit: int, table: Table) -> None:
     """List the newest effects.  `--state unknown` lists those that an operator must resolve."""

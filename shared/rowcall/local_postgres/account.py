@@ -59,7 +59,7 @@ def claim(folder: Path) -> Account:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
         raise LocalPostgresError(
-            f"{folder} is a link or a file, not a folder: move it away, or set ROWCALL_HOME to another folder"
+            f"{folder} is a link or a file, not a folder: move it, or set ROWCALL_HOME to another folder"
         ) from error
     try:
         return _owner(descriptor, folder)

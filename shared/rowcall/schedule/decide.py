@@ -112,7 +112,7 @@ def _why_missed(rule: Rule, nominal: datetime, newest: datetime, late: timedelta
     if rule.max_lateness is not None and late > rule.max_lateness:
         return f"{_late(late)} late, and max_lateness is {duration_words(rule.max_lateness)}"
     if rule.catch_up is CatchUp.SKIP and late > punctual:
-        return "no worker was there to enqueue it in time (catch_up skip)"
+        return "no worker enqueued it in time (catch_up skip)"
     if rule.catch_up is CatchUp.LATEST and nominal < newest:
         return f"superseded by the one of {_told(rule, newest)} (catch_up latest)"
     return None

@@ -41,7 +41,7 @@ def schema_of(connection: Connection) -> Schema | None:
             raise
         raise SchemaMismatch(
             "this role may not read the schema rowcall: let the owner of its tables run what `rowcall migrate --grants`"
-            " prints, and grant this role the one of those roles that it needs"
+            " prints, and grant this role the one that it needs"
         ) from None
     return Schema(**row) if row else None
 

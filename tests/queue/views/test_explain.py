@@ -41,7 +41,7 @@ def test_a_run_that_nothing_holds_up_is_next(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED, queue="'alone'")
     explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert all(condition.holds for condition in explained.conditions)
-    assert "first in queue alone, and is taken at the queue's next turn" in explained.message
+    assert "first in queue alone, and a worker claims it at the queue's next turn" in explained.message
     assert explained.commands == ()
     assert [one.run_id for one in claim(connection, WORKER, ClaimRequest({"noop": 60}, 1, ["alone"])).claimed] == [
         run["id"]

@@ -110,7 +110,7 @@ def test_an_answer_that_comes_twice_is_one_charge(provider: Provider) -> None:
 
 def test_another_amount_than_was_asked_is_told_loudly_with_both(provider: Provider) -> None:
     provider.surcharge = 1
-    with pytest.raises(WrongCharge, match=r"charged 2000 eur \(pi_1\) where 1999 eur were asked") as error:
+    with pytest.raises(WrongCharge, match=r"charged 2000 eur \(pi_1\) instead of 1999 eur") as error:
         charge(gateway(provider))
     assert (error.value.acted, error.value.permanent) == ("maybe", True)
 
@@ -121,7 +121,7 @@ def test_another_amount_than_was_asked_is_told_loudly_with_both(provider: Provid
 def test_another_currency_or_another_amount_received_is_told_too(provider: Provider, told: dict[str, Any]) -> None:
     answer = {"id": "pi_1", "amount": 1999, "currency": "eur", "status": "succeeded", **told}
     provider.misbehave(answers(200, json.dumps(answer).encode()))
-    with pytest.raises(WrongCharge, match="where 1999 eur were asked"):
+    with pytest.raises(WrongCharge, match="instead of 1999 eur"):
         charge(gateway(provider))
 
 

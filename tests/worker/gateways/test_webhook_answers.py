@@ -94,7 +94,7 @@ def test_a_time_to_come_again_that_is_none_leaves_it_to_the_backoff(sink: WebSer
 def test_once_the_request_is_sent_nobody_knows_without_an_answer(sink: WebServer, behaviour: Behaviour) -> None:
     sink.misbehave(behaviour)
     waits = behaviour in {web.says_nothing, web.drips_the_head}
-    with pytest.raises(OutcomeUnknown, match="took the request and did not answer") as error:
+    with pytest.raises(OutcomeUnknown, match="received the request and did not answer") as error:
         deliver(sink.url, gateway(SHORT if waits else LONG))
     assert (error.value.acted, error.value.permanent) == ("maybe", False)
 
@@ -117,7 +117,7 @@ def test_an_error_is_told_though_its_body_never_ends(sink: WebServer) -> None:
 
 def test_a_request_that_was_not_taken_whole_has_done_nothing(sink: WebServer) -> None:
     sink.misbehave(web.leaves_before_reading)
-    with pytest.raises(Unavailable, match="did not take the whole request") as error:
+    with pytest.raises(Unavailable, match="did not receive the whole request") as error:
         # More than all buffers on the way hold.
         deliver(sink.url, payload="x" * 50_000_000)
     assert error.value.acted == "no"

@@ -95,7 +95,7 @@ class Run:
 
     def _check_lease(self) -> None:
         if self.finished:
-            raise Permanent("the run has succeeded with its run.transaction(): nothing of it may follow that block")
+            raise Permanent("the run has succeeded with its run.transaction(): the handler must end with that block")
         if self._in_flight.lost or elapsed() > self._in_flight.deadline:
             raise LeaseLost(self.id, self.lease_no)
 

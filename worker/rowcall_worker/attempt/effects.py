@@ -176,7 +176,7 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
         return EffectBusy(f"run {effect.run_id} is at {named} just now")
     if decision is Decision.CONFLICT:
         return EffectConflict(
-            f"{named} belongs to run {effect.run_id}, which asked for it with other content: this run needs another key"
+            f"{named} belongs to run {effect.run_id}, which requested it with other content: this run needs another key"
         )
     because = (
         f": {reason}" if reason else f": it was begun at {effect.intent_at:%Y-%m-%d %H:%M:%S %Z} and never settled"

@@ -76,11 +76,13 @@ def post(
         try:
             connection.request("POST", url.target, body, {"Host": url.authority, "Connection": "close", **headers})
         except OSError as error:
-            raise Unavailable(f"{url.authority} did not take the whole request: {describe(error)}") from error
+            raise Unavailable(f"{url.authority} did not receive the whole request: {describe(error)}") from error
         try:
             response = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
-            raise OutcomeUnknown(f"{url.authority} took the request and did not answer: {describe(error)}") from error
+            raise OutcomeUnknown(
+                f"{url.authority} received the request and did not answer: {describe(error)}"
+            ) from error
         with response:
             yield Answer(response)
 

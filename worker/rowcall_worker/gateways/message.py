@@ -123,7 +123,7 @@ def _line(field: str, text: str) -> str:
         raise Unusable(f"the {field} has {len(text)} characters; it may have {LONGEST_LINE_CHARACTERS}")
     for letter in text:
         if unicodedata.category(letter) in NEVER_IN_A_LINE:
-            raise Unusable(f"the {field} {text!r} must be one line without control characters, and holds {letter!r}")
+            raise Unusable(f"the {field} {text!r} must be one line without control characters, and contains {letter!r}")
     return text
 
 
@@ -131,7 +131,9 @@ def _paragraphs(field: str, text: str) -> str:
     """Text of any length, safe in the body."""
     for letter in text:
         if unicodedata.category(letter) in {"Cc", "Cs"} and letter not in "\t\r\n":
-            raise Unusable(f"the {field} must hold no control characters but tabs and line ends, and holds {letter!r}")
+            raise Unusable(
+                f"the {field} must contain no control characters except tabs and line ends, and contains {letter!r}"
+            )
     return text
 
 

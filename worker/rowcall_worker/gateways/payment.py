@@ -96,8 +96,8 @@ def _read(body: bytes, amount: int, currency: str) -> Charge:
         raise Declined(f"the payment {charge.id} is {charge.status}: the customer has to act, and no money moved")
     if (charge.amount, charge.currency) != (amount, currency):
         raise WrongCharge(
-            f"the payment provider charged {charge.amount} {charge.currency} ({charge.id}) where {amount} {currency}"
-            " were asked: check it there, and refund the excess"
+            f"the payment provider charged {charge.amount} {charge.currency} ({charge.id}) instead of {amount}"
+            f" {currency}: check the charge there, and refund the excess"
         )
     return charge
 

@@ -57,14 +57,15 @@ class SmtpMail(Mail):
                 self._hand_over(smtp, letter)
             except (OSError, ValueError) as error:
                 raise Unavailable(
-                    f"the mail server {self._server.host} hung up before it had the mail: {describe(error)}"
+                    f"the mail server {self._server.host} closed the connection before it had the whole mail:"
+                    f" {describe(error)}"
                 ) from error
             deadline.patiently()
             try:
                 reply = smtp.getreply()
             except (OSError, ValueError) as error:
                 raise OutcomeUnknown(
-                    f"the mail server {self._server.host} has the mail and did not answer: {describe(error)}"
+                    f"the mail server {self._server.host} has the mail, but did not answer: {describe(error)}"
                 ) from error
             _expect(TAKEN, reply, "the mail", nonsense=OutcomeUnknown)
             deadline.shorten(GOODBYE_SECONDS)

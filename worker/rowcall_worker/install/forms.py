@@ -49,7 +49,7 @@ KillMode=process"""
 def crontab(this: Installation) -> str:
     """One line for `crontab -e`, below comments that say how to install it."""
     _check({**this.values, **this.paths}, "crontab")
-    _refuse({**this.values, **this.paths}, r"\n", "holds a line break, which a crontab cannot contain")
+    _refuse({**this.values, **this.paths}, r"\n", "contains a line break, which a crontab cannot contain")
     # The file is read after the printed variables, as in systemd, so that the file overrides them.
     steps = ["set -a", " ".join(f"{name}={cron_word(value)}" for name, value in this.variables.items())]
     if this.environment_file:
@@ -130,7 +130,9 @@ def _about_secrets(this: Installation, owner: str) -> str:
 
 
 def _check(texts: Mapping[str, str], form: str) -> None:
-    _refuse(texts, UNPRINTABLE, f"holds control characters or bytes that are not UTF-8, which a {form} cannot contain")
+    _refuse(
+        texts, UNPRINTABLE, f"contains control characters or bytes that are not UTF-8, which a {form} cannot contain"
+    )
 
 
 def _refuse(texts: Mapping[str, str], wrong: str, reason: str) -> None:

@@ -164,6 +164,6 @@ class Performer:
         waits = any(one.name == "due" and not one.holds for one in told.conditions)
         advice = "; rowcall.advance() lets time pass" if waits else ""
         if told.status == Status.DEAD:
-            advice = "; rowcall.retry() lets it be tried again"
+            advice = "; rowcall.retry() queues it again"
         why = f"{told.message}{advice}"
         return f"run {run_id} of {row['job_type']} is {told.status} and a worker does not take it now: {why}"

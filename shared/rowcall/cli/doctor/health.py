@@ -128,7 +128,7 @@ def bloat(connection: PgConnection) -> Finding:
     return Finding(
         "tables",
         False,
-        f"vacuum does not keep up with {tables}: see what this says of vacuum, and the tables' autovacuum settings",
+        f"vacuum does not keep up with {tables}: check the finding `vacuum`, and the tables' autovacuum settings",
     )
 
 

@@ -68,7 +68,7 @@ def runs_command() -> None:
 
 @runs_command.command("list")
 @filtered
-@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @click.option(
     "--include", multiple=True, type=click.Choice(LARGE), help="Also include this, with --json.  May be repeated."
 )

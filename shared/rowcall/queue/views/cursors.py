@@ -29,7 +29,7 @@ def read(scope: str, cursor: str) -> tuple[int, int]:
         raise _not_a_cursor()
     if mark != _mark(scope):
         raise FilterInvalid(
-            {"cursor": "belongs to a list with other filters: send it with those, or leave it out to start again"}
+            {"cursor": "belongs to a list with other filters: send the same filters, or leave it out to start again"}
         )
     return first, second
 

@@ -197,10 +197,14 @@ def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
     alone = {one["locked_by"]: one["id"] for one in fetch_all(connection, RUNNING_ALONE, {"workers": workers})}
     if len(alone) == len(workers):
         runs = ", ".join(map(str, alone.values()))
-        return f"each worker that takes it runs a suspect alone (run {runs}), and claims nothing until that has ended"
+        return (
+            f"each worker that serves it runs a suspect alone (run {runs}), and claims nothing until that run has ended"
+        )
     before: int = fetch_value(connection, BY_INDEX + BEFORE_IT, row)
     if not before:
-        return f"nothing blocks it: it is first in queue {row['queue']}, and is taken at the queue's next turn"
+        return (
+            f"nothing blocks it: it is first in queue {row['queue']}, and a worker claims it at the queue's next turn"
+        )
     many = f"{COUNTED_MOST} or more" if before >= COUNTED_MOST else str(before)
     come = "due run comes" if before == 1 else "due runs come"
     return f"waiting for its turn: in queue {row['queue']} {many} {come} first"
@@ -209,10 +213,10 @@ def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
 def _suspect(leases: int) -> str:
     """Explain a suspect, which waits by different rules than the runs around it."""
     if leases < ALONE:
-        return "its worker's lease ran out, perhaps because of it: it waits until a worker has no other suspect"
+        return "its worker's lease expired, perhaps because of this run: it waits until a worker has no other suspect"
     return (
-        f"its workers' leases ran out {leases} times, perhaps because of it: it waits until a worker process has no"
-        " other run, and then runs alone"
+        f"its workers' leases expired {leases} times, perhaps because of this run: it waits until a worker process"
+        " has no other run, and then runs alone"
     )
 
 

@@ -46,44 +46,50 @@ class Filter:
     """
 
     status: tuple[Status, ...] = declared(
-        Form.STATUSES, "status = ANY(%(status)s::text[])", "In one of these statuses."
+        Form.STATUSES, "status = ANY(%(status)s::text[])", "Only runs in one of these statuses."
     )
-    job_type: str | None = declared(Form.TEXT, "job_type = %(job_type)s", "Of this job type.")
-    queue: str | None = declared(Form.TEXT, "queue = %(queue)s", "Of this queue.")
+    job_type: str | None = declared(Form.TEXT, "job_type = %(job_type)s", "Only runs of this job type.")
+    queue: str | None = declared(Form.TEXT, "queue = %(queue)s", "Only runs of this queue.")
     definition: str | None = declared(
         Form.TEXT,
         "definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)",
-        "Of the definition with this name.",
+        "Only runs of the definition with this name.",
     )
     key: str | None = declared(
         Form.TEXT,
         "%(key)s IN (idempotency_key, held_key)",
-        "Requested with this idempotency key, or holding this natural key.",
+        "Only runs that were requested with this idempotency key, or that hold this natural key.",
     )
-    error_type: str | None = declared(Form.TEXT, "error_type = %(error_type)s", "Whose last error has this type.")
+    error_type: str | None = declared(
+        Form.TEXT, "error_type = %(error_type)s", "Only runs whose last error has this type."
+    )
     created_by: str | None = declared(
         Form.TEXT,
         "%(created_by)s IN (created_by, split_part(created_by, ' (', 1))",
-        "Requested by api:<name> (a key, or one that it replaced), by api:<name> (<prefix>), or by cli:<user>.",
+        "Only runs of this caller: api:NAME (an API key, or one that it replaced), api:NAME (PREFIX), or cli:USER.",
     )
     created_after: datetime | None = declared(
-        Form.TIME, "created_at >= %(created_after)s", "Created at this time or later."
+        Form.TIME, "created_at >= %(created_after)s", "Only runs created at this time or later."
     )
     created_before: datetime | None = declared(
-        Form.TIME, "created_at < %(created_before)s", "Created before this time."
+        Form.TIME, "created_at < %(created_before)s", "Only runs created before this time."
     )
-    run_after: datetime | None = declared(Form.TIME, "run_at >= %(run_after)s", "With a run_at at this time or later.")
-    run_before: datetime | None = declared(Form.TIME, "run_at < %(run_before)s", "With a run_at before this time.")
+    run_after: datetime | None = declared(
+        Form.TIME, "run_at >= %(run_after)s", "Only runs whose run_at is this time or later."
+    )
+    run_before: datetime | None = declared(
+        Form.TIME, "run_at < %(run_before)s", "Only runs whose run_at is before this time."
+    )
     finished_after: datetime | None = declared(
-        Form.TIME, "finished_at >= %(finished_after)s", "Finished at this time or later."
+        Form.TIME, "finished_at >= %(finished_after)s", "Only runs that finished at this time or later."
     )
     finished_before: datetime | None = declared(
-        Form.TIME, "finished_at < %(finished_before)s", "Finished before this time."
+        Form.TIME, "finished_at < %(finished_before)s", "Only runs that finished before this time."
     )
     payload: dict[str, Any] | None = declared(
         Form.OBJECT,
         "payload @> %(payload)s::jsonb",
-        f"Whose payload contains this JSON object, of {SOUGHT_MOST} values and {SOUGHT_BYTES} bytes at the most.",
+        f"Only runs whose payload contains this JSON object, of at most {SOUGHT_MOST} values and {SOUGHT_BYTES} bytes.",
     )
 
     def __post_init__(self) -> None:
@@ -124,7 +130,7 @@ def _wrong_with(value: object) -> str | None:
     if not isinstance(value, (str, dict)):
         return None
     if value == "":
-        return "is empty: leave it out, or say what it must be"
+        return "is empty: leave it out, or give a value"
     try:
         text = stored(value)
     except ValueError as error:

@@ -284,7 +284,7 @@ def test_a_run_that_was_given_up_is_tried_again_as_an_operator_would(rowcall: Ro
     rowcall.gateways.payment.fail_next(Declined("no"))
     run_id = rowcall.enqueue(CHARGE, {"loaf_id": 7})
     assert rowcall.perform(run_id).status == "dead"
-    with pytest.raises(RowcallError, match=r"rowcall\.retry\(\) lets it be tried again"):
+    with pytest.raises(RowcallError, match=r"rowcall\.retry\(\) queues it again"):
         rowcall.perform(run_id)
     rowcall.retry(run_id)
     assert rowcall.perform(run_id).status == "dead"  # the provider repeats its answer for the same key

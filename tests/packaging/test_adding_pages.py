@@ -1,0 +1,124 @@
+"""docs/existing-app.md, moving.md and several.md: their blocks run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import fetch_value
+from tests.support.processes import LIMIT_SECONDS, ROOT
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+class Folder:
+    """A folder, a database, and what is typed there."""
+
+    def __init__(self, path: Path, url: str, app: str) -> None:
+        self.path = path
+        bare = {name: value for name, value in os.environ.items() if not name.startswith(("ROWCALL_", "PYTHON"))}
+        self._environment = {
+            **bare,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "DATABASE_URL": url,
+            "ROWCALL_APP": app,
+            "ROWCALL_API_PORT": "0",
+        }
+
+    def type(self, commands: str) -> str:
+        """Type these commands; return what they print."""
+        done = subprocess.run(
+            ["/bin/sh", "-ec", commands],
+            cwd=self.path,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+# What the app had before.
+MODELS = """
+import os
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+
+app = Flask("shop", root_path=os.path.dirname(__file__))
+app.config["SQLALCHEMY_DATABASE_URI"] = os.environ["DATABASE_URL"].replace("postgresql:", "postgresql+psycopg2:", 1)
+db = SQLAlchemy(app)
+
+
+class Order(db.Model):
+    id = db.Column(db.Integer, primary_key=True)
+    receipt_sent = db.Column(db.Boolean, default=False)
+
+
+with app.app_context():
+    db.create_all()
+"""
+
+ORDER = """
+from shop import views
+print(views.app.test_client().post("/orders").json)
+"""
+
+
+def test_an_existing_app_gets_its_first_job(tmp_path: Path, empty_url: str) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "models.py").write_text(MODELS)
+    (tmp_path / "order.py").write_text(ORDER)
+    for block in blocks("existing-app.md", "python"):
+        (tmp_path / block.splitlines()[0].removeprefix("# ")).write_text(block)
+    install, migrate, work = blocks("existing-app.md", "sh")
+    # This environment has what the first line installs, and the fixture's database in place of localhost's.
+    assert install.splitlines()[1] == "export DATABASE_URL=postgresql://me@localhost/shop ROWCALL_APP=shop"
+    folder = Folder(tmp_path, empty_url, "shop")
+    assert "+ shop_nightly: new, shop_cleanup" in folder.type(migrate)
+    assert folder.type(f"{sys.executable} -c 'import sys; sys.path.insert(0, \".\"); import order'") == "{'id': 1}\n"
+    worked, listed, examined = (folder.type(f"{line} || true") for line in work.splitlines())
+    assert "claimed 1, succeeded 1" in worked
+    assert "shop_receipt" in listed
+    assert re.search(r"ok +handlers", examined)
+    with database.transaction(empty_url) as connection:
+        assert fetch_value(connection, 'SELECT receipt_sent FROM "order"')
+    assert len(list((tmp_path / ".rowcall" / "mail").iterdir())) == 1
+
+
+def test_the_lines_of_a_crontab_become_definitions(tmp_path: Path, fresh_url: str) -> None:
+    [file] = blocks("moving.md", "toml")
+    (tmp_path / "jobs.toml").write_text(file)
+    dry, applied, preview = blocks("moving.md", "sh")[0].splitlines()
+    folder = Folder(tmp_path, fresh_url, "rowcall_example")
+    assert "nightly: new" in folder.type(dry)
+    assert "nightly: new" in folder.type(applied)
+    assert folder.type(preview).count("02:30") >= 9
+
+
+def test_a_copy_of_production_repeats_nothing(tmp_path: Path, fresh_url: str) -> None:
+    _, emptied, roles = blocks("several.md", "sh")
+    folder = Folder(tmp_path, fresh_url, "")
+    folder.type("rowcall enqueue noop")
+    commands = emptied.replace("DATABASE_URL=postgresql://shop@db/shop_staging ", "")
+    assert commands.count("rowcall") == 2
+    assert folder.type(commands).startswith("1 matched, 1 changed\nrestore recorded; unfinished runs in the backup: 0")
+    assert "staging_worker" in folder.type(roles)
+
+
+@pytest.mark.parametrize("page", ["existing-app.md", "moving.md", "several.md"])
+def test_no_block_is_left_out(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    assert len(re.findall("^```[a-z]", text, re.M)) == sum(
+        len(blocks(page, language)) for language in ("python", "sh", "toml")
+    )
