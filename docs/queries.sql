@@ -3884,6 +3884,14 @@ WHERE finished_at IS NULL AND suspect > 0 AND suspect >= 2 AND status = 'running
 ORDER BY id;
 ROLLBACK;
 
+-- rowcall.queue.views.explain: LIVE_WORKERS
+-- Live workers, whatever they serve.
+\set missed '100'
+BEGIN;
+SELECT count(*) FROM rowcall.workers
+WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND stopped_at IS NULL;
+ROLLBACK;
+
 -- rowcall.queue.views.explain: SWEEPING
 -- Live workers that sweep its queue, whatever job types they take.
 \set missed '100'

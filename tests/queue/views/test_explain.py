@@ -168,6 +168,13 @@ def test_a_run_that_no_live_worker_takes(connection: PgConnection, change: str) 
     assert failing.command == "rowcall worker run --types noop --queues default"
 
 
+def test_a_worker_that_does_not_know_a_new_type_is_counted(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED, job_type="'new_type'")
+    assert only_failing(connection, run["id"]).message.endswith(
+        ": 1 live worker serves other job types or queues (restart a worker after you add a job type)"
+    )
+
+
 def test_a_worker_that_missed_two_heartbeats_is_named_with_its_last_one(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED)
     lost = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'")

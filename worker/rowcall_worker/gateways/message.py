@@ -138,7 +138,7 @@ def _paragraphs(field: str, text: str) -> str:
 
 
 def _mailbox(mailbox: Mailbox) -> str:
-    """Name and address.  Letters and spaces may stand as they are; anything else in a name has a meaning to someone."""
+    """Return name and address.  Only a name of letters, digits and spaces is safe without encoding."""
     if not mailbox.name:
         return mailbox.address
     plain = re.fullmatch(r"[A-Za-z0-9]+( [A-Za-z0-9]+)*", mailbox.name) and len(mailbox.name) <= 60

@@ -64,6 +64,12 @@ WHERE finished_at IS NULL AND suspect > 0 AND suspect >= {ALONE} AND status = '{
 ORDER BY id
 """
 
+# Live workers, whatever they serve.
+LIVE_WORKERS = """
+SELECT count(*) FROM rowcall.workers
+WHERE heartbeat_at > now() - %(missed)s * interval '1 second' AND stopped_at IS NULL
+"""
+
 # Live workers that sweep its queue, whatever job types they take.
 SWEEPING = """
 SELECT EXISTS (
@@ -187,6 +193,10 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
     if workers:
         ended = _time(max(worker["stopped_at"] for worker in workers))
         return Condition("worker", False, f"{message}: the last one ended {ended}; the next one takes it", command)
+    if others := fetch_value(connection, LIVE_WORKERS, _times(heartbeat)):
+        many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
+        restart = "restart a worker after you add a job type"
+        return Condition("worker", False, f"{message}: {many} other job types or queues ({restart})", command)
     return Condition("worker", False, f"{message}: none sent a heartbeat for {silence(heartbeat):g} seconds", command)
 
 
