@@ -106,6 +106,8 @@ def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
     steps = [("run-now", "queued"), ("cancel", "cancelled"), ("retry", "queued")]
     for event, status in steps:
         assert rowcall(environment, "runs", event, run_id).stdout == f"run {run_id} is {status}\n"
+    assert rowcall(environment, "runs", "cancel", run_id).returncode == 0
+    assert rowcall(environment, "runs", "explain", run_id).stdout.startswith(f"run {run_id} cancelled 2")
     cloned = json.loads(rowcall(environment, "runs", "clone", run_id, "--json").stdout)
     assert (cloned["status"], cloned["id"] > int(run_id)) == (Status.QUEUED, True)
 

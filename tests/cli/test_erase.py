@@ -112,9 +112,9 @@ def test_a_run_that_has_not_finished_is_named_and_the_others_are_erased(environm
     with database.transaction(environment["DATABASE_URL"]) as connection:
         waiting = run_in(connection, Status.QUEUED, payload="""'{"user_id": 7}'""")["id"]
     ended = rowcall(environment, "erase", "--payload", '{"user_id": 7}', "--yes")
-    assert (ended.returncode, ended.stdout) == (1, "runs erased: 2, with 0 effects\n")
+    assert (ended.returncode, ended.stdout) == (1, "runs erased: 2; effects erased: 0\n")
     assert ended.stderr == (
-        f"rowcall: 1 matching runs have not finished (run {waiting}): wait for them, or `rowcall runs cancel"
+        f"rowcall: matching runs that have not finished: 1 (run {waiting}); wait for them, or `rowcall runs cancel"
         f" {waiting}`\n"
     )
     assert sql(environment, f"SELECT payload FROM rowcall.job_runs WHERE id = {first}") == [{"payload": {}}]

@@ -52,7 +52,7 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
     elif dry_run:
         click.echo(f"finished runs that match: {counts['matched']}; dry run: nothing was erased")
     else:
-        click.echo(f"runs erased: {counts['erased']}, with {counts['effects']} effects")
+        click.echo(f"runs erased: {counts['erased']}; effects erased: {counts['effects']}")
     _complain(0 if dry_run else counts["matched"] - counts["erased"], unfinished)
 
 
@@ -79,10 +79,10 @@ def _complain(locked: int, unfinished: list[int]) -> None:
     if unfinished:
         shown = ", ".join(map(str, unfinished[:10])) + (", ..." if len(unfinished) > 10 else "")
         reasons.append(
-            f"{len(unfinished)} matching runs have not finished (run {shown}): wait for them, or `rowcall runs cancel"
-            f" {unfinished[0]}`"
+            f"matching runs that have not finished: {len(unfinished)} (run {shown}); wait for them, or `rowcall runs"
+            f" cancel {unfinished[0]}`"
         )
     if locked:
-        reasons.append(f"{locked} matching runs were locked by other transactions: run the same command again")
+        reasons.append(f"matching runs that other transactions have locked: {locked}; run the same command again")
     if reasons:
         raise RowcallError("; ".join(reasons))

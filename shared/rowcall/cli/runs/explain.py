@@ -24,7 +24,8 @@ def explain_command(run_id: int, as_json: bool) -> None:
     if as_json:
         show_json(dataclasses.asdict(explained))
         return
-    click.echo(f"run {run_id} is {explained.status}: {explained.message}")
+    ended = explained.message.startswith(explained.status)
+    click.echo(f"run {run_id} {'' if ended else f'is {explained.status}: '}{explained.message}")
     for condition in explained.conditions:
         mark = click.style("ok", fg="green") if condition.holds else click.style("no", fg="red", bold=True)
         click.echo(f"  {mark}  {condition.message}")
