@@ -1,6 +1,6 @@
 # Targets for people who work on Rowcall or try it.  They need only Python >= 3.11 and make; PostgreSQL is included.
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format check mutants bench docs lock clean
+.PHONY: help up test lint format check mutants bench docs screenshots lock clean
 SHELL := /bin/sh
 
 # The first Python on the PATH that is new enough; to use another: `make PYTHON=/path/to/python up`.
@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 MUTANTS_ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: .venv/installed ## start PostgreSQL, the API and a worker, and show a run succeed; Ctrl-C stops them
 	@exec .venv/bin/python -m rowcall.cli up --with-parent
@@ -45,6 +45,10 @@ docs: .venv/installed ## write the generated pages in docs/, and build all pages
 	@$(RUN) tests.reference
 	@$(RUN) mkdocs build --quiet
 	@echo "docs/status.md, docs/settings.md, docs/queries.sql and docs/reference/ are written; read site/index.html"
+
+screenshots: .venv/installed ## write docs/images/ from what a terminal of 100 columns shows
+	@$(RUN) tests.screenshots
+	@echo "docs/images/ is written; look at it"
 
 lock: .venv/installed ## update the locked dependencies
 	@for set in "runtime pyproject.toml --extra example" "dev pyproject.toml --extra all --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \

@@ -59,6 +59,17 @@ def test_no_page_loads_anything_from_another_host(pages: dict[Path, Links]) -> N
     assert {address for page in pages.values() for address in page.loads if re.match("(https?:)?//", address)} == set()
 
 
+def test_the_pictures_are_shown_and_come_from_no_other_host(site: Path, pages: dict[Path, Links]) -> None:
+    pictures = sorted((ROOT / "docs" / "images").glob("*.svg"))
+    shown = {(path.parent / address).resolve() for path, page in pages.items() for address in page.loads}
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert site / "images" / picture.name in shown
+        text = picture.read_text()
+        assert re.findall(r"(?:src|href|url)\s*[=:(]\s*[\"'(]?\s*(?:https?:)?//", text) == []
+        assert "@font-face" not in text
+
+
 def test_every_link_within_the_site_leads_somewhere(pages: dict[Path, Links]) -> None:
     followed = 0
     for path, page in pages.items():

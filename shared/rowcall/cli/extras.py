@@ -25,6 +25,7 @@ PACKAGES = frozenset(
         "gunicorn",
         "jinja2",
         "prometheus_client",
+        "rich",
         "ruamel",
         "webargs",
         "werkzeug",
