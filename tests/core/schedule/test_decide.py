@@ -72,7 +72,7 @@ def test_catch_up_skip_runs_none_of_an_outage_but_the_one_that_is_on_time() -> N
     rule = replace(HOURLY, catch_up=CatchUp.SKIP)
     decided = tick(rule, at(3), at(8, 20))
     assert outcomes(decided) == [MISSED] * 6
-    assert set(reasons(decided)) == {"no worker was there to enqueue it in time (catch_up skip)"}
+    assert set(reasons(decided)) == {"no worker enqueued it in time (catch_up skip)"}
     assert outcomes(tick(rule, at(3), at(8, 2))) == [MISSED] * 5 + [ENQUEUED]
     assert outcomes(tick(rule, at(3), at(8, 2, 1))) == [MISSED] * 6
 
