@@ -54,7 +54,7 @@ def audited(connection: PgConnection) -> list[dict[str, Any]]:
     ["", " ", "a ", "-a", "n" * 101, "two\nlines", "nul\0", "half \ud800", "\x7f", "ümläut", "cli:ada", "a (0123abcd)"],
 )
 def test_a_name_is_a_word_or_some_and_cannot_look_like_another_actor(connection: PgConnection, name: str) -> None:
-    with pytest.raises(RowcallError, match="a key's name is 1 to 100 letters, digits, blanks and . _ @ -,"):
+    with pytest.raises(RowcallError, match="a key's name must be 1 to 100 letters, digits, spaces and . _ @ -,"):
         api_keys.create_key(connection, name, ["read"], OPERATOR)
     assert api_keys.create_key(connection, "n" * 100, ["read"], OPERATOR)
     assert api_keys.create_key(connection, "2nd billing.v2_x@shop-1", ["read"], OPERATOR)
@@ -106,7 +106,7 @@ def test_of_two_who_make_a_key_of_one_name_at_once_one_is_refused(fresh_url: str
 def test_a_key_that_was_replaced_is_not_replaced_again(connection: PgConnection) -> None:
     old = made(connection)
     api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
-    with pytest.raises(RowcallError, match=f"key {old} was replaced already"):
+    with pytest.raises(RowcallError, match=f"key {old} is already replaced"):
         api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
 
 
@@ -122,7 +122,7 @@ def test_a_key_made_with_a_grace_takes_the_place_of_the_one_with_its_name(connec
     "ends_at", [datetime(2020, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)], ids=["past", "too far"]
 )
 def test_a_key_ends_later_than_now_and_before_the_last_year(connection: PgConnection, ends_at: datetime) -> None:
-    with pytest.raises(RowcallError, match="2020-01-01T00:00:00.00:00 is past|up to the year 9998, not in 9999"):
+    with pytest.raises(RowcallError, match="2020-01-01T00:00:00.00:00 is in the past|up to the year 9998, not in 9999"):
         api_keys.create_key(connection, "billing", ["read"], OPERATOR, ends_at)
 
 
@@ -170,7 +170,8 @@ def test_a_key_in_place_of_one_that_expires_lives_as_long_as_that_was_to(connect
 
 
 @pytest.mark.parametrize(
-    ("columns", "refused"), [({"revoked_at": "now()"}, "is revoked already"), ({"expires_at": "now()"}, "is expired")]
+    ("columns", "refused"),
+    [({"revoked_at": "now()"}, "is already revoked"), ({"expires_at": "now()"}, "is already expired")],
 )
 def test_a_key_that_has_ended_is_not_rotated(connection: PgConnection, columns: dict[str, str], refused: str) -> None:
     key_id = made(connection, **columns)
