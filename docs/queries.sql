@@ -108,7 +108,7 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: SAME_PAYLOAD
--- PostgreSQL compares, because to Python 1 and true are equal, and 1e400 differs from the same number in digits.
+-- PostgreSQL compares the payloads: in Python, 1 equals true, and 1e400 differs from the same number in digits.
 \set payload '{"user_id": 1}'
 \set definition_id '1'
 BEGIN;
