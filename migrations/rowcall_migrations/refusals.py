@@ -29,7 +29,7 @@ SCRIPT = "the script that `rowcall migrate --sql` prints"
 def look(connection: sqlalchemy.Connection) -> Row:
     """Return the state of the database, and the rights of this role."""
     found = fetch_one(connection, FOUND)
-    assert found is not None  # one row, whatever there is
+    assert found is not None  # the query always returns one row
     return found
 
 
@@ -38,7 +38,7 @@ def refuse_unusable(found: Row) -> None:
     if found["read_only"]:
         raise MigrationRefused(
             f"the database {found['database']} is read-only (a standby, or default_transaction_read_only is on):"
-            " set DATABASE_URL to the one that takes writes"
+            " set DATABASE_URL to a database that accepts writes"
         )
     if found["encoding"] != "UTF8":
         raise MigrationRefused(
@@ -63,18 +63,18 @@ def refuse_to_change(found: Row) -> None:
 
 
 def refuse_to_begin(found: Row) -> None:
-    """Refuse to create our tables beside those of an earlier Rowcall, or in a schema that others use."""
+    """Refuse to create the tables beside those of an earlier Rowcall, or in a schema that others use."""
     earlier = found["earlier"]
     if earlier:
         raise MigrationRefused(
-            f"the database {found['database']} holds tables of a Rowcall from before 0.2 ({earlier}), which this"
-            " version does not take over; nothing was changed: migrate another database, or remove those tables with"
-            f" the Rowcall that made them (`rowcall migrate --to base`, then `DROP TABLE {earlier}`)"
+            f"the database {found['database']} contains tables of a Rowcall from before 0.2 ({earlier}), which this"
+            " version cannot migrate; nothing was changed: migrate another database, or remove those tables with"
+            f" the Rowcall that created them (`rowcall migrate --to base`, then `DROP TABLE {earlier}`)"
         )
     if found["holds"]:
         raise MigrationRefused(
-            f"the schema rowcall belongs to {found['owner']} and holds what Rowcall did not make ({found['holds']}):"
-            " rename it (`ALTER SCHEMA rowcall RENAME TO ...`), or migrate another database"
+            f"the schema rowcall belongs to {found['owner']} and contains objects that are not Rowcall's"
+            f" ({found['holds']}): rename it (`ALTER SCHEMA rowcall RENAME TO ...`), or migrate another database"
         )
 
 
