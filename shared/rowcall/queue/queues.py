@@ -98,7 +98,7 @@ def remove_queue(connection: Connection, name: str, operator: Operator) -> None:
     """Remove a queue's settings, as if no operator had ever paused or limited it; its runs stay."""
     before = fetch_one(connection, GET_QUEUE, {"name": name})
     if before is None:
-        raise RowcallError(f"queue {name!r} has no settings to remove: `rowcall queues list` shows queues")
+        raise RowcallError(f"queue {name!r} has no settings to remove: `rowcall queues list` shows all queues")
     fetch_all(connection, REMOVE, {"name": name})
     if has_queue(connection, name):
         raise RowcallError(f"runs of queue {name!r} that count against its limit are running: try again when they end")
