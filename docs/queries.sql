@@ -108,7 +108,7 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: SAME_PAYLOAD
--- PostgreSQL compares, because to Python 1 and true are equal, and 1e400 differs from the same number in digits.
+-- PostgreSQL compares the payloads: in Python, 1 equals true, and 1e400 differs from the same number in digits.
 \set payload '{"user_id": 1}'
 \set definition_id '1'
 BEGIN;
@@ -251,8 +251,8 @@ RETURNING before.ticked_at AS before, now() AS after;
 ROLLBACK;
 
 -- rowcall.definitions.tick: LAST_TICK
--- A worker without a heartbeat for longer than this is gone.  Cron starts `once` each minute, and a deploy takes a
--- moment.
+-- A worker without a heartbeat for longer than this is gone.  Long enough for `once`, which cron starts each minute, and
+-- for a deploy.
 BEGIN;
 SELECT ticked_at, worker, ticked_at < now() - interval '150.0 seconds'
     AND EXISTS (SELECT FROM rowcall.job_definitions WHERE next_run_at IS NOT NULL) AS silent
@@ -2286,7 +2286,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_ag
 ROLLBACK;
 
 -- rowcall.queue.claims.claim: FINISH_AND_CLAIM_AHEAD
--- The same with claiming ahead.
+-- The same, with claiming ahead.
 \set lease_keys '{"1/1": 120}'
 \set run_ids '{"1"}'
 \set worker 'worker-1'
@@ -2525,7 +2525,7 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_b
 ROLLBACK;
 
 -- rowcall.queue.claims.lanes: FIND_LANES
--- The lanes in which something is due, perhaps not for this worker; the most urgent first.
+-- The lanes in which something is due, not necessarily for this worker; the most urgent first.
 \set queues '{"default"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -2570,9 +2570,9 @@ ROLLBACK;
 
 -- rowcall.queue.claims.suspects: CLAIM_SUSPECT
 -- Claims the suspect that has waited longest, in any queue.  Suspects are few, and job_runs_suspect contains no other
--- runs.  The last row says how many leases the claimed one has lost.  If none was claimed, it says how many the
--- most-suspect due run has lost, which waits for a worker without other runs, or for a place under a limit that this
--- worker's run occupies.
+-- runs.  The last row says how many leases the claimed suspect has lost.  If none was claimed, it says how many leases
+-- the due suspect with the most losses has lost.  That one waits for a worker without other runs, or for a place under a
+-- limit that a run of this worker occupies.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set limit '50'
@@ -2693,14 +2693,15 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_b
 ROLLBACK;
 
 -- rowcall.queue.claims.sweep: SWEEP
--- Reads as: walk the lanes, end the leases that ran out on the way.
+-- Walks the lanes, and ends the expired leases that it finds.
 --
--- lanes    One after another, from the place on where the last sweep stopped: what lies before it, dead index entries
---          included, is not walked again.  Of each the next runs, in the order of job_runs_live.  No index holds the
---          status, so that claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number.
--- seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
--- answer   Each run whose lease was ended, and last a row with the lanes: of each the first run that this worker may
---          claim, the last one looked at, and whether the lane goes on behind it.
+-- lanes    One lane after another, from the position where the last sweep stopped: nothing before it, not even a dead
+--          index entry, is read again.  In each lane, the next runs in the order of job_runs_live.  No index contains
+--          the status, so that claims and heartbeats stay heap-only updates; so the rows are read, a bounded number.
+-- seen     The runs whose lease has expired.  Rows that others have locked are skipped: they are being ended or renewed.
+--
+-- The result is each run whose lease was ended, and a last row with the lanes: for each, the first run that this worker
+-- may claim, the last run that was read, whether the lane has more runs after it, and the number of runs read so far.
 \set after_run_at '-infinity'
 \set after_id '0'
 \set after_queue ''
@@ -2808,8 +2809,8 @@ SELECT NULL, NULL, (
 ROLLBACK;
 
 -- rowcall.queue.clone: CLONE
--- The occurrence belongs to the original only, and so does a natural key that it holds.  A pruned run has no content to
--- enqueue again.
+-- A clone belongs to no occurrence.  It has the natural key of the original, so nothing is inserted while the original
+-- or another run holds that key.  A pruned run has no content to enqueue again.
 \set payload '{"user_id": 1}'
 \set queue 'default'
 \set priority '0'
@@ -2938,10 +2939,10 @@ ROLLBACK;
 -- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
 -- The columns of the run that show its latest failed attempt.
 -- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
--- hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
+-- hour, so that it does not run beside another suspect, which may have made it lose its lease.
 -- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
--- Only this fragment writes attempts that did not succeed.  The surrounding statement names them `ended`, with these
--- columns.
+-- Only this fragment writes attempts that did not succeed.  The surrounding statement provides them as the CTE `ended`,
+-- with these columns.
 \set delay '30'
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
@@ -2975,10 +2976,10 @@ ROLLBACK;
 -- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
 -- The columns of the run that show its latest failed attempt.
 -- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
--- hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
+-- hour, so that it does not run beside another suspect, which may have made it lose its lease.
 -- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
--- Only this fragment writes attempts that did not succeed.  The surrounding statement names them `ended`, with these
--- columns.
+-- Only this fragment writes attempts that did not succeed.  The surrounding statement provides them as the CTE `ended`,
+-- with these columns.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'
@@ -3006,8 +3007,8 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: RELEASE
--- A stopping worker returns the run.  run_at does not change, so the run is due at once.  An attempt whose handler has
--- started counts, because the handler may have done something; an attempt that has not started does not count.
+-- A stopping worker gives back the run.  run_at does not change, so the run is due at once.  The attempt counts, because
+-- its handler has started and may have done something; UNCLAIM is for an attempt that has not started.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'
@@ -3077,11 +3078,11 @@ ROLLBACK;
 
 -- rowcall.queue.finish: CANCELLED
 -- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
--- hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
+-- hour, so that it does not run beside another suspect, which may have made it lose its lease.
 -- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
 -- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
--- Only this fragment writes attempts that did not succeed.  The surrounding statement names them `ended`, with these
--- columns.
+-- Only this fragment writes attempts that did not succeed.  The surrounding statement provides them as the CTE `ended`,
+-- with these columns.
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
@@ -3133,9 +3134,9 @@ SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
 
 -- rowcall.queue.holders: FIND_HOLDERS
--- A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
--- have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
--- The two unique indexes, one after the other.
+-- A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
+-- reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
+-- logical message makes it wait.  Each SELECT reads one unique index.
 \set job_type 'noop'
 \set natural_keys '{"welcome:1"}'
 \set key_owner 'app'
@@ -3347,14 +3348,15 @@ SELECT name, paused_at, max_running FROM rowcall.queues WHERE name = :'name' FOR
 ROLLBACK;
 
 -- rowcall.queue.queues: MAKE_QUEUES
--- The row that a claim under a limit locks; only queues that an operator has paused or limited have one.
+-- The row that a claim under a limit locks.  A queue has one if an operator has paused or limited it, or if a job type
+-- declares a max_running.
 \set names '{"mail"}'
 BEGIN;
 INSERT INTO rowcall.queues (name) SELECT unnest(:'names'::text[]) ON CONFLICT (name) DO NOTHING;
 ROLLBACK;
 
 -- rowcall.queue.queues: REMOVE
--- The settings of a queue whose limit no running run was claimed under: those runs are its holders.
+-- Removes a queue's settings, unless a run that was claimed under its limit is running: these runs are its holders.
 \set name 'nightly'
 BEGIN;
 DELETE FROM rowcall.queues WHERE name = :'name' AND NOT EXISTS (
@@ -3382,7 +3384,7 @@ UPDATE rowcall.queues SET paused_at = NULL, updated_at = now() WHERE name = :'na
 ROLLBACK;
 
 -- rowcall.queue.queues: LIMIT
--- Running runs count too if they were claimed under a limit; those claimed without one finish uncounted.
+-- Running runs count if they were claimed under a limit; those claimed without a limit finish uncounted.
 \set max_running '2'
 \set name 'nightly'
 BEGIN;
@@ -3656,8 +3658,8 @@ SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(:'run_id
 ROLLBACK;
 
 -- rowcall.queue.retention.erase: ERASE
--- Status, times, keys and fingerprints stay, so that a late request with the same key is not done a second time.  Locked
--- runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
+-- Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
+-- Locked runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
 \set run_ids '{"1"}'
 \set who 'cli:me'
 \set request_id 'request-1'
@@ -3795,8 +3797,8 @@ SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_typ
 ROLLBACK;
 
 -- rowcall.queue.sleepers: FALL_ASLEEP
--- rowcall.wake reads this.  A worker that died while it slept counts until then; a live one renews it by heartbeat.
--- Neither statement waits for the row; if it is locked, the worker polls, or is notified without need.
+-- rowcall.wake reads sleeps_until.  A worker that died asleep counts until that time; a live one extends it with each
+-- heartbeat.  Neither statement waits for the row: if it is locked, the worker polls, or is notified without need.
 \set seconds '120'
 \set worker 'worker-1'
 BEGIN;
@@ -3820,14 +3822,14 @@ SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
 ROLLBACK;
 
 -- rowcall.queue.sleepers: HAVE_ENDED
--- Earlier transactions may not see it: wait until all of them have ended.
+-- Earlier transactions may not see that the worker sleeps: wait until all of them have ended.
 \set transaction '1000'
 BEGIN;
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= :'transaction'::bigint;
 ROLLBACK;
 
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
--- The run by its id, its queue's settings, and the runs that hold that queue's limit.
+-- The run by its id, its queue's settings, and the running runs that count against the queue's limit.
 \set declared '{"mail": 2}'
 \set run_id '1'
 BEGIN;
@@ -3875,7 +3877,7 @@ ORDER BY id;
 ROLLBACK;
 
 -- rowcall.queue.views.explain: RUNNING_ALONE
--- Those of these workers that run a suspect alone, and which run; job_runs_suspect.
+-- The workers among these that run a suspect alone, and its id; uses job_runs_suspect.
 \set workers '{"worker-1"}'
 BEGIN;
 SELECT locked_by, id FROM rowcall.job_runs
@@ -3893,7 +3895,7 @@ WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND stopped_at IS N
 ROLLBACK;
 
 -- rowcall.queue.views.explain: SWEEPING
--- Live workers that sweep its queue, whatever job types they take.
+-- Whether a live worker sweeps its queue; it may serve any job types.
 \set missed '100'
 \set queue 'default'
 BEGIN;
@@ -3919,7 +3921,7 @@ FROM rowcall.job_runs AS run WHERE run.id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: LOCK_RUN
--- For a change: waits for a transaction that is changing the run now, and returns its result.
+-- For a change: waits for a transaction that is changing the run, and returns the changed run.
 \set run_id '1'
 BEGIN;
 SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
@@ -3928,7 +3930,7 @@ FROM rowcall.job_runs AS run WHERE run.id = :'run_id'
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: ATTEMPTS
--- job_attempts' primary key, in its order.
+-- In the order of the primary key of job_attempts.
 \set run_id '1'
 BEGIN;
 SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' ORDER BY lease_no;
@@ -3953,7 +3955,7 @@ SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR pl
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[created]
--- Scan -> the page of a list.
+-- Name of a scan -> the query for a page.
 \set milliseconds '5000'
 \set waited '4000'
 \set at 'infinity'
@@ -4021,7 +4023,7 @@ ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[failed]
--- Scan -> the page of a list.
+-- Name of a scan -> the query for a page.
 \set milliseconds '5000'
 \set waited '4000'
 \set at 'infinity'
@@ -4089,7 +4091,7 @@ ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[definition]
--- Scan -> the page of a list.
+-- Name of a scan -> the query for a page.
 \set milliseconds '5000'
 \set waited '4000'
 \set definition 'nightly'
@@ -4161,7 +4163,7 @@ ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[key]
--- Scan -> the page of a list.
+-- Name of a scan -> the query for a page.
 \set milliseconds '5000'
 \set waited '4000'
 \set key 'welcome:1'
@@ -4237,7 +4239,7 @@ ORDER BY measured.created_at DESC, measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[created]
--- Scan -> how many match.
+-- Name of a scan -> the query that counts the matches.
 \set milliseconds '5000'
 \set waited '4000'
 \set status '{"queued"}'
@@ -4280,7 +4282,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[failed]
--- Scan -> how many match.
+-- Name of a scan -> the query that counts the matches.
 \set milliseconds '5000'
 \set waited '4000'
 \set status '{"queued"}'
@@ -4323,7 +4325,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[definition]
--- Scan -> how many match.
+-- Name of a scan -> the query that counts the matches.
 \set milliseconds '5000'
 \set waited '4000'
 \set status '{"queued"}'
@@ -4368,7 +4370,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[key]
--- Scan -> how many match.
+-- Name of a scan -> the query that counts the matches.
 \set milliseconds '5000'
 \set waited '4000'
 \set status '{"queued"}'
@@ -4518,8 +4520,8 @@ ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
 -- Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
--- for the row, because the leases would wait too.  It returns the row as it was: whether others still saw the worker
--- asleep.
+-- for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
+-- whether the sleep had already run out, so that others no longer notified the worker.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;
@@ -4539,14 +4541,15 @@ UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_unti
 ROLLBACK;
 
 -- rowcall.queue.workers: FORGET
--- With a cron that starts `once` each minute, a row per start would accumulate for ever; a day of them is enough.
+-- When cron starts `once` each minute, each start adds a row.  The rows of one day are enough.
 BEGIN;
 DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day';
 ROLLBACK;
 
 -- rowcall.queue.workers: UNSERVED
 -- Looks at the first thousand long-due runs of each lane, because runs that no worker takes accumulate at the head.  A
--- paused queue waits on purpose.  A run is served if a live worker serves its type and queue; `once` from cron counts.
+-- paused queue is left out, because it waits on purpose.  A run is served if a worker with a recent heartbeat serves its
+-- type and queue, even a stopped one: cron will start `once` again.
 \set silence '150'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;

@@ -76,13 +76,13 @@ def _migrate(target: str) -> list[str]:
 
 
 def told(done: Migrated) -> list[str]:
-    """Describe what was done."""
+    """Describe a migration in lines of text."""
     now = done.after or "empty"
     if not done.steps and done.after is not None and done.after > REVISION:
         return [f"the schema is {now}, newer than this code ({REVISION}), which still fits it: nothing to do"]
     if not done.steps:
-        return [f"the schema is {now} already: nothing to do"]
+        return [f"the schema is already {now}: nothing to do"]
     steps = map("  {}".format, done.steps)
     if done.before == done.after:
-        return [f"the schema is {now} already; what was left to do:", *steps]
+        return [f"the schema is already {now}; the remaining steps were:", *steps]
     return [f"the schema was {done.before or 'empty'}, and is now {now}:", *steps]

@@ -13,7 +13,7 @@ from rowcall_migrations.versions_folder import fits_at
 
 
 def note_what_fits(*, ctx: MigrationContext, heads: set[str], **_: Any) -> None:
-    """Record, beside the new version, the oldest code that still fits."""
+    """Record the oldest revision whose code still works with the new version."""
     for revision in heads:
         ctx.impl.execute(f"UPDATE rowcall.{VERSION_TABLE} SET fits = '{fits_at(context.script, revision)}'")
 

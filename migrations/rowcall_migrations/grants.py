@@ -64,9 +64,9 @@ ROLES = {"enqueue": ENQUEUE, "worker": WORKER, "api": API}
 HEAD = """\
 -- Rowcall's roles: run this as the owner of the tables, with the right to create roles, and again after each migration.
 --   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
--- Where other roles connect, grant these to them: GRANT {worker} TO the_role_that_connects;
+-- If programs connect with other roles, grant these roles to them: GRANT {worker} TO the_role_that_connects;
 BEGIN;
--- A database's default privileges may have given these to everybody.
+-- A database's default privileges may have granted these rights to everybody.
 REVOKE ALL ON SCHEMA rowcall FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA rowcall FROM PUBLIC;

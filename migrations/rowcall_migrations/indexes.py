@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from rowcall.base.database import Row, fetch_all, fetch_one
 from rowcall.base.errors import MigrationRefused
 
-# One more try mends an interruption; this many failures have another cause.
+# One more try repairs an interrupted build; this many failures have another cause.
 TRIES = 3
 
 FIND = """
@@ -20,7 +20,7 @@ FROM pg_index JOIN pg_class ON pg_class.oid = indrelid JOIN pg_namespace ON pg_n
 WHERE indexrelid = to_regclass(%(name)s)
 """
 
-# A build gives up its lock on the table before it commits that the index is valid.
+# A build releases its lock on the table before it commits the valid index.
 BUILDERS = """
 SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'
@@ -68,7 +68,7 @@ def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
 
 
 def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
-    """Return whether the index is valid; None if there is none.
+    """Return whether the index is valid, or None if it does not exist.
 
     If a migrator is killed, the server finishes its build.  Wait for it, so that its index is not mistaken for an
     abandoned one: first for its lock on the table, then for the commit that follows a moment later.
@@ -77,7 +77,7 @@ def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
     if found and not found["valid"]:
         _alone(pool, f"LOCK TABLE {found['table']} IN SHARE UPDATE EXCLUSIVE MODE", isolation_level="READ COMMITTED")
         while _is_being_built(pool, name):
-            time.sleep(COMMIT_STEP_SECONDS)  # nothing tells of that commit: the lock on the table is gone before it
+            time.sleep(COMMIT_STEP_SECONDS)  # poll: no lock is held until that commit, so there is none to wait for
         found = _find(pool, name)
     return bool(found["valid"]) if found else None
 

@@ -79,7 +79,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
         except DBAPIError as error:
             if isinstance(error.orig, InsufficientPrivilege):
                 raise MigrationRefused(
-                    f"this role may not do that: {' '.join(str(error.orig).split())}; nothing was changed: run `rowcall"
+                    f"this role lacks a right: {' '.join(str(error.orig).split())}; nothing was changed: run `rowcall"
                     " migrate` as the owner of the tables, or let the owner run what `rowcall migrate --sql --from"
                     " REVISION` prints"
                 ) from None
@@ -87,7 +87,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
                 raise
             # A pause lets the transactions behind the busy table continue; it grows with each further try.
             pause = lock_timeout * attempt / ATTEMPTS
-            time.sleep(pause)  # nothing tells when the table is free, and no lock is held meanwhile
+            time.sleep(pause)  # no event says when the table is free; no lock is held meanwhile
     raise DatabaseUnreachable(
         f"a table was busy for {ATTEMPTS} tries of {lock_timeout:g} seconds, and nothing was changed: end the long"
         " transactions (select pid, xact_start, query from pg_stat_activity order by xact_start), or raise"

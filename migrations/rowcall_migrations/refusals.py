@@ -29,7 +29,7 @@ SCRIPT = "the script that `rowcall migrate --sql` prints"
 def look(connection: sqlalchemy.Connection) -> Row:
     """Return the state of the database, and the rights of this role."""
     found = fetch_one(connection, FOUND)
-    assert found is not None  # one row, whatever there is
+    assert found is not None  # the query always returns one row
     return found
 
 
@@ -63,7 +63,7 @@ def refuse_to_change(found: Row) -> None:
 
 
 def refuse_to_begin(found: Row) -> None:
-    """Refuse to create our tables beside those of an earlier Rowcall, or in a schema that others use."""
+    """Refuse to create the tables beside those of an earlier Rowcall, or in a schema that others use."""
     earlier = found["earlier"]
     if earlier:
         raise MigrationRefused(

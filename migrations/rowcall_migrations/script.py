@@ -11,9 +11,9 @@ from rowcall.schema import REVISION
 from rowcall_migrations.versions_folder import alembic_config, indexes_at, oldest_first, scripts
 
 HEAD = """\
--- Rowcall's schema {after}, from {before}.  Run it as the role that is to own the tables:
+-- Migrates Rowcall's schema from {before} to {after}.  Run it as the role that will own the tables:
 --   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
--- What other roles need is printed by `rowcall migrate --grants`.
+-- `rowcall migrate --grants` prints a script with the rights that other roles need.
 """
 
 

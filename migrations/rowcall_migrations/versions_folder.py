@@ -1,4 +1,4 @@
-"""The versions as alembic finds them, with what each of them declares besides its steps: `fits` and `indexes`."""
+"""The versions in alembic's folder, and what each one declares besides its steps: `fits` and `indexes`."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def between(folder: ScriptDirectory, low: str | None, high: str | None) -> list[
 
 
 def fits_at(folder: ScriptDirectory, revision: str) -> str:
-    """Return the oldest revision whose code still fits a database at this one, by the strictest step on the way."""
+    """Return the oldest revision whose code works with a database at this revision: the highest `fits` of its steps."""
     return max(str(script.module.fits) for script in between(folder, None, revision))
 
 
 def indexes_at(folder: ScriptDirectory, revision: str) -> dict[str, str | None]:
-    """Return name -> statement of each index built outside the steps; None where it must not exist."""
+    """Return name -> statement for each index that is built outside the steps; None if it must not exist."""
     wanted: dict[str, str | None] = {}
     for script in oldest_first(folder):
         declared: Mapping[str, str | None] = getattr(script.module, "indexes", {})

@@ -197,7 +197,7 @@ def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -
     assert len(first) == 1 + int(REVISION) + len(declared)
     assert [line.rpartition(" next")[0] + " next" for line in first[-2:]] == declared
     second = rowcall(empty, "migrate").stdout.splitlines()
-    assert second == [f"the schema is {REVISION} already: nothing to do", "definitions: 2 unchanged"]
+    assert second == [f"the schema is already {REVISION}: nothing to do", "definitions: 2 unchanged"]
     refused = rowcall(empty, "migrate", "--to", "nowhere")
     assert refused.returncode == 1
     assert refused.stderr.startswith("rowcall: cannot migrate to 'nowhere': ")

@@ -106,7 +106,7 @@ def test_of_two_who_make_a_key_of_one_name_at_once_one_is_refused(fresh_url: str
 def test_a_key_that_was_replaced_is_not_replaced_again(connection: PgConnection) -> None:
     old = made(connection)
     api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
-    with pytest.raises(RowcallError, match=f"key {old} was replaced already"):
+    with pytest.raises(RowcallError, match=f"key {old} is already replaced"):
         api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
 
 
@@ -170,7 +170,8 @@ def test_a_key_in_place_of_one_that_expires_lives_as_long_as_that_was_to(connect
 
 
 @pytest.mark.parametrize(
-    ("columns", "refused"), [({"revoked_at": "now()"}, "is revoked already"), ({"expires_at": "now()"}, "is expired")]
+    ("columns", "refused"),
+    [({"revoked_at": "now()"}, "is already revoked"), ({"expires_at": "now()"}, "is already expired")],
 )
 def test_a_key_that_has_ended_is_not_rotated(connection: PgConnection, columns: dict[str, str], refused: str) -> None:
     key_id = made(connection, **columns)

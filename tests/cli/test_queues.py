@@ -64,7 +64,7 @@ def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:
         (["limit", "mail"], 2, "give MAX_RUNNING or --none"),
         (["limit", "mail", "3", "--none"], 2, "give MAX_RUNNING or --none"),
         (["limit", "mail", "-1"], 2, ""),
-        (["pause", "E-Mail"], 1, "'E-Mail' cannot name a queue"),
+        (["pause", "E-Mail"], 1, "'E-Mail' is not a valid queue name"),
     ):
         refused = rowcall(environment, "queues", *arguments)
         assert (refused.returncode, refused.stdout) == (code, "")

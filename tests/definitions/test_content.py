@@ -110,7 +110,7 @@ def test_runs_may_overlap_by_themselves_only_where_all_missed_times_are_caught_u
         ("jitter", None, "is null and must have a value or be left out"),
         ("jitter", [5], "'[5]' is not a duration"),
         ("jitter", "4000 days", "is not from 0 to ten years"),
-        pytest.param("jitter", HUGE, "so large a number is not from 0 to ten years", id="jitter-huge"),
+        pytest.param("jitter", HUGE, "a number this large is not from 0 to ten years", id="jitter-huge"),
         ("queue", "E-Mail", "must be lower-case words such as mail"),
         ("queue", "", "must be lower-case words such as mail"),
         ("queue", 1, "is 1 and must be text"),

@@ -111,5 +111,5 @@ def test_runs_of_a_type_with_a_limit_stay_in_its_queue() -> None:
     for queue in (None, "narrow"):
         assert checked("packing", {"job_type": "narrow", "queue": queue}, shop).queue == queue
     assert refusals("packing", shop, job_type="narrow", queue="mail") == {
-        "queue": "must be narrow, where the max_running of narrow holds"
+        "queue": "must be narrow: the max_running of narrow applies to that queue"
     }

@@ -73,7 +73,7 @@ def test_a_build_that_the_server_ended_is_begun_anew(
     holder.rollback()
     again = rowcall(newer, "migrate")
     assert again.stdout.splitlines()[:2] == [
-        f"the schema is {NEXT} already; what was left to do:",
+        f"the schema is already {NEXT}; the remaining steps were:",
         "  index job_runs_note",
     ]
     assert index(fresh_url) == [{"indisvalid": True}]
@@ -90,7 +90,7 @@ def test_a_build_that_goes_on_after_its_migrator_was_killed_is_waited_for(
         wait_until(lambda: asked(fresh_url, WAITING_FOR_THE_BUILDER), "the second one waits for the first one's build")
         holder.rollback()
         output, _ = second.communicate(timeout=LIMIT_SECONDS)
-    assert output.splitlines()[0] == f"the schema is {NEXT} already: nothing to do"
+    assert output.splitlines()[0] == f"the schema is already {NEXT}: nothing to do"
     assert index(fresh_url) == [{"indisvalid": True}]
     assert asked(fresh_url, "SELECT to_regclass('rowcall.job_runs_note')::oid") == built
 
@@ -110,7 +110,7 @@ def test_a_build_that_is_just_being_committed_is_waited_for(
             )
             builder.commit()
             output, _ = second.communicate(timeout=LIMIT_SECONDS)
-    assert output.splitlines()[0] == f"the schema is {NEXT} already: nothing to do"
+    assert output.splitlines()[0] == f"the schema is already {NEXT}: nothing to do"
 
 
 def test_a_build_keeps_nobody_from_working(

@@ -49,7 +49,7 @@ def test_the_next_script_begins_where_the_database_is(
     assert "CREATE SCHEMA" not in script
     psql(fresh_url, script)
     assert asked(fresh_url, INDEX_IS_VALID) == [{"indisvalid": True}]
-    assert rowcall(newer, "migrate").stdout.splitlines()[0] == f"the schema is {NEXT} already: nothing to do"
+    assert rowcall(newer, "migrate").stdout.splitlines()[0] == f"the schema is already {NEXT}: nothing to do"
 
 
 def test_a_second_run_of_the_script_changes_nothing(environment: dict[str, str], fresh_url: str) -> None:

@@ -1,1 +1,1 @@
-"""The SQL of version 0001, frozen like the versions; it has a separate folder because it is long."""
+"""The SQL of version 0001, frozen like the versions.  It is in a separate folder because it is long."""

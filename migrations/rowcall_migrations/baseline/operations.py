@@ -24,7 +24,7 @@ CREATE INDEX {table}_open ON rowcall.{table} (state, id) WHERE state <> 'applied
 CREATE INDEX {table}_run ON rowcall.{table} (run_id)
 """
 
-# Table -> the columns of its key, and all columns of its own.
+# Table -> the columns of its key, and all columns that only this table has.
 EFFECTS = {
     "sent_emails": ("idempotency_key", "idempotency_key text NOT NULL, message_id text, recipient text, subject text"),
     "sent_reports": ("user_id, week_start_date", "user_id bigint NOT NULL, week_start_date date NOT NULL"),

@@ -1,4 +1,4 @@
-"""API keys: `rc_<prefix>_<secret>`, of which only the prefix and a hash of the secret are stored."""
+"""API keys: `rc_<prefix>_<secret>`.  Only the prefix and a hash of the secret are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall.base.errors import RowcallError
 
 SCOPES = ("enqueue", "read", "operate", "admin")
 
-# Such a name cannot imitate another actor's in `created_by` and in the audit log.  The table has the same CHECK.
+# A name of this form cannot imitate another actor in `created_by` and in the audit log.  The table has the same CHECK.
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?")
 
 # A job type or a queue.
@@ -29,7 +29,7 @@ KEY = re.compile(r"rc_([0-9a-f]{8})_([0-9a-f]{64})")
 # A secret with an unknown prefix is compared with this.
 NO_HASH = bytes(32)
 
-# Python could not read a time near the year 10000 back in another zone.
+# Python cannot read a time near the year 10000 in another zone.
 LAST_YEAR = 9998
 
 CREATE = """
@@ -46,8 +46,8 @@ FROM rowcall.api_keys
 WHERE prefix = %(prefix)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 """
 
-# It waits neither for a locked row, nor for a table that is being altered, nor for the disk.  If the row is locked,
-# another request is writing the same.
+# Does not wait for a locked row, for a table that is being altered, or for the disk.  If the row is locked, another
+# request is writing the same value.
 NOTE_USE = """
 SET LOCAL lock_timeout = '10ms';
 SET LOCAL synchronous_commit = off;
@@ -59,8 +59,8 @@ WHERE id = (
 )
 """
 
-# A new key can take the name of an expired key, and that of any other key only with a grace period.  least() ignores
-# NULL, so a key that expires sooner keeps its expiry.
+# A new key can take the name of an expired key, but it can take the name of a valid key only with a grace period.
+# least() ignores NULL; a key that expires sooner keeps its expiry.
 REPLACE = """
 WITH old AS (
     SELECT id, expires_at FROM rowcall.api_keys
@@ -90,7 +90,7 @@ SELECT id, name, prefix, scopes, job_types, queues, created_at, expires_at, last
 FROM rowcall.api_keys ORDER BY id
 """
 
-# A rotated key is valid for as long as the replaced one was.
+# The new key of a rotation has the lifetime of the old one.
 LOCK = f"""
 SELECT name, scopes, job_types, queues, expires_at, revoked_at, replaced_at,
     now() + (expires_at - created_at) AS next_expires_at, {_STATE}
@@ -163,7 +163,7 @@ def _create(
 ) -> tuple[str, Row | None]:
     """Insert a key; return it, and the row of the key that it replaces."""
     _check(name, scopes, expires_at, limits)
-    # With 256 random bits, a fast hash is as good as a slow one, because nobody can guess them.
+    # A fast hash is enough, because nobody can guess 256 random bits.
     prefix, secret = secrets.token_hex(4), secrets.token_hex(32)
     limited = {what: None if names is None else list(names) for what, names in limits._asdict().items()}
     values = {"name": name, "prefix": prefix, "scopes": list(scopes), **limited, "expires_at": expires_at}
@@ -192,7 +192,7 @@ def _check(name: str, scopes: Sequence[str], expires_at: datetime | None, limits
         )
     for named in (*(limits.job_types or ()), *(limits.queues or ())):
         if not LIMIT.fullmatch(named):
-            raise RowcallError(f"a key is limited to lower-case words such as send_mail, not to {named[:40]!r}")
+            raise RowcallError(f"a job type or queue must be lower-case words such as send_mail; not {named[:40]!r}")
     if expires_at is not None and expires_at.year > LAST_YEAR:
         raise RowcallError(f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}")
 
@@ -253,7 +253,7 @@ def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: 
     """Replace a key with a new one with the same rights and lifetime; the old one stays valid for the grace period."""
     old = _locked(connection, key_id, ended=("revoked", "expired"))
     if old["replaced_at"]:
-        raise RowcallError(f"key {key_id} was replaced already; `rowcall keys list` shows the key with its name now")
+        raise RowcallError(f"key {key_id} is already replaced; `rowcall keys list` shows the key that has its name now")
     limits = Limits(old["job_types"], old["queues"])
     key, replaced = _create(connection, old["name"], old["scopes"], operator, old["next_expires_at"], grace, limits)
     assert replaced is not None, "its row is locked, and has the name"
@@ -266,7 +266,7 @@ def _locked(connection: Connection, key_id: int, ended: Sequence[str]) -> Row:
     if row is None:
         raise RowcallError(f"no key has the id {key_id}; `rowcall keys list` shows all keys")
     if row["state"] in ended:
-        raise RowcallError(f"key {key_id} is {row['state']} already; `rowcall keys create` creates another")
+        raise RowcallError(f"key {key_id} is already {row['state']}; `rowcall keys create` creates another")
     return row
 
 

@@ -13,7 +13,7 @@ from rowcall.base.database import Connection, fetch_all
 
 @dataclass(frozen=True)
 class Operator:
-    """The operator, for the audit log; request_id connects the change with the log lines of a request.
+    """An operator, for the audit log; `request_id` connects a change with the log lines of its request.
 
     `key_owner` owns the idempotency keys of the operator's requests.
     """
@@ -39,7 +39,7 @@ def record(
     after: Mapping[str, Any] | None,
     request_id: str | None = None,
 ) -> None:
-    """Add one row, in the transaction of the change."""
+    """Add one row to the audit log, in the transaction of the change."""
     fetch_all(
         connection,
         RECORD,

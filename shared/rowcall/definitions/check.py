@@ -105,7 +105,7 @@ def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
 
 
 def _refused_run(content: Content, job_type: JobType) -> dict[str, object]:
-    """Return the errors with which the queue would refuse the definition's runs."""
+    """Return the errors that the queue would raise for the definition's runs."""
     wrong: dict[str, object] = {}
     try:
         check_options(job_type, vars(content))

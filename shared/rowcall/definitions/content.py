@@ -63,7 +63,7 @@ class Content:
     )
     max_lateness: timedelta | None = declared(
         Duration,
-        "How late a nominal time can still run: in seconds, or as text such as 6h.",
+        "How late a nominal time may still run: in seconds, or as text such as 6h.",
         option="How late a missed time may still run, such as 6h.",
         metadata=SECONDS_OR_WORDS,
     )

@@ -49,7 +49,7 @@ class Duration(fields.Field):  # type: ignore[type-arg]  # marshmallow 3 takes n
 
 
 class Payload(fields.Dict):
-    """A JSON object; dates and times, which TOML, YAML and Python have too, become ISO 8601."""
+    """A JSON object; the dates and times of TOML, YAML and Python become ISO 8601 text."""
 
     default_error_messages: ErrorMessages = {**NULL, "invalid": "must be a table of fields"}  # noqa: RUF012 - marshmallow reads it
 
@@ -80,7 +80,7 @@ def declared(
 ) -> Any:
     """Return a dataclass field with its marshmallow field, for files, requests and code.
 
-    A field that is left out has its default.  `option` is the help text of its command line option, if it has one.
+    A field that is left out gets its default.  `option` is the help text of its command-line option, if it has one.
     """
     sent = form(**{"load_default": default, "metadata": {"description": description, **(metadata or {})}, **more})
     known = {"sent": sent, "option": option}

@@ -1,4 +1,4 @@
-"""The occurrences that a tick writes for a definition, with their runs."""
+"""Prepares the occurrences that a tick writes for a definition, with their runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """The occurrences to write; if a nominal time is left to another worker, that time and the reason."""
+    """The occurrences to write, and the nominal time that is left to another worker, if any, with the reason."""
 
     occurrences: Sequence[Occurrence]
     left: datetime | None = None

@@ -17,7 +17,7 @@ SHOWN_MOST = 1000
 
 @dataclass(frozen=True)
 class Shown:
-    """One nominal time of a definition, with its outcome and the time on the wall clock of its zone."""
+    """One nominal time of a definition, with its outcome and the local time in its zone."""
 
     name: str
     nominal_at: datetime
@@ -28,7 +28,7 @@ class Shown:
 
 
 def coming(name: str, content: Content, start: datetime, count: int) -> list[Shown]:
-    """Return the next nominal times after this moment, as a running worker would decide them."""
+    """Return the next nominal times after `start`, with the decisions that a running worker would make."""
     times = content.times()
     nominals = list(islice(times.after(start), min(count, SHOWN_MOST))) if times else []
     return [_in_time(name, content, nominal) for nominal in nominals]

@@ -19,8 +19,8 @@ def run_now(
 ) -> Enqueued:
     """Enqueue one run as if now were a nominal time.
 
-    If the payload depends on the time, the natural key applies, so that nothing is done twice for one day.  With a key
-    from the caller, the request can be repeated, even at another time.
+    If the payload depends on the time, the natural key applies, so that no work is done twice for one day.  With a key,
+    the caller can repeat the request, even at another time.
     """
     row = locked_definition(connection, name)
     content = Content.of(row)

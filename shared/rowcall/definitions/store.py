@@ -62,7 +62,7 @@ WHERE id = %(definition_id)s
 RETURNING *
 """
 
-# PostgreSQL compares, because to Python 1 and true are equal, and 1e400 differs from the same number in digits.
+# PostgreSQL compares the payloads: in Python, 1 equals true, and 1e400 differs from the same number in digits.
 SAME_PAYLOAD = "SELECT payload = %(payload)s::jsonb FROM rowcall.job_definitions WHERE id = %(definition_id)s"
 
 ADOPT = "UPDATE rowcall.job_definitions SET managed_by = %(managed_by)s WHERE id = %(definition_id)s RETURNING *"
@@ -145,7 +145,7 @@ def _put(
     before: Content | None,
     now: datetime,
 ) -> Put:
-    """Begin a new revision; nominal times up to now have been decided by the old one."""
+    """Begin a new revision; the nominal times up to now have been decided by the old one."""
     values = {
         **vars(content),
         "payload": stored(content.payload),
@@ -190,7 +190,7 @@ def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
 
 
 def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], bool]:
-    """Return a page of the definitions after this one, or of all, and whether there are more."""
+    """Return a page of the definitions after the one with this id (0: from the first), and whether there are more."""
     parameters = {"after_id": after_id, "page_bytes": pages.PAGE_BYTES}
     return pages.read(fetch_all(connection, LIST_PAGE, parameters))
 

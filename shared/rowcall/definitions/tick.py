@@ -26,8 +26,8 @@ from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.schedule import Outcome, Overlap, decide
 from rowcall.status import Status
 
-# A run that is enqueued within this time is punctual, because cron starts a worker only once a minute, and a deploy
-# takes a moment.
+# A run that is enqueued within this time counts as punctual: cron starts a worker only once a minute, and a deploy
+# takes some time.
 PUNCTUAL = timedelta(seconds=120)
 
 # How long a nominal time is left to other workers if the job type refuses the payload: in a deploy, this process may
@@ -89,7 +89,7 @@ ON CONFLICT (definition_id, nominal_at) DO NOTHING
 RETURNING outcome
 """
 
-# Errors of a single definition, not of the database as a whole.
+# Errors that concern a single definition, not the whole database.
 UNDECIDABLE = (RowcallError, psycopg2.DataError, psycopg2.IntegrityError)
 
 MOVE_ON = "UPDATE rowcall.job_definitions SET next_run_at = %(next_at)s WHERE id = %(definition_id)s"
@@ -234,7 +234,7 @@ def _write(
 
 
 def last_tick(connection: Connection) -> Row:
-    """Return when and by which worker the last tick was, and whether that is too long ago."""
+    """Return the time and the worker of the last tick, and whether it was too long ago."""
     row = fetch_one(connection, LAST_TICK)
     assert row is not None, "the migration inserts the row, and nothing deletes it"
     return row

@@ -1,4 +1,4 @@
-"""How long a failed run waits before its next attempt."""
+"""Backoff: how long a failed run waits before its next attempt."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def quadratic(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backof
 def exponential(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backoff:
     """Wait base after the first attempt, and twice as long after each further one."""
     _check(base, cap)
-    # 2.0 ** 1024 overflows; every cap is reached long before that.
+    # 2.0 ** 1024 would overflow; every cap is reached long before that.
     return Backoff(lambda attempts: base * 2.0 ** min(max(attempts - 1, 0), 64), cap, jitter)
 
 

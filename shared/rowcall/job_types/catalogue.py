@@ -1,4 +1,4 @@
-"""All job types that this process knows: Rowcall's own and the app's."""
+"""The catalogue: all job types that this process knows, Rowcall's own and the app's."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class JobType:
     """A job type.  An invalid declaration raises an error that names the type and the field.
 
     `key` derives the natural key from a payload: two runs with the same key are about the same fact, and `unique` says
-    for how long only one of them may exist.  An API key needs the scope `scope` to enqueue a run of the type.
+    how long one of them excludes the others.  An API key needs the scope `scope` to enqueue a run of the type.
 
     With `isolated`, each run has a separate child process: the time limit kills the process, a crash costs one attempt,
     and `memory_cap` limits its memory, in MiB, including the interpreter and loaded modules.
@@ -135,7 +135,7 @@ class JobType:
         return key
 
     def _broken(self, part: str, error: BaseException) -> DeclarationError:
-        """Turn an error of the app's code into one that lets a tick continue with the next definition."""
+        """Turn an error of the app's code into a DeclarationError, so that a tick continues with other definitions."""
         raise_if_interrupted(error)
         return DeclarationError(
             f"job type {self.name!r}: its {part} raised {type(error).__name__}: {message_of(error)}"

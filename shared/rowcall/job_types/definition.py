@@ -41,6 +41,6 @@ class Definition:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The fields, in the form that a file has."""
+        """The fields, in the form of a file of definitions."""
         told = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "name"}
         return {**told, "job_type": self.job_type.name}

@@ -1,4 +1,4 @@
-"""The job types of housekeeping.  Their payload is the policy; an empty payload means sensible defaults."""
+"""The job types of housekeeping.  Their payload is the policy; an empty payload means the defaults."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, scope="admin", queue="maint
 
 EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, scope="admin", queue="maintenance", backoff=fixed(60))
 
-# Active by default, at an hour of little traffic, and with jitter to spread them.  A file of definitions can override
-# them by name.
+# Active by default, at night, with jitter to spread the load.  A file of definitions can override them by name.
 PRUNE_RUNS_NIGHTLY = Definition("prune_runs", PRUNE_RUNS, "17 3 * * *", jitter="30m")
 
 EXPIRE_KEYS_NIGHTLY = Definition("expire_keys", EXPIRE_KEYS, "17 4 * * *", jitter="30m")

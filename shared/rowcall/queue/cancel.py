@@ -1,4 +1,4 @@
-"""Cancel: a waiting run at once; a running one by asking its worker, or by force if the worker does not stop."""
+"""Cancel a waiting run at once; cancel a running one by asking its worker, or by force if the worker does not stop."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from rowcall.queue.operate import check_version, refused
 from rowcall.queue.views.inspect import lock_run
 from rowcall.status import Status
 
-# The occurrence belongs to the original only, and so does a natural key that it holds.  A pruned run has no content to
-# enqueue again.
+# A clone belongs to no occurrence.  It has the natural key of the original, so nothing is inserted while the original
+# or another run holds that key.  A pruned run has no content to enqueue again.
 CLONE = f"""{INSERT}
 SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue),
     coalesce(%(priority)s, priority),
@@ -52,12 +52,12 @@ def clone(
     key: str | None = None,
     **changes: Any,
 ) -> Enqueued:
-    """Enqueue the same content again, with these values of CHANGEABLE.
+    """Enqueue the content of a run again as a new run; `changes` replace fields of CHANGEABLE.
 
     A request with the same key and the same changes to the same run is a replay.  Without a key, every call enqueues a
-    run, unless another run, or the original, holds the natural key.
+    run, unless the original or another run holds the natural key.
     """
-    # Lock the run before taking its key, in the same order as a retry of the run does.
+    # Lock the run before taking its key: a retry uses the same order.
     run = lock_run(connection, run_id)
     options = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
     keys = _keys(run, options, key)
@@ -70,7 +70,7 @@ def clone(
         "run_id": run_id,
         "who": operator.who,
     }
-    # A refused clone leaves nothing behind, even for a caller that catches the error and continues.
+    # Roll back a refused clone, even if the caller catches the error and continues.
     with all_or_nothing(connection):
         rows = fetch_all(connection, CLONE, values)
         if not rows:

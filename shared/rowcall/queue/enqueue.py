@@ -1,4 +1,4 @@
-"""Enqueue: a checked request becomes a queued run, once per key."""
+"""Enqueue: check a request and insert it as a queued run, once per key."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rowcall.status import Status
 # A payload names what to work on; larger data belongs in a table or a file of the app.
 PAYLOAD_BYTES = 64 * 1024
 
-# How often to try a key again if its run is pruned in between.
+# How often to try to take a key, if the run that has it is pruned before it is looked up.
 TRIES = 3
 
 # The owner of keys that come from the app's own process.
 IN_PROCESS = "app"
 
-# The unique indexes job_runs_idempotency_key and job_runs_held_key decide between equal keys: the losing row is not
-# returned, after INSERT ... ON CONFLICT has waited for the winner's commit.  The commit also wakes a sleeping worker.
+# The unique indexes job_runs_idempotency_key and job_runs_held_key decide between equal keys: INSERT ... ON CONFLICT
+# waits for the winner's commit, and then does not return the losing row.  The commit also wakes a sleeping worker.
 # Functions, operators and types are schema-qualified, because these statements run in callers' transactions, whose
-# search_path may contain others with the same names.
+# search_path may contain other objects with the same names.
 INSERT = """
 INSERT INTO rowcall.job_runs
     (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
@@ -85,14 +85,14 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 
 @dataclass(frozen=True)
 class Enqueued:
-    """The run of a request; `replayed` says that an earlier request enqueued it."""
+    """The run of a request; `replayed` means that an earlier request enqueued it."""
 
     run_id: int
     replayed: bool
 
 
 class Prepared(NamedTuple):
-    """One requested run as it is stored."""
+    """A checked request: the payload as JSON text, and the keys."""
 
     payload: str
     keys: Keys = Keys()
@@ -136,11 +136,11 @@ def enqueue_many(
 ) -> list[Enqueued]:
     """Enqueue many runs of one type in the caller's transaction; the outcomes are in the order of the payloads.
 
-    A type given by its name is looked up in the catalogue of ROWCALL_APP.
+    The name of a type is looked up in the catalogue of ROWCALL_APP.
 
-    A run has the natural key of its type, and its key in `keys`, with which a caller repeats its own request.  If a key
-    is taken and the content is the same, the request is a replay of the run that has the key; if the content differs,
-    the call raises KeyConflict or NaturalKeyConflict, and enqueues nothing.
+    A run has the natural key that its type derives, and the key in `keys`, which lets the caller repeat the request.
+    If a key is taken and the content is the same, the request is a replay of the run that has the key.  If the content
+    differs, the call raises KeyConflict or NaturalKeyConflict, and enqueues nothing.
     """
     declared = catalogue()[job_type] if isinstance(job_type, str) else job_type
     options = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
@@ -167,7 +167,7 @@ def enqueue_prepared(
 ) -> list[Enqueued]:
     """Enqueue checked requests, which share these `columns`.
 
-    If the run that has a key is pruned before it is looked up, the key is free, and is tried again.
+    If the run that has a key is pruned before it is looked up, the key is free: try again.
     """
     for _ in range(TRIES - 1):
         with suppress(KeyGone):
@@ -206,14 +206,14 @@ def outcomes_of(
 
 
 def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
-    """Refuse options that the table would refuse, and name the field."""
+    """Raise RunInvalid if an option is not valid; the error names the field."""
     wrong = {}
     if options.get("run_at") is not None and (complaint := unusable(options["run_at"])):
         wrong["run_at"] = complaint
     if options["queue"] is not None and not NAME.fullmatch(options["queue"]):
         wrong["queue"] = "must be lower-case words such as mail"
     elif declared.max_running is not None and options["queue"] not in (None, declared.queue):
-        wrong["queue"] = f"must be {declared.queue}, where the max_running of {declared.name} holds"
+        wrong["queue"] = f"must be {declared.queue}: the max_running of {declared.name} applies to that queue"
     if not -32768 <= options["priority"] <= 32767:
         wrong["priority"] = "must be a whole number from -32768 (first) to 32767 (last)"
     if options["max_attempts"] is not None and not 1 <= options["max_attempts"] <= 1000:
@@ -255,7 +255,7 @@ def stored_text(payload: Mapping[str, Any]) -> str:
 
 
 def checked_key(key: str | None) -> str | None:
-    """Return the key, or raise an error if it cannot be a key."""
+    """Return the key; raise RunInvalid if it is not a valid key."""
     if key is not None and (not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable()):
         raise RunInvalid({"idempotency_key": f"must be 1 to {KEY_CHARACTERS} printable characters"})
     return key
@@ -270,7 +270,7 @@ def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> st
 def sent_of(stored: Any, sent: Any) -> Any:
     """Return the stored values of the fields that were sent.
 
-    So a repeated request stays the same if a schema later gains a field with a default.
+    A repeated request then has the same fingerprint, even if the schema has gained a field with a default.
     """
     if isinstance(stored, Mapping) and isinstance(sent, Mapping):
         return {name: sent_of(stored[name], value) for name, value in sent.items() if name in stored}

@@ -1,7 +1,7 @@
 """Finish: all statements with which a worker ends an attempt.
 
-Every statement names run, lease_no, owner and status (the fence F).  If no row matches, the lease was lost: another
-worker or an operator has the run, and nothing of this attempt counts.
+Every statement checks run, lease_no, owner and status (the fence).  If no row matches, the lease was lost: another
+worker or an operator has the run, and the result of this attempt does not count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ATTEMPT = """run.id AS run_id, run.lease_no, %(worker)s AS worker, run.started_a
 ASKED = "run.cancel_requested_at IS NOT NULL"
 
 # An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
-# hour, so that it does not run again beside the run that may have cost it its lease, which is a suspect too.
+# hour, so that it does not run beside another suspect, which may have made it lose its lease.
 CLEARED = """suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END"""
 
 FAIL = f"""
@@ -69,8 +69,8 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
-# A stopping worker returns the run.  run_at does not change, so the run is due at once.  An attempt whose handler has
-# started counts, because the handler may have done something; an attempt that has not started does not count.
+# A stopping worker gives back the run.  run_at does not change, so the run is due at once.  The attempt counts, because
+# its handler has started and may have done something; UNCLAIM is for an attempt that has not started.
 RELEASE = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
@@ -139,7 +139,7 @@ RETURNING run.id, {WAKE} AS woken
 class Failure:
     """Why an attempt failed: a short message, a type to group by, and the stack trace.
 
-    Forensics, as JSON text, describe how its child process ended, if it had one.
+    `forensics`, as JSON text, describes how the child process ended, if the attempt had one.
     """
 
     error: str
@@ -157,7 +157,7 @@ class Done(NamedTuple):
 
 
 def succeed(connection: PgConnection, done: Sequence[Done]) -> set[int]:
-    """Finish runs of one worker; return the ids of those that were still its own.
+    """Finish runs of one worker as succeeded; return the ids of those whose lease it still had.
 
     This is also the last statement of a handler's own transaction, which may have any search_path.
     """
@@ -184,12 +184,12 @@ def give_up(connection: Connection, lease: Lease, failure: Failure) -> Status | 
 
 
 def release(connection: Connection, lease: Lease, reason: str, forensics: str | None = None) -> Status | None:
-    """Return the run unfinished to its queue; it becomes dead if this was its last attempt."""
+    """Give the run back unfinished to its queue; it becomes dead if this was its last attempt."""
     return _end(connection, RELEASE, lease, Failure(reason, "Released", forensics=forensics))
 
 
 def unclaim(connection: Connection, leases: Sequence[Lease]) -> set[int]:
-    """Return runs that a worker claimed and did not start; return the ids of those that were still its own."""
+    """Give back runs that a worker claimed and did not start; return the ids of those whose lease it still had."""
     if not leases:
         return set()
     rows = fetch_all(connection, BY_INDEX + UNCLAIM, parameters_of(dict.fromkeys(leases, "true")))

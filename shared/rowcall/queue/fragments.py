@@ -14,8 +14,8 @@ BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"
 # equivalent, but a planner that expects one row and gets a thousand would try every pair.
 LEASE_KEY = "(run.id || '/' || run.lease_no)"
 
-# Only this fragment writes attempts that did not succeed.  The surrounding statement names them `ended`, with these
-# columns.
+# Only this fragment writes attempts that did not succeed.  The surrounding statement provides them as the CTE `ended`,
+# with these columns.
 HISTORY = """
     INSERT INTO rowcall.job_attempts
         (run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics)
@@ -25,9 +25,9 @@ HISTORY = """
 # A notification, sent with the commit that makes something due, so that idle workers claim at once.
 CHANNEL = "rowcall_due"
 
-# Part of a statement that makes a run due.  PostgreSQL sends equal notifications of one transaction once.  Only for
-# runs that are due now, because workers wake by the clock for later ones.  Schema-qualified, because callers enqueue
-# under search_paths of their own.
+# Part of a statement that makes a run due.  PostgreSQL sends equal notifications of one transaction only once.  For
+# runs that are due now; for later ones, workers wake by the clock.  Schema-qualified, because callers have their own
+# search_path.
 WAKE = f"pg_catalog.pg_notify('{CHANNEL}', '')"
 
 # The same as a separate statement, after one that made something due.

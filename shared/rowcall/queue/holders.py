@@ -8,9 +8,9 @@ from typing import NamedTuple
 from rowcall.base.database import Connection, fetch_all
 from rowcall.base.errors import KeyConflict, KeyGone, NaturalKeyConflict
 
-# A statement of its own: the INSERT's snapshot is older than the winner it has just lost to.  The run may not
-# have reached the synchronous standby yet: the message makes the commit wait for it, which otherwise wrote nothing.
-# The two unique indexes, one after the other.
+# A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
+# reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
+# logical message makes it wait.  Each SELECT reads one unique index.
 FIND_HOLDERS = """
 SELECT id, held_key AS natural_key, NULL AS key, content_fingerprint AS fingerprint,
     pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
@@ -40,7 +40,7 @@ class Holder(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """The holders: by natural key, and by the caller's key."""
+    """The runs that hold keys: by natural key, and by the caller's key."""
 
     facts: dict[str, Holder]
     requests: dict[str, Holder]
@@ -65,7 +65,7 @@ def find_holders(connection: Connection, job_type: str, key_owner: str, requests
 
 
 def replayed(holders: Holders, job_type: str, keys: Keys) -> int:
-    """Return the run that this request repeats; KeyConflict or NaturalKeyConflict if the content is different.
+    """Return the run that this request repeats; raise KeyConflict or NaturalKeyConflict if the content differs.
 
     A repeated request is a replay even if its own run has ended and another run now holds the natural key.
     """

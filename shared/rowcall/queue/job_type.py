@@ -11,7 +11,7 @@ from rowcall.queue.enqueue import Enqueued, Options, enqueue, enqueue_many
 
 
 class JobType(job_types.JobType):
-    """A job type whose runs can be enqueued without ROWCALL_APP, because nothing is looked up by name."""
+    """A job type that can enqueue its runs without ROWCALL_APP, because it does not look up its name."""
 
     def enqueue(
         self, connection: Connection, payload: Mapping[str, Any], *, key: str | None = None, **options: Unpack[Options]

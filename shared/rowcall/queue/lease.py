@@ -1,4 +1,4 @@
-"""Leases: the right of one worker to one run.  Heartbeats renew them, and sweeps end expired ones."""
+"""Leases: one worker's exclusive right to one run.  Heartbeats renew them; sweeps and claims end expired ones."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ EXPIRED = f"""
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()"""
 
-# The attempt that ended with the lease, for HISTORY.  The worker is the one from before the update.
+# The attempt that ended with the lease, for HISTORY.  The worker comes from `seen`, because the update clears it.
 EXPIRED_ATTEMPT = f"""
     expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, '{Event.EXPIRE}' AS outcome, seen.worker,
     expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
@@ -145,7 +145,7 @@ def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
 
 
 class LeaseRenewal(NamedTuple):
-    """The state of a lease that is not lost.  It is not renewed while the row of its run is locked."""
+    """The state of a lease that is not lost; it is not renewed if another transaction has locked its run's row."""
 
     renewed: bool
     cancel_requested: bool

@@ -40,7 +40,7 @@ AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_b
 def enqueue_as(
     connection: Connection, operator: Operator, job_type: str, payload: Mapping[str, Any], **options: Any
 ) -> Enqueued:
-    """Enqueue for a caller of the API or the command line; a type for admins adds a row to audit_log."""
+    """Enqueue for a caller of the API or the command line; a type with the scope `admin` adds a row to audit_log."""
     whose: Options = {"key_owner": operator.key_owner, "created_by": operator.who}
     outcome = enqueue(connection, job_type, payload, **whose, **options)
     declared = catalogue()[job_type]
@@ -69,9 +69,9 @@ def change(
     expected: Container[str] | None = None,
     **more: Any,
 ) -> Row:
-    """Carry out an operator's event: the changed row, or TransitionRefused with the events that are allowed.
+    """Apply an operator's event and return the changed row; raise TransitionRefused with the events that are allowed.
 
-    `expected` are versions of the run: if it has another by now, RunChanged is raised and nothing changes.
+    `expected` are versions of the run: if it now has another version, raise RunChanged and change nothing.
     """
     before = lock_run(connection, run_id)
     check_version(before, expected)
@@ -85,32 +85,31 @@ def change(
 
 
 def check_version(run: Row, expected: Container[str] | None) -> None:
-    """Raise RunChanged where a locked run has another version than the operator expects."""
+    """Raise RunChanged if a locked run has another version than the operator expects."""
     version = version_of(run)
     if expected is not None and version not in expected:
         raise RunChanged(run["id"], version)
 
 
 def allowed_events(run: Row) -> tuple[Event, ...]:
-    """The events that an operator can trigger on this run now."""
+    """Return the events that an operator can trigger on this run now."""
     return () if run["pruned_at"] else allowed(Status(run["status"]), Who.OPERATOR)
 
 
 def refused(run: Row, event: str) -> TransitionRefused:
-    """Why this event is not allowed, and which events are."""
+    """Return an error that says why this event is not allowed, and which events are."""
     if run["pruned_at"]:
         return RunPruned(run["id"], event, run["status"], run["pruned_at"])
     again = f"only a clone, with `rowcall runs clone {run['id']}`"
     if run["held_key"] is not None:
-        again = "nothing, because its natural key stands for a fact that happens once"
+        again = "nothing, because its natural key is for a fact that happens only once"
     return TransitionRefused(run["id"], event, run["status"], allowed_events(run), f"lease {run['lease_no']}", again)
 
 
 def _changed(connection: Connection, event: Event, sql: str, run: Row, more: dict[str, Any]) -> Row | None:
-    """Change the locked run; NaturalKeyHeld if another run holds its natural key now.
+    """Change the locked run; raise NaturalKeyHeld if another run holds its natural key now.
 
-    The caller's transaction can continue. If the holder ends before it is looked up, the key is free, and is tried
-    again.
+    The caller's transaction can continue.  If the holder ends before it is looked up, the key is free: try again.
     """
     for _ in range(TRIES):
         try:

@@ -1,4 +1,4 @@
-"""Queues: how much waits in each; paused, resumed and limited."""
+"""Queues: list, pause, resume and limit them, and remove their settings."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ ORDER BY 1
 
 GET_QUEUE = "SELECT name, paused_at, max_running FROM rowcall.queues WHERE name = %(name)s FOR UPDATE"
 
-# The row that a claim under a limit locks; only queues that an operator has paused or limited have one.
+# The row that a claim under a limit locks.  A queue has one if an operator has paused or limited it, or if a job type
+# declares a max_running.
 MAKE_QUEUES = "INSERT INTO rowcall.queues (name) SELECT unnest(%(names)s::text[]) ON CONFLICT (name) DO NOTHING"
 
-# The settings of a queue whose limit no running run was claimed under: those runs are its holders.
+# Removes a queue's settings, unless a run that was claimed under its limit is running: these runs are its holders.
 REMOVE = f"""
 DELETE FROM rowcall.queues WHERE name = %(name)s AND NOT EXISTS (
     SELECT FROM rowcall.job_runs WHERE id = ANY(queues.holders) AND status = '{Status.RUNNING}'
@@ -59,22 +60,22 @@ PAUSE = "UPDATE rowcall.queues SET paused_at = coalesce(paused_at, now()), updat
 
 RESUME = "UPDATE rowcall.queues SET paused_at = NULL, updated_at = now() WHERE name = %(name)s"
 
-# Running runs count too if they were claimed under a limit; those claimed without one finish uncounted.
+# Running runs count if they were claimed under a limit; those claimed without a limit finish uncounted.
 LIMIT = "UPDATE rowcall.queues SET max_running = %(max_running)s, updated_at = now() WHERE name = %(name)s"
 
 
 def list_queues(connection: Connection, declared: Mapping[str, int]) -> list[Row]:
-    """Every queue with live runs, and every queue that was ever paused or limited; `declared` as in ClaimRequest."""
+    """Return every queue that has live runs or settings; `declared` is as in ClaimRequest."""
     return fetch_all(connection, BY_INDEX + LIST_QUEUES, {"declared": json.dumps(dict(declared))})
 
 
 def make_queues(connection: Connection, names: Sequence[str]) -> None:
-    """Make the rows that a claim under a limit needs."""
+    """Insert the rows that a claim under a limit locks."""
     fetch_all(connection, MAKE_QUEUES, {"names": list(names)})
 
 
 def has_queue(connection: Connection, name: str) -> bool:
-    """Whether the queue has a row, from an operator's command or from a claim under a limit."""
+    """Return whether the queue has a row, because of an operator's command or a declared limit."""
     return bool(fetch_value(connection, HAS_QUEUE, {"name": name}))
 
 
@@ -97,7 +98,7 @@ def remove_queue(connection: Connection, name: str, operator: Operator) -> None:
     """Remove a queue's settings, as if no operator had ever paused or limited it; its runs stay."""
     before = fetch_one(connection, GET_QUEUE, {"name": name})
     if before is None:
-        raise RowcallError(f"queue {name!r} has no settings to remove: `rowcall queues list` shows which have")
+        raise RowcallError(f"queue {name!r} has no settings to remove: `rowcall queues list` shows all queues")
     fetch_all(connection, REMOVE, {"name": name})
     if has_queue(connection, name):
         raise RowcallError(f"runs of queue {name!r} that count against its limit are running: try again when they end")
@@ -107,7 +108,7 @@ def remove_queue(connection: Connection, name: str, operator: Operator) -> None:
 
 def _change(connection: Connection, action: str, sql: str, name: str, operator: Operator, **more: Any) -> Row:
     if not NAME.fullmatch(name):
-        raise RunInvalid({"queue": f"{name!r} cannot name a queue: use lower-case words such as mail"})
+        raise RunInvalid({"queue": f"{name!r} is not a valid queue name: use lower-case words such as mail"})
     make_queues(connection, [name])
     before = fetch_one(connection, GET_QUEUE, {"name": name})
     fetch_all(connection, sql, {"name": name, **more})

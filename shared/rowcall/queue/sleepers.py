@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 
-# rowcall.wake reads this.  A worker that died while it slept counts until then; a live one renews it by heartbeat.
-# Neither statement waits for the row; if it is locked, the worker polls, or is notified without need.
+# rowcall.wake reads sleeps_until.  A worker that died asleep counts until that time; a live one extends it with each
+# heartbeat.  Neither statement waits for the row: if it is locked, the worker polls, or is notified without need.
 FALL_ASLEEP = """
 UPDATE rowcall.workers SET sleeps_until = now() + %(seconds)s * interval '1 second'
 WHERE id = (SELECT id FROM rowcall.workers WHERE id = %(worker)s FOR NO KEY UPDATE SKIP LOCKED)
@@ -24,7 +24,7 @@ RETURNING id
 # A transaction with this number or a higher one, or without one yet, sees which workers sleep now.
 NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
-# Earlier transactions may not see it: wait until all of them have ended.
+# Earlier transactions may not see that the worker sleeps: wait until all of them have ended.
 HAVE_ENDED = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %(transaction)s::bigint"
 
 
@@ -37,7 +37,7 @@ def fall_asleep(connection: PgConnection, worker: str, seconds: float) -> int | 
 
 
 def have_ended(connection: PgConnection, transaction: int) -> bool:
-    """Return whether all transactions before this one have ended, so that what they made due is visible."""
+    """Return whether all transactions before this one have ended, so that the runs that they made due are visible."""
     return bool(fetch_value(connection, HAVE_ENDED, {"transaction": transaction}))
 
 

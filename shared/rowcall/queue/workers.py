@@ -1,4 +1,4 @@
-"""The rows of workers: what each one serves, and its last heartbeat."""
+"""The rows of `workers`: what each worker serves, and its last heartbeat."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Event, sources_of
 
-# A worker without a heartbeat for longer than this is gone.  Cron starts `once` each minute, and a deploy takes a
-# moment.
+# A worker without a heartbeat for longer than this is gone.  Long enough for `once`, which cron starts each minute, and
+# for a deploy.
 SILENCE_SECONDS = 150.0
 
 
 def silence(heartbeat: float) -> float:
-    """Return after how many seconds without a heartbeat a worker is gone: three intervals, at least SILENCE_SECONDS."""
+    """Return the seconds without a heartbeat after which a worker is gone: 3 intervals, at least SILENCE_SECONDS."""
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
 def missed(heartbeat: float) -> float:
-    """Return after how many seconds a worker has missed two heartbeats; a late one gets half an interval."""
+    """Return the seconds after which a worker has missed two heartbeats, with half an interval of grace."""
     return 2.5 * heartbeat
 
 
@@ -31,8 +31,8 @@ VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_ty
 """
 
 # Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
-# for the row, because the leases would wait too.  It returns the row as it was: whether others still saw the worker
-# asleep.
+# for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
+# whether the sleep had already run out, so that others no longer notified the worker.
 ALIVE = """
 WITH beat AS (
     UPDATE rowcall.workers
@@ -47,11 +47,12 @@ STOPPED = """
 UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_until = NULL WHERE id = %(worker)s
 """
 
-# With a cron that starts `once` each minute, a row per start would accumulate for ever; a day of them is enough.
+# When cron starts `once` each minute, each start adds a row.  The rows of one day are enough.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
 
 # Looks at the first thousand long-due runs of each lane, because runs that no worker takes accumulate at the head.  A
-# paused queue waits on purpose.  A run is served if a live worker serves its type and queue; `once` from cron counts.
+# paused queue is left out, because it waits on purpose.  A run is served if a worker with a recent heartbeat serves its
+# type and queue, even a stopped one: cron will start `once` again.
 UNSERVED = f"""
 WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
@@ -74,7 +75,7 @@ GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 
 @dataclass(frozen=True)
 class Registration:
-    """What a worker serves, and where it runs.  No queues means all of them."""
+    """What a worker serves, and where it runs; `queues` None means all queues."""
 
     id: str
     hostname: str
@@ -92,9 +93,9 @@ def register(connection: Connection, worker: Registration) -> None:
 
 
 def alive(connection: Connection, worker: Registration, sleep: float = 0.0) -> bool:
-    """Record a heartbeat; a sleeping worker is notified for this many more seconds.
+    """Record a heartbeat; a sleeping worker gets notifications for `sleep` more seconds.
 
-    Return False if it slept and was not notified for a while, because its heartbeat was late or its row was deleted. A
+    Return False if the worker may have missed notifications, because its heartbeat was late or its row was deleted.  A
     deleted row is inserted again, as awake.
     """
     before = fetch_all(connection, ALIVE, {"worker": worker.id, "sleep": sleep})
@@ -109,5 +110,5 @@ def stopped(connection: Connection, worker: str) -> None:
 
 
 def unserved(connection: Connection, silence: float) -> list[Row]:
-    """Return the queues and types with runs that have been due for `silence` seconds and that no live worker takes."""
+    """Return the queues and types with runs that have been due for `silence` seconds and that no live worker serves."""
     return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})

@@ -32,8 +32,8 @@ class Outcome(StrEnum):
     """The decision about a nominal time."""
 
     ENQUEUED = "enqueued"
-    SKIPPED = "skipped"  # somebody was awake, and chose not to
-    MISSED = "missed"  # it came too late to be of use
+    SKIPPED = "skipped"  # paused, or another run is unfinished or holds the natural key
+    MISSED = "missed"  # decided too late, or the job type refused the payload
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Decided:
 def decide(
     rule: Rule, first: datetime, now: datetime, *, punctual: timedelta, bound: int, live: int | None = None
 ) -> Decided:
-    """Decide the nominal times from `first` (itself one) to now, at most `bound` of them.
+    """Decide the nominal times from `first`, which is a nominal time, to now, at most `bound` of them.
 
-    A tick is never exactly on time, so a delay up to `punctual` does not count as an outage.  `live` is the unfinished
-    run of this definition.
+    A tick is never exactly on time, so a delay up to `punctual` does not count as an outage.  `live` is the id of an
+    unfinished run of this definition, or None.
     """
     newest = rule.times.last_between(first, now) or first
     unfinished = None if live is None else f"run {live}"
@@ -119,7 +119,7 @@ def _why_missed(rule: Rule, nominal: datetime, newest: datetime, late: timedelta
 
 
 def _late(late: timedelta) -> str:
-    """Return the lateness in whole seconds, rounded up, so that one above a limit never reads as the limit itself."""
+    """Format the lateness in whole seconds, rounded up, so that a lateness above a limit never reads as the limit."""
     return duration_words(-(-late // SECOND) * SECOND)
 
 

@@ -12,7 +12,7 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule.fields import DAY_OF_MONTH, HOUR, MINUTE, MONTH, WEEKDAY, shown
 
 LONGEST = 200
-"""In characters.  A list of all 60 minutes has 169."""
+"""In characters.  A list of all 60 minutes has 169 characters."""
 
 FIELDS = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, WEEKDAY)
 
@@ -32,7 +32,7 @@ FIVE_FIELDS = "a schedule has five fields (minute, hour, day of month, month, we
 ANY_YEAR = datetime(2000, 1, 1)
 
 LAST_YEAR = 9999
-"""Python's dates end with it; here it is left out, so that no zone's offset can lead past the end."""
+"""The last year of Python's dates.  It is not used, so that no zone's offset can lead past its end."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Expression:
 
 
 def parse(expression: str) -> Expression:
-    """Parse five fields or one of the @names; ScheduleInvalid names the field, the reason and an example."""
+    """Parse five fields or one of the @names; raise ScheduleInvalid with the field, the reason and an example."""
     if len(expression) > LONGEST:
         raise ScheduleInvalid(None, f"a schedule of {len(expression)} characters is too long: {LONGEST} are allowed")
     text = " ".join(expression.split())
@@ -95,7 +95,7 @@ def _wrong_number(number: int) -> str:
 
 
 def _check_that_it_comes(text: str) -> None:
-    """Refuse dates that never come.  cronsim refuses some, such as 31 February; a search finds the others."""
+    """Refuse dates that never occur.  cronsim refuses some, such as 31 February; a search finds the others."""
     try:
         comes = next(CronSim(text, ANY_YEAR), None) is not None
     except CronSimError:

@@ -46,7 +46,7 @@ class Field:
                 self._plain(item)
 
     def _special(self, item: str) -> bool:
-        """Return whether the item is L, LW, 5L or MON#2, in the field where it belongs."""
+        """Return whether the item is L, LW, 5L or MON#2; refuse it in a field that does not allow it."""
         if "?" in item:
             self._refuse(item, "has a '?', which is not supported", ": write *")
         if "#" in item:

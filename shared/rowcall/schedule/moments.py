@@ -12,7 +12,7 @@ from rowcall.schedule.fields import shown
 from rowcall.schedule.zones import first_valid_after, instant_of
 
 LONGEST = timedelta(days=3653)
-"""Ten years: more is a mistake in a unit."""
+"""Ten years: a longer duration is a mistake in the unit."""
 
 SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
@@ -47,7 +47,7 @@ def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> date
             if found is not None:
                 return found.astimezone(UTC)
     except (ValueError, OverflowError):
-        pass  # no such date or hour, or none within the years there are
+        pass  # the date or hour does not exist, or is outside Python's range
     raise ScheduleInvalid(None, f"{shown(text)} is not a time: {MOMENTS}")
 
 
@@ -65,8 +65,8 @@ def duration(value: str | int | float) -> timedelta:
 def _told(value: str | int | float) -> str:
     try:
         return shown(str(value))
-    except ValueError:  # Python writes out no number of thousands of digits
-        return "so large a number"
+    except ValueError:  # Python refuses to print numbers with thousands of digits
+        return "a number this large"
 
 
 def _seconds(value: str | int | float) -> float | None:

@@ -1,8 +1,8 @@
-"""The nominal times of a schedule: the instants that its expression means in its zone, even when clocks change.
+"""The nominal times of a schedule: the instants at which its expression matches the local time in its zone.
 
 An expression whose hour field begins with `*` follows elapsed time: the local time is checked at every real minute, so
 a jump forward adds nothing, and a repeated hour runs again.  All other expressions name their hours, and a named time
-runs once a day whatever clocks do: after the jump if it was skipped, and the first time if it occurs twice.
+runs once a day even if clocks change: after the jump if it was skipped, and the first time if it occurs twice.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule.expression import LAST_YEAR, Expression, parse
 from rowcall.schedule.zones import SECOND, earliest_wall_after, first_valid_after, instant_of, wall_at, zone_named
 
-# Nothing is due before this time, and no zone's offset leads from here to before Python's first date.
+# No nominal time is earlier; no zone's offset leads from here to before Python's first date.
 BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
-# Nothing is due after it, in whichever zone the year 9998 ends last.
+# No nominal time is later: the year 9998 has ended in every zone.
 END = datetime(LAST_YEAR, 1, 2, tzinfo=UTC)
 
 
@@ -35,7 +35,7 @@ class Times:
 
     @classmethod
     def of(cls, schedule: str, time_zone: str) -> Times:
-        """Parse a schedule and its zone; ScheduleInvalid says which of the two is wrong."""
+        """Parse a schedule and its zone; raise ScheduleInvalid, which says which of the two is wrong."""
         try:
             expression = parse(schedule)
         except ScheduleInvalid as error:
@@ -43,7 +43,7 @@ class Times:
         return cls(expression, zone_named(time_zone))
 
     def after(self, instant: datetime) -> Iterator[datetime]:
-        """Yield all later times, strictly increasing; they end if none follow, or with the year 9998."""
+        """Yield all later times in strictly increasing order, up to the end of the year 9998."""
         if instant.tzinfo is None:
             raise ValueError(f"{instant!r} needs an offset, such as datetime.now(UTC)")
         latest = max(instant.astimezone(UTC), BEGINNING)
@@ -63,7 +63,7 @@ class Times:
         return itertools.takewhile(lambda time: time <= end, self.after(start))
 
     def last_between(self, start: datetime, end: datetime) -> datetime | None:
-        """Return the last time between two instants, searched from the end: there may be a year of minutes between."""
+        """Return the last time between two instants; search from the end, because a year of minutes may precede it."""
         end, span = min(end, END), timedelta(hours=1)
         while True:
             begin = max(start, end - span)

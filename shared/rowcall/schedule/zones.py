@@ -12,16 +12,16 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule.fields import shown
 
 LONGEST_CHANGE = timedelta(hours=26)
-"""No clock was ever put forward or back by more: whole days were, where a country changed sides of the date line."""
+"""No clock change is longer.  The longest were whole days, when a country moved across the date line."""
 
 SECOND = timedelta(seconds=1)
 
-# Some machines list these entries beside the zones; they mean different places, or none.
+# Some machines list these names with the zones; they have a different meaning on each machine, or none.
 NO_PLACES = {"Factory", "localtime", "posixrules"}
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """Return the IANA time zone with this name; ScheduleInvalid suggests a similar one."""
+    """Return the IANA time zone with this name; raise ScheduleInvalid with a similar name if there is none."""
     if name not in _all_names():
         near = _nearest(name)
         hint = f" (near it: {near})" if near else ""
@@ -48,12 +48,12 @@ def _nearest(name: str) -> str | None:
 
 
 def wall_at(instant: datetime, zone: ZoneInfo) -> datetime:
-    """Return the local time."""
+    """Return the local time in this zone."""
     return instant.astimezone(zone).replace(tzinfo=None)
 
 
 def earliest_wall_after(instant: datetime, zone: ZoneInfo) -> datetime:
-    """Return a local time not later than any after this instant, because the hour may be about to repeat."""
+    """Return a local time that is not later than any local time after this instant, even if an hour will repeat."""
     offsets = [time.astimezone(zone).utcoffset() for time in (instant, instant + LONGEST_CHANGE)]
     return instant.astimezone(UTC).replace(tzinfo=None) + min(offset for offset in offsets if offset is not None)
 

@@ -1,4 +1,4 @@
-"""What all tables share: one metadata, one way to name constraints, ids and times."""
+"""Shared by all tables: the metadata, the names of constraints, and columns for ids and times."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _effect_table(name: str, key: tuple[str, ...], *columns: Column[Any]) -> Tab
     )
     # To show a run with its effects.
     Index(f"{name}_run", table.c.run_id)
-    # Operators list and count these, newest first; nearly all effects are applied.
+    # For lists and counts of effects that are not applied, newest first.  They are few.
     Index(f"{name}_open", table.c.state, table.c.id, postgresql_where=table.c.state != "applied")
     return table
 

@@ -21,13 +21,13 @@ workers = Table(
     moment("started_at", default=True),
     moment("heartbeat_at", default=True),
     moment("stopped_at"),
-    # Until then it has nothing to do, and is notified of new runs.
+    # While this time is in the future, the worker is asleep, and is notified of new runs.
     moment("sleeps_until"),
-    # Updated at every heartbeat: free space on the page keeps that a heap-only update.
+    # Updated at every heartbeat: with free space on the page, that is a heap-only update.
     info=storage(fillfactor=50),
 )
 
-# Each enqueue checks whether a worker sleeps, and cron adds many rows of workers.
+# Each enqueue checks whether a worker sleeps, and workers started by cron add many rows.
 Index("workers_asleep", workers.c.sleeps_until, postgresql_where=text("sleeps_until IS NOT NULL"))
 
 queues = Table(
@@ -60,7 +60,7 @@ api_keys = Table(
     moment("expires_at"),
     moment("last_used_at"),
     moment("revoked_at"),
-    # A newer key has its name; this one is valid until the end of its grace period.
+    # Set when a newer key takes the name; this key is valid until the end of its grace period.
     moment("replaced_at"),
     check("name_plain", "name ~ '^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,98}[A-Za-z0-9])?$'"),
     check("scopes_known", "scopes <@ ARRAY['enqueue', 'read', 'operate', 'admin'] AND scopes <> '{}'"),
@@ -88,5 +88,5 @@ audit_log = Table(
     Column("after", JSONB),
     Column("request_id", Text),
 )
-# To answer what happened to a run.
+# To show what happened to a run, newest first.
 Index("audit_log_subject", audit_log.c.subject, audit_log.c.subject_id, text("id DESC"))

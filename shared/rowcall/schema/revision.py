@@ -19,7 +19,7 @@ SCHEMA = f"SELECT version_num AS revision, coalesce(fits, version_num) AS fits F
 
 
 class Schema(NamedTuple):
-    """The schema of a database: its revision, and the oldest revision whose code still fits it."""
+    """The schema of a database: its revision, and the oldest revision whose code still works with it."""
 
     revision: str
     fits: str
@@ -40,8 +40,8 @@ def schema_of(connection: Connection) -> Schema | None:
         if not isinstance(drivers_error(error), psycopg2.errors.InsufficientPrivilege):
             raise
         raise SchemaMismatch(
-            "this role may not read the schema rowcall: let the owner of its tables run what `rowcall migrate --grants`"
-            " prints, and grant this role the one that it needs"
+            "this role may not read the schema rowcall: let the owner of its tables run the script that"
+            " `rowcall migrate --grants` prints, and grant one of the script's roles to this role"
         ) from None
     return Schema(**row) if row else None
 
@@ -62,7 +62,7 @@ def mismatch(found: Schema | None) -> str | None:
 
 
 def check_revision(connection: Connection) -> None:
-    """Refuse a database whose schema this code does not fit."""
+    """Raise SchemaMismatch if this code cannot work with the database's schema."""
     problem = mismatch(schema_of(connection))
     if problem:
         raise SchemaMismatch(problem)

@@ -53,7 +53,7 @@ job_definitions = Table(
     moment("updated_at", default=True),
     # What defines its content: a file, the code, or the API.
     Column("managed_by", Text, nullable=False, server_default="api"),
-    # Its runs and occurrences still refer to it, so the row stays.
+    # The row of a removed definition stays, because its runs and occurrences refer to it.
     moment("removed_at"),
     one_of("catch_up_known", "catch_up", "skip", "latest", "all"),
     one_of("overlap_known", "overlap", "allow", "skip"),
@@ -62,8 +62,8 @@ job_definitions = Table(
     check("removed_is_not_due", "removed_at IS NULL OR next_run_at IS NULL"),
 )
 
-# The tick uses only this: which definitions have a nominal time to decide.  Paused ones have too: it is recorded as
-# skipped.
+# For the tick: definitions that have a nominal time to decide.  Paused definitions are included, because their nominal
+# times are recorded as skipped.
 Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
 # To count paused definitions, for monitoring.
 Index("job_definitions_paused", job_definitions.c.id, postgresql_where=text("paused_at IS NOT NULL"))
@@ -86,9 +86,10 @@ job_runs = Table(
     Column("locked_by", Text),
     moment("locked_until"),
     moment("cancel_requested_at"),
-    # How many leases the run has lost in a row; also 1 for an hour after one of its attempts ended in order.
+    # The number of leases that the run has lost in a row.  An attempt that its worker ends reduces it to 1, or to 0 if
+    # the last failure was more than an hour before.
     Column("suspect", Integer, nullable=False, server_default=text("0")),
-    # The business fact, which the type derives from the payload, and how long no other run may have it.
+    # The key of the business fact, which the type derives from the payload, and how long no other run may hold it.
     Column("natural_key", Text),
     Column("unique_mode", Text, nullable=False, server_default="ever"),
     # The natural key while it excludes other runs; generated, so that no statement that ends or retries a run can
@@ -96,7 +97,7 @@ job_runs = Table(
     Column("held_key", Text, Computed(HELD_KEY, persisted=True)),
     # A request for the same fact is a replay if it has this fingerprint.
     Column("content_fingerprint", Text),
-    # The caller's key for one request, with which the caller can repeat it; each caller has separate keys.
+    # The caller's key for one request, so that the caller can repeat it; each caller has separate keys.
     Column("idempotency_key", Text),
     Column("key_owner", Text, nullable=False, server_default="app"),
     Column("request_fingerprint", Text),
@@ -112,16 +113,16 @@ job_runs = Table(
     moment("finished_at"),
     moment("created_at", default=True),
     moment("updated_at", default=True),
-    # Its payload and details are deleted; the row is kept for its keys.
+    # When the payload and details were deleted; the row is kept for its keys.
     moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),
     one_of("unique_mode_known", "unique_mode", *status.UNIQUE_MODES),
-    # As text in the form of jsonb, in which a number such as 1e300 is longer than a handler writes it.
+    # Measured as the text of jsonb, which can be longer than the handler's JSON: 1e300 is written with all its digits.
     check("result_bounded", f"octet_length(result::text) <= {KEPT_BYTES}"),
     check("saved_bounded", f"octet_length((progress -> 'saved')::text) <= {KEPT_BYTES}"),
     check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
     info=storage(
-        # Half of each page stays free, so that a claim and a heartbeat find space for the row's next version on the
+        # Half of each page stays free, so that a claim or a heartbeat finds space for the row's next version on the
         # same page.
         fillfactor=50,
         # A sweep reads past the dead versions in job_runs_live until a vacuum removes them.  With the server's default,
@@ -138,7 +139,7 @@ job_runs = Table(
 # No index and no predicate below contains a column that a claim or a heartbeat changes (status, attempts, lease_no,
 # locked_by, locked_until, started_at, updated_at, ...), so that both stay heap-only updates that touch no index.
 
-# A claim reads this from its head: live rows, lane (queue and priority) by lane, the longest due first.
+# For claims: live rows, lane (queue and priority) by lane, the longest due first.
 Index(
     "job_runs_live",
     job_runs.c.queue,
@@ -188,7 +189,7 @@ Index(
 )
 # For lists, newest first.
 Index("job_runs_created", job_runs.c.created_at, job_runs.c.id)
-# For lists of runs that have failed at least once: they are few among millions, and are listed most often.
+# For lists of runs that have failed at least once: they are few among millions, and the most often listed.
 Index("job_runs_failed", job_runs.c.created_at, job_runs.c.id, postgresql_where=text("failed_at IS NOT NULL"))
 # For lists of one definition's runs.
 Index(
@@ -240,7 +241,8 @@ Index(
     postgresql_where=text(f"outcome IN {status.sql_list(status.FAILURES)}"),
 )
 
-# Every nominal time of a schedule, even without a run; the key prevents two schedulers from enqueueing one twice.
+# Every decided nominal time of a schedule, even without a run; the primary key prevents two ticks from enqueueing a
+# nominal time twice.
 schedule_occurrences = Table(
     "schedule_occurrences",
     metadata,

@@ -79,4 +79,4 @@ def test_the_places_of_killed_workers_come_free(shop: Shop) -> None:
 def test_a_run_of_a_limited_type_is_refused_in_another_queue(shop: Shop) -> None:
     refused = rowcall(shop.environment, "enqueue", "shop_narrow", '{"order_id": 1}', "--queue", "wide")
     assert refused.returncode == 1
-    assert "queue: must be narrow, where the max_running of shop_narrow holds" in refused.stderr
+    assert "queue: must be narrow: the max_running of shop_narrow applies to that queue" in refused.stderr

@@ -1,4 +1,4 @@
-"""Claim: a worker takes due runs, each under its own lease, and writes the successes that it has ready."""
+"""Claim: take due runs, each under its own lease, and write the worker's successes in the same statement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AHEAD = "max_attempts > 1 AND job_type = ANY(%(quick_types)s::text[])"
 # The number of next runs of a lane that decide whether to claim ahead from it.
 PROBED = 20
 
-# What a claim does to a run.  Reported progress belongs to the attempt before; a saved value stays.
+# The changes to a claimed run.  The progress that the previous attempt reported is removed; a saved value stays.
 CLAIMED = f"""
     status = '{Status.RUNNING}', attempts = run.attempts + 1, lease_no = run.lease_no + 1, locked_by = %(worker)s,
     locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
@@ -61,26 +61,27 @@ FURTHER = f"""further AS MATERIALIZED (
 
 
 def claim_sql(finished: str = "", spared: str = "", written: str = "NULL", further: str = "", also: str = "") -> str:
-    """The claim, alone or behind a CTE `finished`, for free slots only or for further runs too.
+    """Return the claim, alone or after a CTE `finished`, for free slots only or for further runs too.
 
-    What a claim does not need is left out, because behind a pooler planning takes most of an idle worker's claim.
+    Parts that a claim does not need are left out: behind a pooler, planning takes most of an idle worker's claim.
 
-    Reads as: go through the lanes, lock the due rows, end the leases that ran out, claim the rest.
+    The statement visits the lanes, locks the due rows, ends the expired leases, and claims the other rows.
 
-    lanes      Those that the worker knows, each with its head.
-    due_lanes  Those that have something due, are served by this worker and not paused, in the order of their visits.
-    first      Within a lane by run_at, then id, in the order of job_runs_live.  Rows that others have locked are
-               skipped.  A running row is taken only when its lease has run out.  Lanes of queues with a limit are left
-               to `claim_limited`, so that they cost nothing where there are none.
-    further    Behind those, for no free slot: only runs of quick types that have another attempt left if the worker
-               crashes before it begins them.  Only from lanes where half of the next runs (`head`) are such: where few
-               are, it would walk past many slow ones with every claim.
+    lanes      The lanes that the worker knows, each with its head.
+    due_lanes  The lanes that have something due, that this worker serves and that are not paused, in the order of its
+               visits.
+    first      The due rows.  Within a lane they are in the order of job_runs_live: run_at, then id.  Rows that others
+               have locked are skipped.  A running row is taken only if its lease has expired.  Lanes of queues with a
+               limit are left to `claim_limited`, so that limits cost nothing where there are none.
+    further    Rows after those, beyond the free slots: only of quick types, and only with another attempt left if the
+               worker crashes before it starts them.  Only from lanes where at least half of the next runs (`head`)
+               qualify: in other lanes, every claim would walk past many slow runs.
     seen       All rows locked by this claim.
-    expired    Their attempt ended with the lease.  They come back as failed, and as suspects.
-    claimed    By ctid, from rows locked just above: a heap-only update, as no index has a column that it changes.
-    answer     The rows in their order, and behind them one row: which runs were finished, the heads of the lanes that
-               were known, and whether queues with a limit have something due, and whether that comes before everything
-               this claim could take.
+    expired    The runs whose lease expired: their attempt ends, and they become suspects.
+    claimed    The other rows, by ctid: a heap-only update, because no index contains a column that it changes.
+    answer     The claimed and expired runs, in order.  One more row follows it: the runs that were finished, the heads
+               of the known lanes, the number of runs taken from each lane, and whether queues with a limit have
+               something due, first in the order of visits or later.
     """
     return f"""
 WITH {finished} {KNOWN_LANES}, due_lanes AS MATERIALIZED (
@@ -123,16 +124,16 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {HEADS}, {TAKE
 
 CLAIM = claim_sql()
 
-# A busy worker sends its results and a claim for its free slots in one round trip and commit.  Both see the table as it
-# was before, and one statement changes a row only once.  So the claim must not take the runs that it finishes: if a
-# lease has expired and no other worker has claimed the run, its success counts.
+# A busy worker sends its results and a claim for its free slots in one round trip and commit.  Both parts use the same
+# snapshot, and one statement changes a row only once.  So the claim must not take the runs that the statement finishes:
+# a success counts even if its lease has expired, unless another worker has claimed the run.
 WITH_RESULTS = {
     "finished": f"finished AS ({SUCCEED}),",
     "spared": "AND id <> ALL(%(run_ids)s::bigint[])",
     "written": "(SELECT coalesce(array_agg(id), '{}') FROM finished)",
 }
 FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
-# The same with claiming ahead.
+# The same, with claiming ahead.
 FINISH_AND_CLAIM_AHEAD = claim_sql(**WITH_RESULTS, further=FURTHER, also="UNION ALL SELECT * FROM further")
 
 # The claim without results.
@@ -140,7 +141,7 @@ NO_RESULTS: Mapping[str, Any] = {"run_ids": [], "lease_keys": "{}"}
 
 
 def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished: Sequence[Done] = ()) -> ClaimResult:
-    """Claim due runs of queues without a limit, the most urgent and longest due first; write these successes too."""
+    """Claim due runs of queues without a limit, the most urgent and longest due first; also write these successes."""
     parameters = with_lanes(connection, request).parameters(worker)
     statement = CLAIM
     if finished or request.ahead:

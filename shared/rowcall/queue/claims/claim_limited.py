@@ -20,23 +20,25 @@ def claim_limited_sql(
     order: str = "turn, priority, run_at, id",
     told: str = "NULL::integer, NULL::integer",
 ) -> str:
-    """The claim in queues with a limit, or the claim of suspects.
+    """Return the claim from queues with a limit, or the claim of suspects.
 
-    Reads as: lock the limited queues, count what runs in them, lock as many due rows as there is room, take them.
+    The statement locks the queues with a limit, counts their running runs, locks as many due rows as there is room for,
+    and claims them.
 
     lanes, due_lanes  As in CLAIM.
-    lanes_with_room   How many each may give.  Where every queue is asked, one without a limit has room enough.
-    open_queues       The queue's row, locked, so that two claims cannot both fill the last place.  A row that another
-                      claim has locked is skipped; one that changed since this statement began is not believed either
-                      (`before` is how it was then), because the runs just claimed under it cannot be seen yet.  Both
-                      count as contended: look again at once.
-    holders           queues.holders names every run that was claimed from the queue and may still run.  Which of them
-                      do is read from the runs themselves, by primary key: however a run ended, its place is free, so
-                      no place can leak.
-    over              Those whose lease ran out.  They are ended here, and give their place to the next claim.
-    ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is taken.
-                      Queues go in the order in which the worker visits them.
-    noted             The holders are the runs that still run and those that begin.
+    open_queues       The rows of the queues with a limit, locked so that two claims cannot both fill the last place.  A
+                      row that another claim has locked is skipped.  So is a row that has changed since this statement
+                      began (`before` is its old version), because the runs just claimed under it are not visible yet.
+                      Both count as contended: look again at once.
+    holders           The running runs of these queues.  queues.holders contains every run that was claimed from the
+                      queue and may still run; the runs themselves, found by primary key, say which do.  A run that has
+                      ended in any way frees its place, so no place can leak.
+    over              The holders whose lease has expired.  They are ended here; the next claim can use their places.
+    lanes_with_room   The lanes, with the number of runs that their queue has room for.  With `every_queue`, also those
+                      of queues without a limit, which have room for the whole request.
+    ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is
+                      claimed.  Queues are in the order in which the worker visits them.
+    noted             Sets the holders to the runs that are still running and those that start now.
     """
     return f"""
 WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
@@ -109,7 +111,7 @@ CLAIM_LIMITED = claim_limited_sql()
 
 
 def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) -> ClaimResult:
-    """Take due runs of queues with a limit."""
+    """Claim due runs of queues with a limit."""
     parameters = with_lanes(connection, request).parameters(worker)
     *rows, (*_, taken, contended, _, _) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, parameters)
     return ClaimResult.of(rows, contended=contended, taken=taken_of(taken or ()))

@@ -15,14 +15,14 @@ from rowcall.queue.finish import Done, succeed
 def exchange(connection: PgConnection, worker: str, finished: Sequence[Done], request: ClaimRequest) -> ClaimResult:
     """Write successes and claim for the free slots, in queues with and without a limit.
 
-    A busy worker's results are sent with its claim.  Queues with a limit cost a statement only if something in them is
-    due; they go first if the exchange before found that they have the most urgent or the longest-due run.  Nothing is
-    claimed ahead from them, because a waiting run would occupy a place.
+    A busy worker sends its results with its claim.  Queues with a limit cost a statement only if something in them is
+    due; they come first if the previous exchange found that they have the most urgent or the longest-due run.  Nothing
+    is claimed ahead from them, because a waiting run would occupy a place.
     """
     if not (request.limit or request.ahead):
         return ClaimResult([], {}, request.limited, finished=succeed(connection, finished))
     if request.limited is Limited.FIRST and request.limit:
-        # Places under a limit that these runs free are available to the claim that follows.
+        # Write the successes first, so that the claim can use the places that they free.
         written = ClaimResult([], {}, finished=succeed(connection, finished))
         first = claim_limited(connection, worker, request)
         return written | first | claim(connection, worker, _less(request, first))

@@ -1,4 +1,4 @@
-"""Lanes: a lane is the waiting runs of one queue and one priority, in the order of job_runs_live."""
+"""Lanes: a lane is the unfinished runs of one queue and one priority, in the order of job_runs_live."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LEASE_IS_OVER = f"status IN {sources_of(Event.EXPIRE)} AND locked_until < now()"
 
 
 def every_lane(among: str = "") -> str:
-    """All lanes, each found by one probe of an index.
+    """Return a recursive CTE that finds each lane with one index probe.
 
-    The cost depends on the number of lanes, not on the number of rows in them.
+    Its cost depends on the number of lanes, not on the number of rows in them.
     """
     return f"""
 lanes AS (
@@ -40,11 +40,11 @@ lanes AS (
 )"""
 
 
-# By job_runs_live; lanes of suspects by job_runs_suspect.
+# Read from job_runs_live; lanes of suspects from job_runs_suspect.
 LANES = every_lane()
 LANES_OF_SUSPECTS = every_lane("AND suspect > 0")
 
-# The lanes in which something is due, perhaps not for this worker; the most urgent first.
+# The lanes in which something is due, not necessarily for this worker; the most urgent first.
 FIND_LANES = f"""
 WITH RECURSIVE {LANES}
 SELECT queue, priority FROM lanes
@@ -52,9 +52,9 @@ WHERE run_at <= now() AND (%(queues)s::text[] IS NULL OR queue = ANY(%(queues)s:
 ORDER BY priority, run_at
 """
 
-# The lanes that a worker knows, in the order in which it visits them, each from the position where its next run may be.
-# What is before that position is not read again: neither runs of other workers nor the dead index entries that an old
-# snapshot keeps.  The head of a lane is its first run that may be claimed or ended.
+# The lanes that a worker knows, in the order of its visits, each read from the position where its next run may be.
+# Nothing before that position is read again: neither runs of other workers nor dead index entries that an old snapshot
+# keeps.  The head of a lane is its first run that may be claimed or ended.
 KNOWN_LANES = f"""lanes AS MATERIALIZED (
     SELECT known.queue, known.priority, known.turn, head.run_at, head.id FROM unnest(
         %(lane_queues)s::text[], %(lane_priorities)s::smallint[],
@@ -66,27 +66,28 @@ KNOWN_LANES = f"""lanes AS MATERIALIZED (
         ORDER BY run_at, id LIMIT 1
     ) AS head
 )"""
-# What the worker learns: the heads of the lanes that it knows, before this claim, and how many runs it took from each.
+# What a claim reports about lanes: the heads of the known lanes before the claim, and the number of runs it took from
+# each lane.
 HEADS = "(SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes)"
 TAKEN = """(SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken)"""
 
 
 class Position(NamedTuple):
-    """A position in a lane: among the runs due at this time, from this id on."""
+    """A position in a lane: lanes are ordered by run_at, then by id."""
 
     run_at: datetime
     id: int
 
     @classmethod
     def of(cls, run_at: str, run_id: int) -> Position:
-        """Parse it from PostgreSQL's JSON; a time before Python's range sorts first."""
+        """Parse a position from PostgreSQL's JSON; return BEGINNING for a time that Python cannot represent."""
         with suppress(ValueError):
             return cls(datetime.fromisoformat(run_at), run_id)
         return BEGINNING
 
 
-# Before all times that Python knows.
+# The start of a lane: the earliest time that Python can represent.
 BEGINNING = Position(datetime.min.replace(tzinfo=UTC), 0)
 
 
@@ -103,12 +104,12 @@ class Lane(NamedTuple):
 
     @property
     def key(self) -> LaneKey:
-        """The lane's identity."""
+        """The queue and the priority, which identify the lane."""
         return self.queue, self.priority
 
 
 def find_lanes(connection: PgConnection, queues: Sequence[str] | None = None) -> list[Lane]:
-    """Return the lanes of these queues (None: of all) with any due run."""
+    """Return the lanes with due runs in these queues (None: in all queues)."""
     parameters = {"queues": None if queues is None else list(queues)}
     return [Lane(*lane) for lane in fetch_prepared(connection, BY_INDEX + FIND_LANES, parameters)]
 

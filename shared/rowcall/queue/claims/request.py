@@ -16,7 +16,10 @@ from rowcall.status import Status
 
 
 class Limited(StrEnum):
-    """What a claim reports about queues with a limit, from which it claims nothing."""
+    """What a claim reports if something is due in queues with a limit, which it leaves to `claim_limited`.
+
+    FIRST if such a queue has the first of the due lanes, otherwise LATER.
+    """
 
     FIRST = "first"
     LATER = "later"
@@ -29,7 +32,8 @@ ALONE = 2
 class Claimed(NamedTuple):
     """One attempt of one run; it belongs to the claiming worker until the lease ends.
 
-    `suspect` is how many leases in a row the run has lost; it is 1 also if an attempt ended in order in between.
+    `suspect` is the number of leases that the run has lost in a row.  An attempt that its worker ends reduces it to 1
+    at most.
     """
 
     run_id: int
@@ -49,12 +53,11 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True)
 class ClaimRequest:
-    """What a worker requests: types with the seconds of their leases, queues (None: all), and at most how many runs.
+    """What a worker requests: types with their lease in seconds, at most `limit` runs, and queues (None: all).
 
-    `ahead` is how many runs it may claim beyond `limit`, of `quick_types` only. `declared` has the queues of types with
-    a max_running: queue -> how many of its runs may run at a time. `limited` is what the last claim reported about
-    queues with a limit. `lanes` are those that the worker knows, in the order of its visits (None: the claim finds all
-    of them first).
+    `ahead` is how many more runs it may claim beyond `limit`, of `quick_types` only.  `declared` maps the queues of
+    types with a max_running to that limit.  `limited` is what the last claim reported about queues with a limit.
+    `lanes` are the lanes that the worker knows, in the order of its visits (None: the claim finds all lanes first).
     """
 
     leases: Mapping[str, float]
@@ -82,7 +85,7 @@ class ClaimRequest:
 
 
 def with_lanes(connection: PgConnection, request: ClaimRequest) -> ClaimRequest:
-    """Return the same request for these lanes; without lanes, a claim looks through all that have something due."""
+    """Return the request; if it has no lanes, add all lanes in which something is due."""
     return request if request.lanes is not None else replace(request, lanes=find_lanes(connection, request.queues))
 
 
@@ -90,9 +93,10 @@ def with_lanes(connection: PgConnection, request: ClaimRequest) -> ClaimRequest:
 class ClaimResult:
     """What a claim found: the runs it took, and the runs whose lease had expired (id -> status now).
 
-    If either is not empty, more may be due.  `limited` says what is due in queues with a limit, and `contended` that
-    another claim locked them: look again at once.  `finished` are the runs whose success was written with the claim.
-    `heads` are those of the known lanes that have something due, and `taken` counts the runs claimed from each.
+    If either is not empty, more may be due.  `limited` says whether something is due in queues with a limit.
+    `contended` means that another claim has locked such a queue: look again at once.  `finished` are the runs whose
+    success was written with the claim.  `heads` are the heads of the known lanes that have something due, and `taken`
+    counts the runs claimed from each lane.
     """
 
     claimed: list[Claimed]
@@ -105,7 +109,7 @@ class ClaimResult:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]], **more: Any) -> ClaimResult:
-        """Read a row: the fields of Claimed in order, then the status of the run."""
+        """Build a result from rows: the fields of Claimed in order, then the status of the run."""
         return cls(
             [Claimed(*row[:7]) for row in rows if row[7] == Status.RUNNING],
             {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},
@@ -113,7 +117,7 @@ class ClaimResult:
         )
 
     def __or__(self, other: ClaimResult) -> ClaimResult:
-        """Return the results of two claims together."""
+        """Combine the results of two claims."""
         return ClaimResult(
             self.claimed + other.claimed,
             self.expired | other.expired,

@@ -1,4 +1,4 @@
-"""Stranded: runs that a claim took whose response never arrived."""
+"""Stranded runs: a claim took them, but the worker never received its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import Lease
 from rowcall.status import Event, sources_of
 
-# How far to look in each lane.  A claim takes the first free runs, so they are near the position where it began.
+# The most runs to read in each lane.  A claim takes the first free runs, so they are near the position where it began.
 WALKED_MOST = 5000
 
 # The leases of this worker in the lanes from which it claimed, and on suspects.

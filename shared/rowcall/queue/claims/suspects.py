@@ -14,9 +14,9 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Status
 
 # Claims the suspect that has waited longest, in any queue.  Suspects are few, and job_runs_suspect contains no other
-# runs.  The last row says how many leases the claimed one has lost.  If none was claimed, it says how many the
-# most-suspect due run has lost, which waits for a worker without other runs, or for a place under a limit that this
-# worker's run occupies.
+# runs.  The last row says how many leases the claimed suspect has lost.  If none was claimed, it says how many leases
+# the due suspect with the most losses has lost.  That one waits for a worker without other runs, or for a place under a
+# limit that a run of this worker occupies.
 CLAIM_SUSPECT = claim_limited_sql(
     LANES_OF_SUSPECTS,
     lane_start="'-infinity'::timestamptz, 0",
@@ -47,7 +47,7 @@ class Suspect(NamedTuple):
 
 
 def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, alone: bool) -> Suspect:
-    """Claim one suspect; one that must run alone is claimed only if this worker is `alone`."""
+    """Claim one suspect; a suspect that must run alone is claimed only if this worker has no other run (`alone`)."""
     parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
     *rows, (*_, suspect, waiting) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
     claimed = [Claimed._make((*row[:7], suspect)) for row in rows if row[7] == Status.RUNNING]

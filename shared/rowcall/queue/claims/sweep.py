@@ -14,16 +14,16 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import END_LEASES
 from rowcall.status import Status
 
-# The most runs that one sweep reads; the next sweep continues behind them.
+# The most runs that one sweep reads; the next sweep continues after them.
 SWEPT_MOST = 10_000
 
-# The most runs that it reads of a lane that claims take from.  At the first claimable run, the sweep leaves the lane:
-# running runs are before it or not far behind, and claims end the expired leases further on.
+# The most runs that it reads of a lane from which claims take runs, if one of them is claimable.  Running runs are
+# before the first claimable run or not far after it, and claims end the expired leases further on.
 OPEN_MOST = 1000
 
 
 def walk(walked: str) -> str:
-    """What a sweep finds among this many next runs of the lane `next`."""
+    """Return a query for what a sweep finds in the lane `next`; `walked` is the number of runs read before it."""
     return f"""
         SELECT {walked} + count(*) AS walked, array_agg(id) FILTER (WHERE is_over) AS over,
             min(run_at) FILTER (WHERE is_claimable) AS run_at, (array_agg(id) FILTER (WHERE is_claimable))[1] AS id,
@@ -45,14 +45,15 @@ def walk(walked: str) -> str:
         ) AS run"""
 
 
-# Reads as: walk the lanes, end the leases that ran out on the way.
+# Walks the lanes, and ends the expired leases that it finds.
 #
-# lanes    One after another, from the place on where the last sweep stopped: what lies before it, dead index entries
-#          included, is not walked again.  Of each the next runs, in the order of job_runs_live.  No index holds the
-#          status, so that claims and heartbeats stay heap-only updates: the rows are read one by one, a bounded number.
-# seen     Those whose lease ran out.  Rows that others have locked are skipped: they are being ended or renewed.
-# answer   Each run whose lease was ended, and last a row with the lanes: of each the first run that this worker may
-#          claim, the last one looked at, and whether the lane goes on behind it.
+# lanes    One lane after another, from the position where the last sweep stopped: nothing before it, not even a dead
+#          index entry, is read again.  In each lane, the next runs in the order of job_runs_live.  No index contains
+#          the status, so that claims and heartbeats stay heap-only updates; so the rows are read, a bounded number.
+# seen     The runs whose lease has expired.  Rows that others have locked are skipped: they are being ended or renewed.
+#
+# The result is each run whose lease was ended, and a last row with the lanes: for each, the first run that this worker
+# may claim, the last run that was read, whether the lane has more runs after it, and the number of runs read so far.
 SWEEP = f"""
 WITH RECURSIVE lanes AS (
     SELECT next.queue, next.priority, learned.* FROM (
@@ -123,7 +124,7 @@ class Swept:
 def sweep(
     connection: PgConnection, request: ClaimRequest, place: Mapping[str, Any] = FIRST_PLACE, most: int = SWEPT_MOST
 ) -> Swept:
-    """End expired leases in the queues of this request, whatever their job types, and see what is due."""
+    """End expired leases in the queues of this request, of any job type, and report what is due."""
     parameters = {**request.parameters(""), **place, "most": most}
     *rows, (_, _, lanes) = fetch_prepared(connection, BY_INDEX + SWEEP, parameters)
     expired = {run_id: Status(status) for run_id, status, _ in rows}
@@ -149,7 +150,7 @@ def _walked(
 
 
 def _next_place(last: Sequence[Any], most: int) -> Mapping[str, Any]:
-    """Return the position after the last run of an unfinished lane, after the lane, or the first lane again."""
+    """Return where the next sweep begins: in this lane if it has more runs, after it, or at the first lane again."""
     queue, priority, *_, run_at, run_id, has_more, walked = last
     if has_more:
         return dict(zip(FIRST_PLACE, (queue, priority, run_at, run_id), strict=True))

@@ -1,4 +1,4 @@
-"""Erase: empty finished runs at once, as pruning would later, for a person who asks for their data to be deleted."""
+"""Erase: delete the data of finished runs now, as pruning would later, when a person asks for their data's deletion."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BY_ID = """
 SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY id
 """
 
-# Status, times, keys and fingerprints stay, so that a late request with the same key is not done a second time.  Locked
-# runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
+# Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
+# Locked runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
 ERASE = f"""{BY_INDEX}
 WITH finished AS MATERIALIZED (
     SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL

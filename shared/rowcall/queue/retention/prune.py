@@ -109,10 +109,10 @@ POLICY = """
 SELECT payload FROM rowcall.job_definitions WHERE name = %(job_type)s AND job_type = %(job_type)s AND removed_at IS NULL
 """
 
-# How many whole runs are in memory at a time.
+# How many complete runs are in memory at a time.
 SLICE = 100
 
-# How far a walk has come: when the last run that it read was created, and that run's id.
+# The position of a walk: the creation time and the id of the last run that it read.
 Place: TypeAlias = tuple[str, int]
 BEGINNING: Place = ("-infinity", 0)
 
@@ -135,8 +135,8 @@ class Retention:
 class Page:
     """A page of consecutive runs: how many were read, where the next page begins, and which are due.
 
-    `versions` are those of the due runs as they were read; `stay` is how many of them keep their key.  `seconds_left`
-    is the time from the creation of the last run to that of the newest run that may be due.
+    `versions` are the versions of the due runs when they were read; `stay` is how many of them keep their key.
+    `seconds_left` is the time from the creation of the last run to that of the newest run that may be due.
     """
 
     looked_at: int
@@ -148,7 +148,7 @@ class Page:
 
 
 def read_page(connection: Connection, retention: Retention, after: Place, batch: int, bare: bool) -> Page | None:
-    """Return the next page of a walk, None at its end.  `bare` is for the bare rows of pruned runs."""
+    """Return the next page of a walk, or None at its end; `bare` selects the bare rows of pruned runs."""
     place = {"after_created_at": after[0], "after_id": after[1], "batch": batch, "bare": bare}
     row = fetch_one(connection, PAGE, {**retention.parameters(), **place})
     if row is None:
@@ -158,7 +158,7 @@ def read_page(connection: Connection, retention: Retention, after: Place, batch:
 
 
 def archived(connection: Connection, page: Page) -> Iterator[str]:
-    """Yield the due runs as lines of JSON, except those that have changed in between."""
+    """Yield the due runs as lines of JSON, except those that have changed since they were read."""
     for start in range(0, len(page.due), SLICE):
         part = {"due": page.due[start : start + SLICE], "versions": page.versions[start : start + SLICE]}
         yield from (row["line"] for row in fetch_all(connection, ARCHIVED, part))
@@ -167,7 +167,7 @@ def archived(connection: Connection, page: Page) -> Iterator[str]:
 def prune_page(connection: Connection, page: Page) -> dict[str, int]:
     """Delete the due runs, or reduce those with a key to a bare row; return both counts.
 
-    A run that has changed since it was read, or that is locked, is left as it is.
+    A run that has changed since it was read, or that is locked, is skipped.
     """
     if not page.due:
         return {"deleted": 0, "made_bare": 0}
@@ -182,16 +182,16 @@ def would_prune(page: Page) -> dict[str, int]:
 
 
 def delete_occurrences(connection: Connection, days: float, batch: int) -> int:
-    """Delete occurrences whose nominal time is older than this; return how many."""
+    """Delete at most `batch` occurrences whose nominal time is older than this many days; return how many."""
     deleted: int = fetch_value(connection, DELETE_OCCURRENCES, {"keep_days": days, "batch": batch})
     return deleted
 
 
 def count_occurrences(connection: Connection, days: float) -> int:
-    """Return how many there are to delete."""
+    """Return how many occurrences are older than this many days and would be deleted."""
     return fetch_value(connection, COUNT_OCCURRENCES, {"keep_days": days}) or 0
 
 
 def policy_of(connection: Connection, job_type: str) -> dict[str, Any]:
-    """Return the payload of the definition with this type's name, which schedules it; without one, the defaults."""
+    """Return the payload of the definition that has this type's name and schedules it; without one, the defaults."""
     return catalogue()[job_type].checked(fetch_value(connection, POLICY, {"job_type": job_type}) or {})

@@ -1,4 +1,4 @@
-"""The housekeeping walk: go through the runs page by page, each in a transaction of its own, and prune what is due.
+"""The housekeeping walk: reads the runs page by page, each in a separate transaction, and prunes those that are due.
 
 The scheduled runs and `rowcall prune` share it; they differ in how they open a transaction.
 """
@@ -27,7 +27,7 @@ class Steps(Protocol):
     """Short transactions, and a way to save where to continue: a handler's run has both."""
 
     def step(self) -> AbstractContextManager[PgConnection]:
-        """One transaction, committed at the block's end."""
+        """Open a transaction that commits at the end of the block."""
 
     def save(self, connection: PgConnection, what: Any) -> None:
         """Save this for the next attempt, in the step's transaction."""
@@ -51,16 +51,16 @@ class PruneOptions:
 
 
 def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
-    """Prune runs whose retention is over, then delete old occurrences, by the payload of prune_runs."""
+    """Prune runs whose retention is over, then delete old occurrences; `policy` is the payload of prune_runs."""
     walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, options=options)
     yield from walk.pages()
     yield from walk.occurrences(policy["keep_occurrences_days"])
 
 
 def expire_keys(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
-    """Delete the bare rows of pruned runs, and so their keys, by the payload of expire_keys.
+    """Delete the bare rows of pruned runs, and with them their keys; `policy` is the payload of expire_keys.
 
-    The archive, if there is one, has their details already.
+    The archive, if there is one, already has their details.
     """
     types = {name: dict.fromkeys(FINAL, days) for name, days in policy["types"].items()}
     retention = Retention(dict.fromkeys(FINAL, policy["keep_days"]), types)
@@ -68,7 +68,7 @@ def expire_keys(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Pr
 
 
 class _Walk:
-    """One walk, and what it has counted."""
+    """One walk through the runs, with its position and its counts."""
 
     def __init__(self, retention: Retention, batch: int, bare: bool, options: PruneOptions) -> None:
         self._retention = retention
@@ -81,7 +81,7 @@ class _Walk:
         self._counts: dict[str, int] = {**NOTHING_YET, **saved["counts"]}
 
     def pages(self) -> Iterator[Progress]:
-        """Continue from page to page, as long as they are full."""
+        """Prune page after page, until one is not full."""
         began = 0.0
         page = self._next()
         while page is not None:
@@ -91,7 +91,7 @@ class _Walk:
         yield Progress(1, self._counts)
 
     def occurrences(self, days: float) -> Iterator[Progress]:
-        """Delete old occurrences, batch by batch, or count all of them at once."""
+        """Delete old occurrences, batch by batch; a dry run counts all of them at once."""
         gone = self._batch
         while gone == self._batch:
             with self._options.steps.step() as connection:
@@ -104,7 +104,7 @@ class _Walk:
             yield Progress(1, self._counts)
 
     def _next(self) -> Page | None:
-        """Read a page and prune what is due.  No transaction is open while it is written to the archive."""
+        """Read a page and prune its due runs.  No transaction is open while they are written to the archive."""
         steps, archive, packed = self._options.steps, None if self._options.dry else self._options.archive, None
         with steps.step() as connection:
             page = prune.read_page(connection, self._retention, self._after, self._batch, self._bare)
@@ -126,7 +126,7 @@ class _Walk:
         return self._counted(connection, page.last, {**pruned, "looked_at": page.looked_at, "archived": archived})
 
     def _counted(self, connection: PgConnection, after: Place, more: Mapping[str, int]) -> dict[str, int]:
-        """The counts with these added; they are saved, with the place to continue, in the same transaction."""
+        """Return the counts with these added; save them and the position in the same transaction."""
         counts = {name: number + more.get(name, 0) for name, number in self._counts.items()}
         if not self._options.dry:
             self._options.steps.save(connection, {"after": after, "counts": counts})
@@ -145,11 +145,11 @@ class Packed:
 def pack(page: Page, lines: Iterable[str]) -> Packed:
     """Pack the runs of a page.
 
-    A repeated attempt writes the same file again.  The digest keeps it from overwriting a file of other runs, or of the
-    same runs in another state, with the same first and last id.
+    A repeated attempt writes the same file again.  The digest in the name keeps it from overwriting a file of other
+    runs, or of the same runs in another state, with the same first and last id.
     """
     packed, digest, runs = io.BytesIO(), hashlib.sha256(), 0
-    # Without a name and a time in it, the same lines are the same bytes.
+    # Without a name and a time in the header, the same lines give the same bytes.
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
         for line in lines:
             text = f"{line}\n".encode()

@@ -1,4 +1,4 @@
-"""Cursors: the end of a page of a list, as text that the next request sends back."""
+"""Cursors: the position after a page of a list, as text that the request for the next page contains."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import struct
 
 from rowcall.base.errors import FilterInvalid
 
-# Two numbers that say where the next page begins, and a mark of the list: with other filters, a cursor would skip rows.
+# Two numbers that say where the next page begins, and a mark that identifies the list: in a list with other filters,
+# the cursor would skip rows.
 FORM = struct.Struct(">qq6s")
 
 
 def written(scope: str, first: int, second: int) -> str:
-    """Return the cursor after this position in this list."""
+    """Return the cursor for this position in this list."""
     return _text(FORM.pack(first, second, _mark(scope)))
 
 
 def read(scope: str, cursor: str) -> tuple[int, int]:
-    """Return the position; FilterInvalid for anything but a cursor of this list."""
+    """Return the position; raise FilterInvalid if the text is not a cursor of this list."""
     try:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         first, second, mark = FORM.unpack(packed)

@@ -1,4 +1,4 @@
-"""Explain: why a run is waiting, or how it ended, with the command that would change it.
+"""Explain why a run is waiting, or how it ended, with the command that would change it.
 
 Each condition of the claim is evaluated on the current row, with the claim's own guards.
 """
@@ -19,7 +19,7 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.workers import missed, silence
 from rowcall.status import Event, Status, sources_of
 
-# The run by its id, its queue's settings, and the runs that hold that queue's limit.
+# The run by its id, its queue's settings, and the running runs that count against the queue's limit.
 RUN_AND_QUEUE = f"""
 SELECT run.*, now() AS at, run.run_at <= now() AS due, run.attempts < run.max_attempts AS attempts_left,
     run.locked_until < now() AS lease_is_over, queues.paused_at AS queue_paused_at,
@@ -56,7 +56,7 @@ WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s 
 ORDER BY id
 """
 
-# Those of these workers that run a suspect alone, and which run; job_runs_suspect.
+# The workers among these that run a suspect alone, and its id; uses job_runs_suspect.
 RUNNING_ALONE = f"""
 SELECT locked_by, id FROM rowcall.job_runs
 WHERE finished_at IS NULL AND suspect > 0 AND suspect >= {ALONE} AND status = '{Status.RUNNING}'
@@ -70,7 +70,7 @@ SELECT count(*) FROM rowcall.workers
 WHERE heartbeat_at > now() - %(missed)s * interval '1 second' AND stopped_at IS NULL
 """
 
-# Live workers that sweep its queue, whatever job types they take.
+# Whether a live worker sweeps its queue; it may serve any job types.
 SWEEPING = """
 SELECT EXISTS (
     SELECT FROM rowcall.workers
@@ -105,7 +105,7 @@ class Explained:
 
 
 def explain(connection: Connection, run_id: int, declared: Mapping[str, int], heartbeat: float) -> Explained:
-    """Explain why this run has not run yet, what it does, or how it ended.
+    """Explain why this run is waiting, what it is doing, or how it ended.
 
     `declared` are the catalogue's limits, as in ClaimRequest; workers send a heartbeat every `heartbeat` seconds.
     """
@@ -221,7 +221,7 @@ def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
 
 
 def _suspect(leases: int) -> str:
-    """Explain a suspect, which waits by different rules than the runs around it."""
+    """Explain why a suspect waits; its rules differ from those of other runs."""
     if leases < ALONE:
         return "its worker's lease expired, perhaps because of this run: it waits until a worker has no other suspect"
     return (
@@ -231,7 +231,7 @@ def _suspect(leases: int) -> str:
 
 
 def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tuple[str, ...]]:
-    """Return a sentence about a running run, and the commands."""
+    """Return a sentence about a running run, and the commands that would change it."""
     since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
@@ -250,7 +250,7 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     """Return how the run finished, and the commands that run it again."""
     when = _time(row["finished_at"])
-    # The original run's fact must not be done twice.
+    # A run that holds its natural key cannot be cloned.
     clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)
     if status is Status.SUCCEEDED:
         return f"succeeded {when}, on attempt {row['attempts']}", clone
@@ -259,14 +259,14 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     if status is Status.CANCELLED:
         return f"cancelled {when}", (retry, *clone)
     if row["error_type"] == AmbiguousEffect.__name__:
-        # A retry would find the effect as unknown as before.
+        # On a retry, the effect would still be unknown.
         retry = f"rowcall effects list --run {row['id']} --state unknown"
         why += "; resolve its effect first, then retry it"
     return f"given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
 
 
 def _times(heartbeat: float) -> dict[str, float]:
-    """Return how old the last heartbeat is, in seconds: of a live worker, and of one that has just ended."""
+    """Return the greatest age of the last heartbeat in seconds: of a live worker, and of one that has just ended."""
     return {"missed": missed(heartbeat), "silence": silence(heartbeat)}
 
 

@@ -18,13 +18,13 @@ from rowcall.base.timestamps import in_utc, unusable
 from rowcall.status import Status
 
 # Limits of the payload to search for.  PostgreSQL compares each of its values with every run's payload, and one
-# comparison cannot be interrupted: 48 KB against 64 KB takes ten seconds, and this much a seventh of a second.
+# comparison cannot be interrupted: 48 KB against 64 KB takes ten seconds, 2 KB against 64 KB a seventh of a second.
 SOUGHT_MOST = 50
 SOUGHT_BYTES = 2048
 
 
 class Form(StrEnum):
-    """The form of a filter's value, by the name of its type in PostgreSQL."""
+    """The form of a filter's value; each has the name of a PostgreSQL type."""
 
     STATUSES = "text[]"
     TEXT = "text"
@@ -42,7 +42,7 @@ def declared(form: Form, condition: str, description: str) -> Any:
 class Filter:
     """Criteria for runs; None, or an empty value, matches every run.
 
-    Time ranges include `after` and exclude `before`, so adjacent ranges miss nothing and overlap nowhere.
+    Time ranges include `after` and exclude `before`, so adjacent ranges neither overlap nor leave a gap.
     """
 
     status: tuple[Status, ...] = declared(
@@ -116,8 +116,7 @@ class Filter:
         return {**known, "payload": None if self.payload is None else stored(self.payload)}
 
 
-# A filter that is not given is NULL.  Parameters reach PostgreSQL as literals, so its condition is removed before
-# planning.
+# A filter that is not given is NULL.  Parameters reach PostgreSQL as literals, so the planner removes its condition.
 MATCHES = "\n    AND ".join(
     f"(%({spec.name})s::{spec.metadata['form']} IS NULL OR {spec.metadata['condition']})" for spec in fields(Filter)
 )

@@ -15,10 +15,10 @@ SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definitio
 FROM rowcall.job_runs AS run WHERE run.id = %(run_id)s
 """
 
-# For a change: waits for a transaction that is changing the run now, and returns its result.
+# For a change: waits for a transaction that is changing the run, and returns the changed run.
 LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 
-# job_attempts' primary key, in its order.
+# In the order of the primary key of job_attempts.
 ATTEMPTS = "SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no"
 
 # The same, a page at a time.
@@ -59,7 +59,7 @@ def version_of(run: Row) -> str:
 
 
 def attempts_of(connection: Connection, run_id: int) -> list[Row]:
-    """Return the attempts of a run that did not succeed, the first one first."""
+    """Return the attempts of a run that did not succeed, the oldest first."""
     return fetch_all(connection, ATTEMPTS, {"run_id": run_id})
 
 

@@ -1,9 +1,9 @@
-"""Lists: the newest runs that match a filter, a page at a time, and how many there are.
+"""Lists: the newest runs that match a filter, one page at a time, and how many there are.
 
 No index fits every filter, and each further index on job_runs would slow down every enqueue.  So a page scans an index
-from the newest run on, skips what does not match, and stops after SCANNED_MOST entries.  Then `next` continues behind
+from the newest run on, skips runs that do not match, and stops after SCANNED_MOST entries.  Then `next` continues after
 the last scanned entry, even if the page is short or empty: a client that follows `next` to the end gets every match.  A
-page also ends before it has more bytes than a page may.
+page also ends before it exceeds PAGE_BYTES.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rowcall.status import Status
 
 SCANNED_MOST = 20_000
 
-# A page that takes longer is stopped.
+# A page that takes longer is cancelled.
 SECONDS = 5
 
 # The part of that time that it may wait for a lock: less than all of it, so that the error names the lock.
@@ -39,7 +39,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 class IndexScan(NamedTuple):
-    """How runs are read from an index, the newest first."""
+    """A way to read runs from an index, the newest first."""
 
     name: str
     entries: str
@@ -48,15 +48,15 @@ class IndexScan(NamedTuple):
 
 BEHIND = "(created_at, id) < (%(at)s::timestamptz, %(id)s) AND created_at >= %(from)s::timestamptz"
 
-# job_runs_created, which has all runs.
+# job_runs_created, which contains all runs.
 CREATED = IndexScan("created", BEHIND)
 
 # job_runs_failed: a run with an error has failed_at, and so has every failed or dead run.
 FAILED = IndexScan("failed", f"failed_at IS NOT NULL AND {BEHIND}")
 HAVE_FAILED = {Status.FAILED, Status.DEAD}
 
-# job_runs_definition.  Rows are compared, not only the id: then no other index has the order, and the planner does not
-# read job_runs_created even if the statistics say that the definition has most of the runs.
+# job_runs_definition.  The conditions compare rows, not only the definition's id.  No other index has that order, so
+# the planner does not read job_runs_created, even if the statistics say that the definition has most of the runs.
 ITS_ID = "(SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)"
 DEFINITION = IndexScan(
     "definition",
@@ -67,7 +67,7 @@ DEFINITION = IndexScan(
 )
 
 # job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted by an
-# expression, so that the planner does not read job_runs_created for its order.
+# expression, so that the planner does not read job_runs_created to get its order.
 KEY = IndexScan(
     "key",
     f"""id = ANY(ARRAY(
@@ -97,9 +97,9 @@ BOUND = frozenset({"bound_at", "bound_id"})
 
 
 def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = "true") -> str:
-    """Return a page, and how many more rows were found; a short page also finds where its scan ended.
+    """Return a query for a page and the number of rows found; if the page is short, also for where its scan ended.
 
-    It is one statement, so that all of it sees the same rows.  The inner LIMIT keeps the filter out of the scan; rows
+    It is one statement, so that all parts see the same rows.  The inner LIMIT keeps the filter out of the scan; rows
     stream through both, so a full page ends the scan.
     """
     return f"""{IN_ORDER}
@@ -124,7 +124,7 @@ ORDER BY measured.created_at DESC, measured.id DESC
 
 
 def count_sql(scan: IndexScan) -> str:
-    """Return how many of the newest SCANNED_MOST runs match."""
+    """Return a query that counts the matches among the newest SCANNED_MOST runs."""
     return f"""{IN_ORDER}
 SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
@@ -132,10 +132,10 @@ SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS cappe
 """
 
 
-# Scan -> the page of a list.
+# Name of a scan -> the query for a page.
 PAGES = {scan.name: page_sql(scan) for scan in SCANS}
 
-# Scan -> how many match.
+# Name of a scan -> the query that counts the matches.
 COUNTS = {scan.name: count_sql(scan) for scan in SCANS}
 
 
@@ -157,7 +157,7 @@ def list_runs(
     include: Sequence[str] = (),
     page_bytes: int = pages.PAGE_BYTES,
 ) -> Page:
-    """Return the newest runs that match, with the name of their definition, and the included columns of LARGE."""
+    """Return the newest runs that match, with the name of their definition and the columns of LARGE in `include`."""
     values = {**parameters(criteria, limit, cursor, most), "include": list(include), "page_bytes": page_bytes}
     page = page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
     left_out = {*LARGE} - {*include}
@@ -165,7 +165,7 @@ def list_runs(
 
 
 def page_of(connection: Connection, sql: str, criteria: Filter, values: dict[str, Any]) -> Page:
-    """Return the page that this page_sql shows."""
+    """Run a statement of page_sql, and return its page."""
     rows = searched(connection, sql, values)
     bound_at, bound_id = rows[0]["bound_at"], rows[0]["bound_id"]
     runs, more = pages.read([row for row in rows if row["id"] is not None], BOUND)
@@ -181,7 +181,7 @@ def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOS
 
 
 def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[Row]:
-    """Run a statement under the settings of IN_ORDER; its time limits hold for the rest of the transaction."""
+    """Run a statement with the settings of IN_ORDER; its time limits apply to the rest of the transaction."""
     milliseconds = round(SECONDS * 1000)
     try:
         return fetch_all(
@@ -191,9 +191,7 @@ def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[R
         if sqlstate_of(error) == QUERY_CANCELED:
             raise SearchTooSlow(SECONDS) from None
         if sqlstate_of(error) == LOCK_NOT_AVAILABLE:
-            raise DatabaseUnavailable(
-                "another transaction holds a lock that this needs: try again in a moment"
-            ) from None
+            raise DatabaseUnavailable("another transaction holds a required lock: try again in a moment") from None
         raise
 
 
@@ -209,7 +207,7 @@ def scan_for(criteria: Filter) -> IndexScan:
 
 
 def parameters(criteria: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST) -> dict[str, Any]:
-    """Return the parameters of page_sql: the filter, the index range from `at` and `id` back to `from`, the bounds."""
+    """Return the parameters of page_sql: the filter, the index range from `at` and `id` back to `from`, and limits."""
     at, run_id = _place(criteria, cursor)
     bounds = {"at": at, "id": run_id, "from": criteria.created_after or "-infinity"}
     page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}

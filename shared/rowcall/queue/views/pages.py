@@ -1,4 +1,4 @@
-"""Pages: a page of a list ends before it has too many bytes for a process's memory."""
+"""Pages: limit the bytes of a page of a list, so that it fits into a process's memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from rowcall.base.database import Row
 
-# Measured as PostgreSQL writes the rows.  A page has at least one row, however large.  A response that escapes letters
-# beyond ASCII has up to three times as many bytes.
+# Measured in the JSON that PostgreSQL writes.  A page has at least one row of any size.  A response that escapes
+# non-ASCII characters has up to three times as many bytes.
 PAGE_BYTES = 1024 * 1024
 
 
 def measured(order: str) -> str:
-    """Return the rows of `shown` in this order, each with its place, the bytes up to it, and the number of rows."""
+    """Return a query for the rows of `shown` in this order, with place, bytes so far, and the number of rows."""
     return f"""
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY {order}) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bytes
@@ -27,7 +27,7 @@ MEASURES = {"found", "place", "bytes"}
 
 
 def read(rows: Sequence[Row], besides: frozenset[str] = frozenset()) -> tuple[list[Row], bool]:
-    """Return the rows of a page, without helper columns, and whether there are more."""
+    """Return the rows of a page without the helper columns, and whether there are more."""
     items = [{name: row[name] for name in row if name not in MEASURES | besides} for row in rows]
     return items, bool(rows) and rows[0]["found"] > len(rows)
 

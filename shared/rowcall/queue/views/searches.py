@@ -1,4 +1,4 @@
-"""Searches in payloads: no index helps them, and each may take seconds, so a caller may have only a few at a time."""
+"""Searches in payloads: no index supports them and each may take seconds, so a caller may have only a few at a time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Stats: what waits, runs and fails, in figures that cost the same on any day.
+"""Stats: counts of waiting, running and failed runs, which cost the same for any backlog.
 
-Each is counted along an index, up to COUNTED_MOST.
+Each count reads an index, up to COUNTED_MOST entries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
-# Running runs were claimed from the head of their lane, so they are counted among this many there.
+# Running runs are near the head of their lane, so they are counted among this many of its first runs.
 SCANNED_MOST = 2 * COUNTED_MOST
 
 LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
@@ -91,9 +91,9 @@ def dead_lately(connection: Connection) -> list[Row]:
 def figures(
     connection: Connection, known: Iterable[str], declared: Mapping[str, int], silence: float = SILENCE_SECONDS
 ) -> Row:
-    """Return what waits, runs and fails now.
+    """Return the counts of waiting, running and failed runs, of live workers, and of definitions.
 
-    `known` are queues to list even if they are empty, `declared` is as in ClaimRequest.  Workers without a heartbeat
+    `known` are queues to list even if they are empty; `declared` is as in ClaimRequest.  Workers without a heartbeat
     for `silence` seconds are not counted.
     """
     rules = {"known": list(known), "declared": json.dumps(dict(declared))}
