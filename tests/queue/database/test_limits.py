@@ -244,3 +244,15 @@ def test_the_list_of_queues_tells_what_waits_and_what_holds(connection: PgConnec
     rows = {row["name"]: row for row in queue.list_queues(connection, {"reports": 7})}
     assert [rows["mail"][name] for name in ("max_running", "running_under_limit", "due")] == [2, 2, 1]
     assert [rows["reports"][name] for name in ("max_running", "running_under_limit", "due")] == [7, None, 0]
+
+
+def test_a_declared_limit_survives_the_removal_of_its_queues_settings(connection: PgConnection) -> None:
+    declared = ClaimRequest({"noop": 60.0}, 10, declared={"mail": 2})
+    make_queues(connection, ["mail"])
+    ids = [run_in(connection, Status.QUEUED, queue="'mail'")["id"] for _ in range(3)]
+    queue.remove_queue(connection, "mail", OPERATOR)
+    # The row that a claim locks is gone; this claim inserts it again, for the next one.
+    result = queue.claim_limited(connection, "worker-2", declared)
+    assert (result.claimed, result.contended) == ([], True)
+    assert taken(connection, declared) == ids[:2]
+    assert taken(connection, declared) == []

@@ -9,6 +9,7 @@ from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LEASE_IS_OVER, TA
 from rowcall.queue.claims.request import ClaimRequest, ClaimResult, with_lanes
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import END_LEASES
+from rowcall.queue.queues import make_queues
 from rowcall.status import Event, Status, sources_of
 
 
@@ -114,4 +115,7 @@ def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) 
     """Claim due runs of queues with a limit."""
     parameters = with_lanes(connection, request).parameters(worker)
     *rows, (*_, taken, contended, _, _) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, parameters)
+    if contended and request.declared:
+        # Perhaps a row is missing, because an operator has removed the settings of a queue that has a declared limit.
+        make_queues(connection, list(request.declared))
     return ClaimResult.of(rows, contended=contended, taken=taken_of(taken or ()))
