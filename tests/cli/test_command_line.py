@@ -46,7 +46,7 @@ for name in set(rowcall.list_commands(click.Context(rowcall))) - {set(NEEDS_MORE
 from rowcall.job_types import load_catalogue
 from rowcall_worker.handlers import load_handlers
 load_handlers(load_catalogue(None), None)
-print(*sorted(sys.modules.keys() & {{"alembic", "flask", "sqlalchemy"}}))
+print(*sorted(sys.modules.keys() & {{"alembic", "flask", "rich", "sqlalchemy"}}))
 """
 
 

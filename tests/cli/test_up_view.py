@@ -1,188 +1,139 @@
-"""`rowcall up` on a terminal: a live view of services, runs and effects, which leaves the terminal as it was."""
+"""`rowcall up` on a terminal: what a person sees, while it starts, runs and ends, on a window of any size."""
 
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
-import subprocess
-import termios
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.console import Console
 
 from rowcall.base import database
-from rowcall.base.child_processes import own_command
-from rowcall.base.clock import elapsed
-from rowcall.cli.up.look import Look, Seen
-from rowcall.cli.up.picture import Frame
-from rowcall.queue import enqueue
-from tests.support.processes import LIMIT_SECONDS, living_with, wait_until
+from rowcall.base.database import connect
+from tests.cli.test_up import beside, home
+from tests.support.live_terminal import LiveTerminal, live_terminal
+from tests.support.processes import living_with, rowcall
 
-OTHER_SCREEN, BACK, HIDE, SHOW = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25l", "\x1b[?25h"
-CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+__all__ = ["beside", "home"]  # fixtures
+
+UP = ("up", "--yes", "--port", "0")
+
+# The last line of the view once it is whole.
+WHOLE = r"^  open http://127\.0\.0\.1:\d+/docs in a browser$"
 
 
-class Terminal:
-    """A terminal of 100 columns, on which `rowcall up` runs."""
+def whole_view(terminal: LiveTerminal) -> list[str]:
+    """The lines from the first to the last line of the view, which the screen shows once."""
+    lines = terminal.wait_for("^Rowcall is up", WHOLE)
+    [first] = [number for number, line in enumerate(lines) if line.startswith("Rowcall is up.")]
+    [last] = [number for number, line in enumerate(lines) if re.search(WHOLE, line)]
+    return lines[first : last + 1]
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (40, 100))
-        command = own_command("up", "--yes", "--port", "0")
-        # These would hide the size of the terminal.
-        outer = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        self.process = subprocess.Popen(
-            command, env={**outer, **environment}, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True
+
+def assert_the_terminal_is_as_before(terminal: LiveTerminal) -> None:
+    assert not terminal.screen.cursor.hidden
+    assert terminal.echoes()
+    assert b"\x1b[?1049" not in terminal.raw, "there is no other screen"
+    # Nothing of the view's services and commands stays: they are down.
+    assert not [line for line in terminal.lines if line.startswith(("Rowcall is up", "Next,")) or "PostgreSQL" in line]
+
+
+def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(home: dict[str, str]) -> None:
+    with live_terminal(home, *UP) as terminal:
+        terminal.wait_for("^Rowcall is starting", "PostgreSQL +starting", "worker +starting")
+        terminal.wait_for(r"^Runs .*\d+ succeeded .*1 dead", "^ +6 .* at attempt 2", "sent_.*applied|mail .*applied")
+        view = "\n".join(whole_view(terminal))
+        assert re.search(r"^● +PostgreSQL +\d+\.\d+, data in \S+$", view, re.MULTILINE)
+        assert re.search(r"^● +API +http://127\.0\.0\.1:\d+ +a key for it is in /\S+$", view, re.MULTILINE)
+        assert re.search(r"^● +worker +waits for runs$", view, re.MULTILINE)
+        assert re.search(r"demo +added 20 users with orders and invoices; enqueued 9 runs$", view, re.MULTILINE)
+        [declined] = re.findall(
+            r"^Run (\d+): this charge is declined on purpose: `.*rowcall runs retry \1`", view, re.M
         )
-        os.close(theirs)
-        self.seen = ""
+        assert re.search(r"""^  .*rowcall enqueue noop '{"hello": "world"}'$""", view, re.MULTILINE)
+        assert re.search(rf"^  .*rowcall runs show {declined}$", view, re.MULTILINE)
+        assert "curl" not in view
+        assert Path(home["ROWCALL_HOME"], "api_key").read_text().strip() not in terminal.printed
+        # What fails on purpose is no warning.
+        assert "worker:" not in terminal.printed
 
-    def read_until(self, text: str) -> None:
-        """Read until the terminal has shown this text."""
-        until = elapsed() + LIMIT_SECONDS
-        while text not in CODES.sub("", self.seen):
-            assert elapsed() < until, f"{text!r} was not shown, but {CODES.sub('', self.seen)[-4000:]}"
-            self.seen += os.read(self._ours, 65536).decode(errors="replace")
+        terminal.type("typed\n")
+        for columns, lines in ((80, 24), (60, 20), (120, 40)):
+            terminal.resize(columns, lines)
+            terminal.wait_for(f"^Rowcall is up. {{{columns - 39}}}Ctrl-C stops everything.$")
+            assert max(map(len, whole_view(terminal))) < columns
+        assert "typed" not in terminal.printed
 
-    def end(self) -> tuple[int, str]:
-        """Read until the end; return the exit code and what was written to standard error."""
-        while True:
-            try:
-                self.seen += os.read(self._ours, 65536).decode(errors="replace")
-            except OSError:  # how Linux says that the other end is closed
-                break
-        _, errors = self.process.communicate(timeout=LIMIT_SECONDS)
-        os.close(self._ours)
-        return self.process.returncode, errors
+        example = {**home, "ROWCALL_APP": "rowcall_example"}
+        assert rowcall(example, "enqueue", "charge_invoice", '{"invoice_id": 999999}').returncode == 0
+        terminal.wait_for("^worker: warning run dead .*InvoiceNotFound", "charge_invoice +dead +InvoiceNotFound: there")
+        whole_view(terminal)
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+        assert_the_terminal_is_as_before(terminal)
+        left = [line for line in terminal.lines if line]
+        assert re.search(r"^Runs .* succeeded +2 dead$", "\n".join(left), re.MULTILINE)
+        assert left[-1].startswith("Rowcall is down.")
 
-    @property
-    def left(self) -> list[str]:
-        """What stays on the terminal after the view."""
-        return [line.rstrip() for line in CODES.sub("", self.seen.rpartition(BACK)[2]).splitlines()]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Yield an environment with its own home; no process that was started in it may outlive the test."""
-    yield {"ROWCALL_HOME": str(tmp_path / "home"), "TERM": "xterm-256color"}
-    for pid, line in living_with(str(tmp_path)).items():
-        if " up " in line:
-            os.kill(pid, signal.SIGKILL)  # after a failure
-    wait_until(lambda: not living_with(str(tmp_path)), "none of its processes is alive")
-
-
-def test_the_view_shows_the_demo_and_leaves_the_terminal_as_it_was(home: dict[str, str]) -> None:
-    terminal = Terminal(home)
-    terminal.read_until("declined on purpose: a retry succeeds")
-    terminal.read_until("applied")
-    terminal.read_until("Next, in another terminal in this folder:")
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.end() == (0, "")
-    assert terminal.seen.index(OTHER_SCREEN) < terminal.seen.index(BACK)
-    assert terminal.seen.rindex(HIDE) < terminal.seen.rindex(SHOW)
-    assert terminal.left[-1] == "Rowcall is down."
-    picture = "\n".join(terminal.left)
-    assert re.search(r"^PostgreSQL +\d+", picture, re.M)
-    assert re.search(r"^API +http://127\.0\.0\.1:\d+", picture, re.M)
-    assert re.search(r"^run \d+ +charge_invoice +dead +declined on purpose", picture, re.M)
-    assert re.search(r"^Runs .* 1 dead ", picture, re.M)
-    # It is down, so there is nothing to type.
-    assert "Next," not in picture
-    assert "worker started" in Path(home["ROWCALL_HOME"], "log", "worker.log").read_text()
+    with live_terminal(home, *UP, columns=80, lines=24) as later:
+        later.wait_for("demo +its users and today's runs exist already: nothing is added", "^Runs .* 2 dead")
+        later.wait_for(f"^Run {declined}: this charge is declined on purpose")
+        [worker] = [pid for pid, line in living_with(home["ROWCALL_HOME"]).items() if "worker run" in line]
+        os.kill(worker, signal.SIGKILL)
+        assert later.wait_for_end() == 1
+        assert_the_terminal_is_as_before(later)
+        assert "rowcall: `rowcall worker run --grace 2.0` ended with -9; see above, and the logs in" in later.printed
+    logs = Path(home["ROWCALL_HOME"], "log")
+    assert "worker started" in (logs / "worker.log").read_text()
+    assert "run dead" in (logs / "worker.log.1").read_text()
 
 
-def test_a_service_that_ends_by_itself_is_told_with_the_end_of_its_log(home: dict[str, str], fresh_url: str) -> None:
-    terminal = Terminal({**home, "DATABASE_URL": fresh_url})
-    terminal.read_until("none of your own")
-    [worker] = [pid for pid, line in living_with(home["ROWCALL_HOME"]).items() if "worker run" in line]
-    os.kill(worker, signal.SIGKILL)
-    code, errors = terminal.end()
-    assert code == 1
-    assert "`rowcall worker run --grace 2.0 --queues rowcall_up` ended with -9; " in errors
-    assert "worker started" in errors
-    assert errors.endswith(f"see {home['ROWCALL_HOME']}/log/worker.log\n")
-    assert terminal.seen.rindex(HIDE) < terminal.seen.rindex(SHOW)
+def test_while_the_database_is_away_the_view_says_so_and_goes_on(beside: dict[str, str], fresh_url: str) -> None:
+    name = fresh_url.rpartition("/")[2]
+    with live_terminal(beside, *UP, columns=80, lines=24) as terminal:
+        terminal.wait_for("takes only those of the queue rowcall_up", "^Runs +1 succeeded$", WHOLE)
+        others = connect(fresh_url.removesuffix(name) + "postgres")
+        others.autocommit = True
+        database.fetch_all(others, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        database.fetch_all(
+            others, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %(name)s", {"name": name}
+        )
+        terminal.wait_for(
+            r"^● +PostgreSQL +away for \d+ s: ", "worker +waits for the database", "^Runs +1 succeeded$", WHOLE
+        )
+        terminal.wait_for("^worker: (warning|error) database lost")
+        database.fetch_all(others, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        terminal.wait_for("PostgreSQL +.*DATABASE_URL$", "worker +waits for runs")
+        others.close()
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+        assert_the_terminal_is_as_before(terminal)
 
 
-def test_a_dumb_terminal_gets_lines(home: dict[str, str], fresh_url: str) -> None:
-    terminal = Terminal({**home, "TERM": "dumb", "DATABASE_URL": fresh_url})
-    terminal.read_until("Ctrl-C stops everything.")
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.end()[0] == 0
-    assert "\x1b" not in terminal.seen
+def test_the_error_of_a_service_is_printed_whole(beside: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "job_types.py").touch()
+    (tmp_path / "broken" / "handlers.py").write_text(
+        "def load():\n    raise OSError('no ' + 'paper ' * 40)\n\n\nload()\n"
+    )
+    with live_terminal({**beside, "ROWCALL_APP": "broken", "PYTHONPATH": str(tmp_path)}, *UP) as terminal:
+        assert terminal.wait_for_end() == 1
+        assert_the_terminal_is_as_before(terminal)
+    # A terminal wraps a long line; who copies it gets one line.
+    assert re.search(
+        f"worker: .*broken/handlers.py, line 2: OSError: no {'paper ' * 40}$", terminal.printed, re.MULTILINE
+    )
+    assert re.search("rowcall: `rowcall worker run .*` ended with 1; see above, and the logs in", terminal.printed)
 
 
-NOW = datetime(2026, 3, 29, 12, tzinfo=UTC)
-FRAME = Frame({"API": "http://127.0.0.1:8000"}, {7: "declined on purpose"}, ["Next:", "  rowcall runs show 7"])
-
-
-def run(run_id: int, status: str, **more: Any) -> dict[str, Any]:
-    plain = {"progress": None, "error_type": None, "last_error": None, "finished_at": None, "run_at": NOW}
-    return {"id": run_id, "job_type": "charge_invoice", "status": status, **plain, **more}
-
-
-def drawn(seen: Seen | None, columns: int = 80, lines: int = 24, away: bool = False) -> list[str]:
-    console = Console(width=columns, height=lines, file=StringIO(), record=True)
-    console.print(FRAME.picture(seen, lines, away))
-    return [line.rstrip() for line in console.export_text().splitlines()]
-
-
-def test_each_run_says_what_matters_in_its_status() -> None:
-    runs = [
-        run(7, "dead", error_type="Declined", last_error="no"),
-        run(8, "failed", error_type="SmtpDown", last_error="no\nroute"),
-        run(9, "running", progress={"share": 0.25, "note": ""}),
-        run(10, "succeeded", finished_at=NOW - timedelta(minutes=3)),
-        run(11, "queued", run_at=NOW + timedelta(hours=5)),
-    ]
-    lines = drawn(Seen(NOW, {"dead": 1, "running": 1}, runs))
-    told = [re.split(" {2,}", line)[2:] for line in lines if line.startswith("run ")]
-    assert told == [
-        ["dead", "declined on purpose"],
-        ["failed", "SmtpDown: no route"],
-        ["running", "25%"],
-        ["succeeded", "3 min ago"],
-        ["queued", "in 5 h"],
-    ]
-    assert "Runs   0 queued  1 running  0 succeeded  0 failed  1 dead  0 cancelled" in lines
-
-
-@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (100, 30), (40, 18), (200, 60)])
-def test_the_picture_fits_the_terminal_whatever_is_in_it(columns: int, lines: int) -> None:
-    runs = [run(number, "dead", error_type="E", last_error="long " * 100) for number in range(100, 120)]
-    effect = {"kind": "sent_emails", "key": "k" * 200, "state": "unknown", "refusal": "why " * 100, "reference": None}
-    shown = drawn(Seen(NOW, {}, runs, [effect] * 20), columns, lines)
-    assert len(shown) <= lines
-    assert max(map(len, shown)) <= columns
-    assert shown[-1] == "  rowcall runs show 7"
-
-
-def test_before_the_first_run_it_says_so() -> None:
-    lines = drawn(Seen(NOW))
-    assert "there are no runs yet" in lines
-    assert "none yet: mails, payments, webhooks and files appear here" in lines
-
-
-def test_while_the_database_is_away_the_last_picture_stays(fresh_url: str) -> None:
-    look = Look(fresh_url)
-    with database.transaction(fresh_url) as connection:
-        enqueue(connection, "noop", {})
-    seen = look.take()
-    assert seen is not None
-    assert [one["status"] for one in seen.runs] == ["queued"]
-    with database.transaction(fresh_url) as connection:
-        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rowcall up'"
-        database.fetch_all(connection, others)
-    assert look.take() is None
-    lines = drawn(seen, away=True)
-    assert "The database does not answer; trying again ..." in lines
-    assert any(line.startswith("run ") for line in lines)
-    assert look.take() is not None
-    look.close()
+@pytest.mark.parametrize("plain", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
+def test_who_wants_plain_lines_gets_them_on_a_terminal_too(beside: dict[str, str], plain: dict[str, str]) -> None:
+    with live_terminal({**beside, **plain}, *UP, lines=50) as terminal:
+        terminal.wait_for("^Starting PostgreSQL, the API and a worker", "^Ctrl-C stops everything.$")
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+        # Nothing is drawn in place; only a warning in the log has colours.
+        assert re.findall(rb"\x1b\[[^m]*[^m\d;]", terminal.raw) == []
+        assert terminal.printed.endswith("\n\nRowcall is down.\n")
+    assert not Path(beside["ROWCALL_HOME"], "log").exists()

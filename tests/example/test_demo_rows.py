@@ -88,7 +88,7 @@ def test_a_start_on_a_later_day_has_rows_of_that_day(connection: PgConnection, t
     seed(connection, USERS, today - timedelta(days=9))
     demo = prepare(connection, tmp_path)
     assert demo is not None
-    assert (demo.today, seeded_on(connection)) == (today, today)
+    assert (demo.seeded.today, seeded_on(connection)) == (today, today)
 
 
 def test_more_users_are_added_to_those_that_are_there_as_if_all_had_come_at_once(connection: PgConnection) -> None:

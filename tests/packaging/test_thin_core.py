@@ -158,7 +158,7 @@ def modules_after(script: str, *arguments: str, flags: tuple[str, ...] = ()) -> 
 
 def test_enqueueing_loads_the_cores_packages_and_the_rooms_of_the_queue_alone(module_url: str) -> None:
     modules = modules_after(ENQUEUE, module_url)
-    optional = {"click", "alembic", "cronsim", "flask", "jinja2", "ruamel", "sqlalchemy", "PIL", "fpdf"}
+    optional = {"click", "alembic", "cronsim", "flask", "jinja2", "rich", "ruamel", "sqlalchemy", "PIL", "fpdf"}
     assert {name.partition(".")[0] for name in modules} & optional == set()
     ours = {name for name in modules if name.startswith("rowcall")}
     rooms = {".".join(name.split(".")[:2]) for name in ours}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rowcall import enqueue
 from rowcall_example.demo.outside import DECLINED_INVOICE, FLAKY, HOST, hooks_url
 from rowcall_example.demo.rows import email_of
-from rowcall_example.demo.seed import TODAY, seed, seeded_on
+from rowcall_example.demo.seed import TODAY, Seeded, seed, seeded_on
 from rowcall_example.documents.wording import COMPANY
 from rowcall_example.errors import DemoRefused
 from rowcall_example.sql import Connection, fetch_all, fetch_value
@@ -41,7 +41,7 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
     The folder keeps what must be the same at the next start.
     """
     try:
-        today = _seed_for_today(connection)
+        seeded = _seed_for_today(connection)
     except DemoRefused:
         return None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,21 +55,22 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
     }
     unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
     # An empty ..._FILE variable hides one of the environment, which would conflict with the value.
-    return Demo(today, folder, port, unset | {f"{name}_FILE": "" for name in unset})
+    return Demo(seeded, folder, port, unset | {f"{name}_FILE": "" for name in unset})
 
 
 class Shown(NamedTuple):
-    """Lines that say where to see the results, and the runs that fail on purpose, each with a note."""
+    """Lines that say where to see the results, what was added, and the runs that fail on purpose, each with a note."""
 
     lines: list[str]
+    summary: str
     notes: dict[int, str]
 
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo that is ready to run: its day, its folder, and the port and settings of its services."""
+    """A demo that is ready to run: the rows added for its day, its folder, and its services' port and settings."""
 
-    today: date
+    seeded: Seeded
     folder: Path
     port: int
     environment: Mapping[str, str]
@@ -81,10 +82,13 @@ class Demo:
 
     def ask(self, connection: Connection, program: str, mails: Path, files: Path) -> Shown:
         """Enqueue the day's runs, each only once."""
-        declined = 0
-        for job_type, payload, key in _runs(connection, self.today, self.port):
-            asked = enqueue(connection, job_type, payload, key=key, created_by="rowcall up")
-            declined = asked.run_id if job_type == "charge_invoice" else declined
+        runs = [
+            (job_type, enqueue(connection, job_type, payload, key=key, created_by="rowcall up"))
+            for job_type, payload, key in _runs(connection, self.seeded.today, self.port)
+        ]
+        # The last charge is the one that is declined, and the last webhook the one that is refused at first.
+        last = {job_type: run.run_id for job_type, run in runs}
+        declined, refused = last["charge_invoice"], last["deliver_webhook"]
         lines = [
             "The example's jobs are running.  See what they produce, and how each of them ended:",
             "",
@@ -98,13 +102,26 @@ class Demo:
         ]
         if not fetch_value(connection, HAS_SUCCEEDED, {"run_id": declined}):
             lines.append(f"  {program} runs retry {declined}   (its charge was declined; the next one will succeed)")
-        return Shown(lines, {declined: "declined on purpose: a retry succeeds"})
+        notes = {
+            refused: "this webhook is refused on purpose; its retry succeeds",
+            declined: f"this charge is declined on purpose: `{program} runs retry {declined}` charges it",
+        }
+        return Shown(lines, _summary(self.seeded, sum(not run.replayed for _, run in runs)), notes)
 
 
-def _seed_for_today(connection: Connection) -> date:
+def _summary(seeded: Seeded, new: int) -> str:
+    """Say what this start has added."""
+    if seeded.users:
+        return f"added {seeded.users} users with orders and invoices; enqueued {new} runs"
+    if new:
+        return f"enqueued {new} runs for the users of an earlier start"
+    return "its users and today's runs exist already: nothing is added"
+
+
+def _seed_for_today(connection: Connection) -> Seeded:
     today: date = fetch_value(connection, TODAY)
     before = seeded_on(connection)
-    return seed(connection, USERS, today, anew=before is not None and before < today).today
+    return seed(connection, USERS, today, anew=before is not None and before < today)
 
 
 def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -25,6 +27,14 @@ def show_fields(row: Mapping[str, Any]) -> None:
     for name, value in row.items():
         if value is not None:
             click.echo(f"{name.ljust(width)}  {shown(value)}")
+
+
+def in_foreground() -> bool:
+    """Whether this process may write to its terminal at any time; a shell's `&` and `bg` say that it should not."""
+    try:
+        return os.tcgetpgrp(sys.stdout.fileno()) == os.getpgrp()
+    except OSError:
+        return True  # a terminal that no shell controls
 
 
 def shown(value: object) -> str:

@@ -8,8 +8,6 @@ import shlex
 import signal
 import sys
 from importlib.util import find_spec
-from pathlib import Path
-from typing import NoReturn
 
 import click
 from psycopg2.extensions import parse_dsn
@@ -17,8 +15,10 @@ from psycopg2.extensions import parse_dsn
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
 from rowcall.cli.terminal.confirm import confirm, yes_option
+from rowcall.cli.terminal.output import in_foreground
 from rowcall.cli.up.demo import EXAMPLE, choose_app, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
+from rowcall.cli.up.reports import Reports
 
 
 @click.command("up")
@@ -31,6 +31,9 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     With DATABASE_URL, the worker takes only runs that this command and its key enqueue, and the key expires after a
     day.  Without it, Rowcall starts its own PostgreSQL, keeps the data in ROWCALL_HOME, and reuses it next time.
     Without ROWCALL_APP, it runs Rowcall's example app, a small SaaS.
+
+    On a terminal, it shows services, runs and effects as they change; logs are in ROWCALL_HOME/log.  In a pipe, and
+    with NO_COLOR or TERM=dumb, it prints plain lines.
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
@@ -38,52 +41,33 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     chosen = settings.read()
     if chosen.database_url:
         confirm(f"this migrates {_named(chosen.database_url)} and starts a worker on it", yes)
+    if _can_show_a_view():
+        # Loaded only here: no other command needs rich.
+        from rowcall.cli.up.live.run import run
+
+        run(chosen, port)
+    else:
+        _run_plainly(chosen, port, is_example)
+
+
+def _can_show_a_view() -> bool:
+    """Whether a person watches a terminal that can draw in place; otherwise, plain lines are more useful."""
+    if not sys.stdout.isatty() or not in_foreground() or os.environ.get("NO_COLOR"):
+        return False
+    can_draw = os.environ.get("TERM", "") not in ("", "dumb", "unknown") and sys.stdout.encoding.lower() == "utf-8"
+    return can_draw and find_spec("rich") is not None
+
+
+def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) -> None:
+    """Run `up` until a signal, and print lines that a script or a log can keep."""
     click.echo("Starting PostgreSQL, the API and a worker ...")
-    logs = chosen.home / "log" if _has_view() else None
-    if logs:
-        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with up(chosen, port, logs) as running:
-            if logs:
-                _watch(running, chosen, logs)
+        with up(chosen, port, Reports()) as running:
             for line in lines(running, chosen, is_example):
                 click.echo(line)
             wait(running.children)
     except Stop:
         click.echo("\nRowcall is down.")
-
-
-def _has_view() -> bool:
-    """Return whether this is a terminal that can show the live view; otherwise `up` prints lines."""
-    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb" and find_spec("rich") is not None
-
-
-def _watch(running: Running, chosen: settings.Settings, logs: Path) -> NoReturn:
-    from rowcall.cli.up.picture import Frame
-    from rowcall.cli.up.view import watch
-
-    data = "DATABASE_URL" if running.queue else f"data in {_near(chosen.home)}"
-    only = f"takes only runs of the queue {running.queue}, so none of your own; " if running.queue else ""
-    services = {
-        "Rowcall is up": "Ctrl-C stops everything",
-        "PostgreSQL": f"{running.version.partition(' ')[0]}, {data}",
-        "API": f"{running.api}, its key is in {_near(chosen.home / 'api_key')}",
-        "worker": f"{only}logs are in {_near(logs)}",
-    }
-    shown = next(iter(running.notes), running.first_run["id"])
-    queue = f" --queue {running.queue}" if running.queue else ""
-    commands = [
-        "Next, in another terminal in this folder:",
-        f"  {program()} enqueue noop '{json.dumps(FIRST_PAYLOAD)}'{queue}",
-        f"  {program()} runs show {shown}",
-        f"  open {running.api}/docs",
-    ]
-    watch(running, Frame(services, running.notes, commands))
-
-
-def _near(path: Path) -> str:
-    """Return a path as a person in this folder writes it."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _named(url: str) -> str:
@@ -112,7 +96,7 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         f"  PostgreSQL  {running.version}, {place[0]}",
         place[1],
         f"  demo run    {run['id']} ({run['job_type']}) {run['status']}, {seconds:.2f} seconds after it was enqueued",
-        *(["", *running.shown] if running.shown else ()),
+        *(["", *running.demo.lines] if running.demo else ()),
         "",
         "Next, in another terminal in this folder:",
         "",

@@ -27,8 +27,12 @@ class Asked(Protocol):
         """Lines that say where to see the results."""
 
     @property
+    def summary(self) -> str:
+        """One short line: what this start has added, or that everything exists already."""
+
+    @property
     def notes(self) -> Mapping[int, str]:
-        """Run id -> why it fails on purpose."""
+        """Run id -> a sentence: that it fails on purpose, and what to do."""
 
 
 class Demo(Protocol):

@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
 from rowcall.cli.up.demo import Asked, Demo, asked, prepared
+from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
 from rowcall.definitions import apply_code, clock
 from rowcall.job_types import catalogue
@@ -43,9 +44,6 @@ FIRST_RUN_SECONDS = 60.0
 
 # How often to check whether a child has ended or the API answers.
 POLL_SECONDS = 0.05
-
-# How much of a log is shown when its process has ended by itself.
-LOG_LINES = 20
 
 FIRST_PAYLOAD = {"hello": "world"}
 
@@ -63,7 +61,7 @@ KEY_GRACE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Running:
-    """What `up` has started, for the lines that it prints."""
+    """What `up` has started, for the lines or the view that show it."""
 
     api: str
     postgres: str
@@ -71,25 +69,23 @@ class Running:
     key: str
     queue: str | None
     first_run: Row
-    shown: Sequence[str]
-    notes: Mapping[int, str]
+    demo: Asked | None
     children: Sequence[Child]
 
 
 @dataclass(frozen=True)
 class Child:
-    """A `rowcall` command that runs until the end; its log goes to the file, or to the terminal."""
+    """A `rowcall` command that runs until the end."""
 
     command: str
     process: subprocess.Popen[bytes]
-    log: Path | None
+    hint: str
 
     def check(self) -> None:
         """Raise an error if it has ended by itself."""
         code = self.process.poll()
         if code is not None:
-            where = "see the error above" if self.log is None else f"{_last_lines(self.log)}\nsee {self.log}"
-            raise RowcallError(f"`{self.command}` ended with {code}; {where}")
+            raise RowcallError(f"`{self.command}` ended with {code}; {self.hint}")
 
 
 class Stop(BaseException):
@@ -97,39 +93,40 @@ class Stop(BaseException):
 
 
 @contextmanager
-def up(settings: Settings, port: int | None, logs: Path | None = None) -> Iterator[Running]:
-    """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block.
-
-    Their logs go to the terminal, or to files in the folder `logs`.
-    """
+def up(settings: Settings, port: int | None, reports: Reports) -> Iterator[Running]:
+    """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block."""
     with ExitStack() as stack:
-        _listen_to_signals()
+        listen_to_signals()
         url = stack.enter_context(database_url(settings, make=True))
-        _migrate(url)
+        _migrate(url, reports)
         children: list[Child] = []
         stack.callback(_stop, children)
+        stack.callback(reports.stopping)
+        with database.internal_transaction(url) as connection:
+            version = str(database.fetch_value(connection, "SELECT current_setting('server_version')"))
+        reports.started(POSTGRES, version)
         # Opened here: another program could take a free port before the API opens it.
         with _listener(settings, port) as listener:
             api = url_of(listener, settings.api_host)
             handed = ["api", "--listener", str(listener.fileno())]
             # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
-            children.append(_start(handed, signal.SIGQUIT, logs, handed=[listener.fileno()]))
+            children.append(_start(handed, signal.SIGQUIT, reports, handed=[listener.fileno()]))
         demo = prepared(settings, url)
         environment = demo.environment if demo else {}
         if demo:
-            children.append(_start(demo.command, signal.SIGTERM, logs, environment))
+            children.append(_start(demo.command, signal.SIGTERM, reports, environment))
         own = QUEUE if settings.database_url else None
         serving = ["--queues", own] if own else []
         worker = ["worker", "run", "--grace", str(WORKER_GRACE_SECONDS), *serving]
-        children.append(_start(worker, signal.SIGTERM, logs, environment))
+        children.append(_start(worker, signal.SIGTERM, reports, environment))
         _wait_for_api(api, children)
+        reports.started(API, api)
         with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key", own)
-            version = database.fetch_value(connection, "SELECT current_setting('server_version')")
         first_run = _first_run(url, children, own)
+        reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
-        lines, notes = (shown.lines, shown.notes) if shown else ((), {})
-        yield Running(api, url, str(version), key, own, first_run, lines, notes, children)
+        yield Running(api, url, version, key, own, first_run, shown, children)
 
 
 def wait(children: Sequence[Child]) -> None:
@@ -139,7 +136,7 @@ def wait(children: Sequence[Child]) -> None:
         time.sleep(POLL_SECONDS)  # signals interrupt it; Python cannot wait for several children at once
 
 
-def _listen_to_signals() -> None:
+def listen_to_signals() -> None:
     """Raise Stop at the first signal, and ignore further ones during cleanup."""
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -151,14 +148,15 @@ def _listen_to_signals() -> None:
         signal.signal(name, stop)
 
 
-def _migrate(url: str) -> None:
+def _migrate(url: str, reports: Reports) -> None:
     """Migrate the schema and apply the code's definitions; start no process if the schema is current."""
     with database.internal_transaction(url) as connection:
         found = schema_of(connection)
         if found is not None and found.revision == REVISION:
             apply_code(connection, catalogue(), OPERATOR)
             return
-    done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, check=False)
+    errors = reports.errors_of("migrate")
+    done = subprocess.run(own_command("migrate"), stdout=subprocess.DEVNULL, stderr=errors, check=False)
     if done.returncode:
         raise RowcallError("the schema could not be migrated; see the error above")
 
@@ -176,29 +174,22 @@ def _listener(settings: Settings, asked: int | None) -> socket.socket:
 def _start(
     arguments: Sequence[str],
     if_we_die: signal.Signals,
-    logs: Path | None,
+    reports: Reports,
     environment: Mapping[str, str] | None = None,
     handed: Sequence[int] = (),
 ) -> Child:
     """Start a `rowcall` command in a new session, so that the terminal's Ctrl-C reaches only this process."""
-    log = logs / f"{arguments[0]}.log" if logs else None
-    with log.open("wb") if log else nullcontext() as file:
-        process = subprocess.Popen(
-            own_command(*arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=file,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-            pass_fds=handed,
-            preexec_fn=dies_with_us(if_we_die),
-        )
-    return Child(" ".join(["rowcall", *arguments]), process, log)
-
-
-def _last_lines(log: Path) -> str:
-    """Return the end of a log, which says why its process has ended."""
-    return "\n".join(["", *log.read_text(errors="replace").splitlines()[-LOG_LINES:]])
+    process = subprocess.Popen(
+        own_command(*arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=reports.errors_of(arguments[0]),
+        env={**reports.environment, **os.environ, **(environment or {})},
+        start_new_session=True,
+        pass_fds=handed,
+        preexec_fn=dies_with_us(if_we_die),
+    )
+    return Child(" ".join(["rowcall", *arguments]), process, reports.hint)
 
 
 def _stop(started: Sequence[Child]) -> None:

@@ -1,0 +1,1 @@
+"""The live view of `rowcall up` on a terminal.  Only this folder imports rich."""

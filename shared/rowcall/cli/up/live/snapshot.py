@@ -1,0 +1,77 @@
+"""What the view reads from the database: one statement, about once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rowcall.base.database import PgConnection, Row, fetch_one
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.status import Status
+
+# The view looks at so many runs, so that it costs the same beside ten million others.
+NEWEST = 1000
+# More than fit any terminal.
+SHOWN = 50
+
+# The newest runs are read along job_runs_created, and of each table of effects the newest along its primary key.  With
+# a queue, only its runs and their effects are shown: with DATABASE_URL, all others are a team's own.
+SNAPSHOT = f"""
+WITH newest AS (
+    SELECT * FROM (SELECT * FROM rowcall.job_runs ORDER BY created_at DESC, id DESC LIMIT {NEWEST}) AS run
+    WHERE %(queue)s::text IS NULL OR queue = %(queue)s
+), counted AS (
+    SELECT status, count(*) AS runs FROM newest GROUP BY status
+), latest AS (
+    SELECT id, job_type, status, attempts, max_attempts, error_type, left(last_error, 500) AS error,
+        (progress ->> 'share')::float8 AS share, progress ->> 'note' AS note,
+        extract(epoch FROM now() - coalesce(finished_at, updated_at)) AS age,
+        extract(epoch FROM now() - started_at) AS running_for, extract(epoch FROM run_at - now()) AS due_in
+    FROM newest
+    ORDER BY status = '{Status.RUNNING}' DESC, coalesce(finished_at, updated_at) DESC, id DESC LIMIT {SHOWN}
+), effect AS (
+    (SELECT 'mail' AS kind, run_id, state, concat_ws(', ', recipient, subject) AS target, updated_at
+     FROM rowcall.sent_emails ORDER BY id DESC LIMIT {SHOWN})
+    UNION ALL
+    (SELECT 'report', run_id, state, concat('user ', user_id, ', week of ', week_start_date), updated_at
+     FROM rowcall.sent_reports ORDER BY id DESC LIMIT {SHOWN})
+    UNION ALL
+    (SELECT 'payment', run_id, state, coalesce('invoice ' || invoice_id, idempotency_key), updated_at
+     FROM rowcall.payments ORDER BY id DESC LIMIT {SHOWN})
+    UNION ALL
+    (SELECT 'webhook', run_id, state, concat_ws(' to ', event_id, url), updated_at
+     FROM rowcall.delivered_webhooks ORDER BY id DESC LIMIT {SHOWN})
+    UNION ALL
+    (SELECT 'file', run_id, state, coalesce(path, concat_ws(' ', type, date, key)), updated_at
+     FROM rowcall.generated_files ORDER BY id DESC LIMIT {SHOWN})
+    UNION ALL
+    (SELECT kind, run_id, state, key, updated_at FROM rowcall.other_effects ORDER BY id DESC LIMIT {SHOWN})
+), happened AS (
+    SELECT kind, run_id, state, target, extract(epoch FROM now() - updated_at) AS age FROM effect
+    WHERE %(queue)s::text IS NULL OR run_id IN (SELECT id FROM newest)
+    ORDER BY updated_at DESC LIMIT {SHOWN}
+)
+SELECT (SELECT coalesce(json_object_agg(status, runs), '{{}}') FROM counted) AS counts,
+    (SELECT coalesce(json_agg(latest), '[]') FROM latest) AS runs,
+    (SELECT coalesce(json_agg(happened), '[]') FROM happened) AS effects,
+    (SELECT coalesce(json_object_agg(id, status), '{{}}') FROM rowcall.job_runs
+     WHERE id = ANY(%(announced)s::bigint[])) AS announced
+"""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The newest runs by status, the latest of them, the latest effects, and how the announced runs are."""
+
+    counts: Mapping[str, int]
+    runs: list[Row]
+    effects: list[Row]
+    announced: Mapping[int, str]
+
+
+def read_snapshot(connection: PgConnection, queue: str | None, announced: Iterable[int]) -> Snapshot:
+    """Read all that the view shows; ages are in seconds, by the database's clock."""
+    row = fetch_one(connection, BY_INDEX + SNAPSHOT, {"queue": queue, "announced": list(announced)})
+    assert row is not None
+    announced_now = {int(run_id): status for run_id, status in row["announced"].items()}
+    return Snapshot(row["counts"], row["runs"], row["effects"], announced_now)
