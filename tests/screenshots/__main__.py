@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
-import signal
-import subprocess
 import sys
 import tempfile
-import termios
+from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from rowcall.base.clock import elapsed
-from tests.support.processes import LIMIT_SECONDS, ROOT
+from tests.support.live_terminal import LiveTerminal, live_terminal
+from tests.support.processes import ROOT
 
 IMAGES = ROOT / "docs" / "images"
 COLUMNS, LINES = 100, 33
@@ -25,66 +21,43 @@ COLUMNS, LINES = 100, 33
 # The fonts that rich would load from another host; the browser's own will do.
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
-# rich puts the cursor here before it draws the view again.
-HOME = "\x1b[H"
+# Before the view is drawn again, the lines of the drawing before are erased.
+ERASE_LINE = "\x1b[2K"
+
+# A command says this of a local server; the folder is a temporary one.
+USING = re.compile("^rowcall: using the local PostgreSQL in .*\n", re.MULTILINE)
 
 # Shown when the demo's runs have ended.
-DECLINED = "declined on purpose"
+ENDED = ("declined on purpose", "^Runs .*33 succeeded +1 dead", "at attempt 2", "^  open ")
 
 
-def draw(name: str, title: str, shown: str) -> None:
-    """Write what a terminal shows as a picture."""
-    with Path(os.devnull).open("w") as nowhere:
-        console = Console(width=COLUMNS, file=nowhere, record=True, force_terminal=True, color_system="standard")
-        console.print(Text.from_ansi(shown.replace("\r\n", "\n").rstrip()), soft_wrap=True)
-        (IMAGES / name).write_text(FONTS.sub("", console.export_svg(title=title)))
-
-
-def started(folder: Path, *command: str) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a command on a terminal, in this folder; return it, and our end of the terminal."""
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (LINES, COLUMNS))
-    outer = {name: value for name, value in os.environ.items() if not name.startswith(("ROWCALL_", "DATABASE_URL"))}
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**outer, "PATH": path, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL
-    )
-    os.close(theirs)
-    return process, ours
-
-
-def read(terminal: int, until: str = "") -> str:
-    """Read until the terminal has shown this text for a moment, or until the end."""
-    seen, deadline = "", elapsed() + LIMIT_SECONDS
-    while elapsed() < deadline:
-        ready, _, _ = select.select([terminal], [], [], 1)
-        try:
-            seen += os.read(terminal, 65536).decode(errors="replace") if ready else ""
-        except OSError:  # how Linux says that the other end is closed
-            return seen
-        if until and until in seen and seen.count(HOME) > seen[: seen.index(until)].count(HOME) + 3:
-            return seen
-    raise TimeoutError(f"the terminal did not show {until!r}, but {seen[-2000:]}")
+def draw(name: str, title: str, terminal: LiveTerminal) -> None:
+    """Write what the terminal shows as a picture."""
+    shown = USING.sub("", terminal.raw.decode().replace("\r\n", "\n").rpartition(ERASE_LINE)[2]).rstrip()
+    console = Console(width=COLUMNS, file=StringIO(), record=True, force_terminal=True, color_system="standard")
+    console.print(Text.from_ansi(shown), "", sep="\n", soft_wrap=True)  # rich cuts the last line's descenders
+    svg = FONTS.sub("", console.export_svg(title=title, unique_id=Path(name).stem))
+    (IMAGES / name).write_text(re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE))
 
 
 def main() -> None:
     """Draw `rowcall up`, and a command beside it."""
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        up, terminal = started(folder, "rowcall", "up", "--port", "0")
-        try:
-            draw("up.svg", "rowcall up", read(terminal, DECLINED).split(HOME)[-2])
-            command, other = started(folder, "rowcall", "runs", "list", "--limit", "10")
-            draw("runs-list.svg", "rowcall runs list --limit 10", read(other))
-            command.wait(LIMIT_SECONDS)
-            os.close(other)
-        finally:
-            up.send_signal(signal.SIGINT)
-            read(terminal)
-            up.wait(LIMIT_SECONDS)
-            os.close(terminal)
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(("ROWCALL_", "DATABASE_URL"))}
+    # As after `. .venv/bin/activate`, so that the view names the command `rowcall`.
+    environment = {**outer, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TERM": "xterm-256color"}
+    size = {"columns": COLUMNS, "lines": LINES}
+    with (
+        tempfile.TemporaryDirectory() as name,
+        live_terminal(environment, "up", **size, folder=Path(name)) as up,
+    ):
+        up.wait_for(*ENDED)
+        draw("up.svg", "rowcall up", up)
+        with live_terminal(environment, "runs", "list", "--limit", "10", **size, folder=Path(name)) as command:
+            command.wait_for_end()
+            draw("runs-list.svg", "rowcall runs list --limit 10", command)
+        up.type("\x03")
+        up.wait_for_end()
 
 
 if __name__ == "__main__":

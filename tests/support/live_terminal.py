@@ -12,6 +12,7 @@ import subprocess
 import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pyte
 
@@ -26,7 +27,9 @@ READ_SECONDS = 0.05
 class LiveTerminal:
     """A terminal in memory, with the program that it was opened for."""
 
-    def __init__(self, environment: Mapping[str, str], *arguments: str, columns: int, lines: int) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], *arguments: str, columns: int, lines: int, folder: Path | None
+    ) -> None:
         self.screen = pyte.HistoryScreen(columns, lines, history=1000, ratio=0.5)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
@@ -39,6 +42,7 @@ class LiveTerminal:
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,
+            cwd=folder,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
@@ -111,10 +115,10 @@ class LiveTerminal:
 
 @contextmanager
 def live_terminal(
-    environment: Mapping[str, str], *arguments: str, columns: int = 100, lines: int = 30
+    environment: Mapping[str, str], *arguments: str, columns: int = 100, lines: int = 30, folder: Path | None = None
 ) -> Iterator[LiveTerminal]:
     """Run `rowcall` on a terminal for the block."""
-    terminal = LiveTerminal(environment, *arguments, columns=columns, lines=lines)
+    terminal = LiveTerminal(environment, *arguments, columns=columns, lines=lines, folder=folder)
     try:
         yield terminal
     finally:
