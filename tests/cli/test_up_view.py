@@ -127,6 +127,15 @@ def test_the_error_of_a_service_is_printed_whole(beside: dict[str, str], tmp_pat
     assert re.search("rowcall: `rowcall worker run .*` ended with 1; see above, and the logs in", terminal.printed)
 
 
+def test_ctrl_c_ends_a_start_that_is_not_finished(beside: dict[str, str]) -> None:
+    with live_terminal(beside, *UP) as terminal:
+        terminal.wait_for("PostgreSQL +starting")
+        terminal.type("\x03\x03")
+        assert terminal.wait_for_end() == 0
+        assert_the_terminal_is_as_before(terminal)
+        assert "Rowcall is down.  Its logs are in " in terminal.printed
+
+
 @pytest.mark.parametrize("plain", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
 def test_who_wants_plain_lines_gets_them_on_a_terminal_too(beside: dict[str, str], plain: dict[str, str]) -> None:
     with live_terminal({**beside, **plain}, *UP, lines=50) as terminal:

@@ -106,7 +106,11 @@ def run(settings: Settings, port: int | None) -> None:
             reports.state.running = running
             with Reader(running.postgres, running.queue, reports.state.on_purpose) as reader:
                 reports.state.reader = reader
-                _watch(reports, running)
+                try:
+                    _watch(reports, running)
+                finally:
+                    # At once, and not only when the reader has ended.
+                    reports.stopping()
     except Stop:
         reports.say_goodbye()
 

@@ -109,10 +109,14 @@ def _lists(state: State, room: int) -> list[RenderableType]:
     newest = f" (the newest {NEWEST:,})" if sum(by_status.values()) >= NEWEST else ""
     title = Text.assemble(("Runs", "bold"), newest, "   ", counts(by_status), overflow="ellipsis", no_wrap=True)
     effects = Text.assemble(("Effects", "bold"), "" if snapshot.effects else ("   none yet", "dim"))
-    return [
-        Group(title, *([runs_table(snapshot.runs[:runs_room], state.announced)] if snapshot.runs else [])),
-        Group(effects, *([effects_table(snapshot.effects[:effects_room])] if effects_room else [])),
+    lists: list[RenderableType] = [
+        Group(title, *([runs_table(snapshot.runs[:runs_room], state.announced)] if snapshot.runs else []))
     ]
+    if effects_room:
+        lists.append(Group(effects, effects_table(snapshot.effects[:effects_room])))
+    elif not snapshot.effects:
+        lists.append(effects)
+    return lists
 
 
 def _announced(state: State) -> RenderableType | None:
