@@ -44,7 +44,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = (folder / path).resolve().relative_to(ROOT).as_posix()
         found = pages.get(target, target.removeprefix("docs/"))
         if files.get_file_from_path(found) is None:
-            return text  # a file of the repository that is no page, such as the license
+            return text  # a file that is not a page, such as the license
         return f"[{text}]({'../' * source.count('/')}{found}{anchor or ''})"
 
     return LINK.sub(linked, markdown)

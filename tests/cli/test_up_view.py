@@ -55,7 +55,7 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
         assert re.search(rf"^  .*rowcall runs show {declined}$", view, re.MULTILINE)
         assert "curl" not in view
         assert Path(home["ROWCALL_HOME"], "api_key").read_text().strip() not in terminal.printed
-        # What fails on purpose is no warning.
+        # A run that fails on purpose causes no warning.
         assert "worker:" not in terminal.printed
 
         terminal.type("typed\n")

@@ -110,5 +110,5 @@ def test_the_command_counts_what_the_backup_has_and_asks_first(environment: dict
     assert rowcall(environment, "enqueue", "noop", "{}", "--run-at", "2100-01-01T00:00:00+00:00").returncode == 0
     told = rowcall(environment, "effects", "after-restore", "--yes")
     runs, due = before["runs"] + 2, before["due"] + 1
-    assert told.stdout == f"restore recorded; unfinished runs in the backup: {runs}, of which {due} are due\n"
+    assert told.stdout == f"restore recorded; unfinished runs in the backup: {runs} (due: {due})\n"
     assert "`rowcall effects list --state unknown` shows what to resolve" in told.stderr

@@ -82,7 +82,7 @@ def test_a_mail_of_the_lost_hours_is_sent_again_only_if_the_operator_says_so(mac
     machine.type(WORK)
     assert machine.mails == 1
     restore(machine)
-    assert "unfinished runs in the backup: 1, of which 1 are due" in machine.type(RECORD)
+    assert "unfinished runs in the backup: 1 (due: 1)" in machine.type(RECORD)
     machine.type(WORK)
     assert machine.mails == 1
     [line] = [line for line in machine.type(LIST).splitlines() if "sent_emails" in line]

@@ -81,5 +81,5 @@ def after_restore_command(yes: bool, as_json: bool) -> None:
     if as_json:
         show_json(counts)
         return
-    click.echo(f"restore recorded; unfinished runs in the backup: {counts['runs']}, of which {counts['due']} are due")
+    click.echo(f"restore recorded; unfinished runs in the backup: {counts['runs']} (due: {counts['due']})")
     click.echo("next: start the workers; `rowcall effects list --state unknown` shows what to resolve", err=True)
