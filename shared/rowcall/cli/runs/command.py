@@ -78,7 +78,7 @@ def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], w
     """List the newest runs that match the options."""
     _list(criteria, limit, include, table)
     while watch:
-        time.sleep(WATCHED_SECONDS)
+        time.sleep(WATCHED_SECONDS)  # the list is read again at intervals; Ctrl-C interrupts it
         click.clear()
         _list(criteria, limit, include, table)
 

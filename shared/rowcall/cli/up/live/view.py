@@ -16,7 +16,7 @@ from rowcall.status import Status
 
 # On a lower terminal, no line is empty.
 ROOMY = 28
-# More runs and effects are no longer read at a glance.
+# More rows would be too many to read at a glance.
 RUNS_MOST = 12
 EFFECTS_MOST = 6
 
