@@ -61,7 +61,8 @@ def test_a_dry_run_counts_and_changes_nothing(environment: dict[str, str]) -> No
     assert pruned(environment, "--dry-run") == {**COUNTS, "dry_run": True, "stopped": False}
     told = rowcall(environment, "prune", "--dry-run", "--archive").stdout
     assert told == (
-        "only counted: runs deleted 2, reduced to their keys 1, archived 0; occurrences deleted 0; keys expired 1\n"
+        "nothing was changed; without --dry-run: runs deleted 2, reduced to their keys 1,"
+        " archived 0; occurrences deleted 0; keys expired 1\n"
     )
     assert left(environment) == runs
     assert sql(environment, "SELECT * FROM rowcall.audit_log") == []

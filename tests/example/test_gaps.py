@@ -239,7 +239,7 @@ def test_two_runs_with_one_payment_key_make_one_charge(saas: Saas) -> None:
         tried = f"SELECT outcome, error FROM rowcall.job_attempts WHERE run_id = {second}"
         wait_until(lambda: saas.sql(tried), "the second run meets the first")
         assert saas.sql(tried) == [
-            {"outcome": "snooze", "error": f"run {first} is at payments 'invoice_charge:1' just now"}
+            {"outcome": "snooze", "error": f"run {first} is performing payments 'invoice_charge:1' now"}
         ]
         # Waiting is free: all its attempts are left.
         assert saas.row(second)["attempts"] == 0

@@ -55,7 +55,7 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
     """List matching runs, the newest first, by (created_at, id).
 
     Filters without an index (all but `status=failed,dead`, `error_type`, `definition` and `key`) scan 20,000 runs per
-    page.  A key may have two searches in payloads at a time.
+    page.  A key may run two payload searches at a time.
     """
     limit, cursor, count, include = (query.pop(name) for name in ("limit", "cursor", "count", "include"))
     criteria = Filter(**query)

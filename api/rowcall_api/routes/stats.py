@@ -17,6 +17,6 @@ blueprint = BodyBlueprint("stats", __name__, url_prefix="/v1/stats", description
 def show_stats() -> Row:
     """Show counts of waiting, running and failed runs in each queue, and of workers.
 
-    Counts stop at 1000, which means 1000 or more, so that this is always cheap.
+    A count of 1000 means 1000 or more: counting stops there, so this request is always cheap.
     """
     return figures_now()

@@ -29,7 +29,7 @@ class BulkSchema(Schema):
         strict=True,
         load_default=CHANGED_MOST,
         validate=validate.Range(1, CHANGED_MOST),
-        metadata={"description": "The most runs to change, the newest first."},
+        metadata={"description": "Change at most this many runs, the newest first."},
     )
     cursor = fields.String(
         load_default=None,

@@ -65,7 +65,9 @@ class CancelSchema(Schema):
 
     force = YesOrNo(
         load_default=False,
-        metadata={"description": "Cancel a running run without waiting for its worker, and refuse later writes of it."},
+        metadata={
+            "description": "Cancel a running run without waiting for its worker, and refuse the worker's later writes."
+        },
     )
 
 

@@ -41,7 +41,9 @@ class TickSchema(Schema):
     ticked_at = fields.AwareDateTime()
     worker = fields.String(allow_none=True)
     age_seconds = fields.Float()
-    silent = fields.Boolean(metadata={"description": "Whether schedules exist and this tick is too long ago for them."})
+    silent = fields.Boolean(
+        metadata={"description": "True if schedules exist and this tick is too old: no worker ticks them."}
+    )
 
 
 class StatsSchema(Schema):

@@ -142,7 +142,7 @@ class Files:
         except OSError as error:
             if error.errno in IN_THE_WAY:
                 raise Unusable(f"the path {path!r} contains a link, or a file where a folder should be") from error
-            why = "there is no room" if error.errno in FULL else "the folder cannot be used"
+            why = "no space is left" if error.errno in FULL else "the folder cannot be used"
             raise Unavailable(f"{path!r}: {why} in {self._root} ({error.strerror})") from error
 
 

@@ -71,9 +71,9 @@ def resolve_command(kind: str, effect_id: int, happened: bool | None, reference:
 def after_restore_command(yes: bool, as_json: bool) -> None:
     """Record that the database was restored from a backup.  Do this before you start the workers.
 
-    A run that waits in the backup may have sent its mail before the restore, and the ledger does not know.  After this
-    command, no run from before the restore performs an effect that could happen twice: the effect becomes unknown, and
-    you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
+    A run that waits in the backup may have sent its mail before the restore, and the restored effects tables do not
+    show it.  After this command, no run from before the restore performs an effect that could happen twice: the effect
+    becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
     """
     confirm("effects of all runs until now will wait for your decision where a repetition would do harm", yes)
     with command_transaction() as connection:

@@ -35,7 +35,7 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
         raise click.UsageError("give either ids or filters, such as --payload '{\"user_id\": 7}'")
     selected = f"runs {', '.join(map(str, run_ids))}" if run_ids else f"all finished runs with {in_words(criteria)}"
     if not dry_run:
-        confirm(f"this erases the content of {selected} for ever (--dry-run counts them)", yes)
+        confirm(f"this erases the content of {selected} permanently (--dry-run counts them)", yes)
     counts = {"matched": 0, "erased": 0, "effects": 0}
     unfinished: list[int] = []
     with command_transaction() as connection:

@@ -90,7 +90,7 @@ class ByHand:
 def _summary(counts: Mapping[str, int], dry_run: bool) -> str:
     """Format the counts on one line."""
     return (
-        f"{'only counted: ' if dry_run else ''}runs deleted {counts['deleted']:,},"
+        f"{'nothing was changed; without --dry-run: ' if dry_run else ''}runs deleted {counts['deleted']:,},"
         f" reduced to their keys {counts['made_bare']:,}, archived {counts['archived']:,};"
         f" occurrences deleted {counts['occurrences']:,}; keys expired {counts['expired']:,}"
     )

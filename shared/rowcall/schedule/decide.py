@@ -114,7 +114,7 @@ def _why_missed(rule: Rule, nominal: datetime, newest: datetime, late: timedelta
     if rule.catch_up is CatchUp.SKIP and late > punctual:
         return "no worker enqueued it in time (catch_up skip)"
     if rule.catch_up is CatchUp.LATEST and nominal < newest:
-        return f"superseded by the one of {_told(rule, newest)} (catch_up latest)"
+        return f"superseded by the nominal time {_told(rule, newest)} (catch_up latest)"
     return None
 
 

@@ -103,7 +103,7 @@ class Field:
         if int(step) == 0:
             self._refuse(item, "has a step of 0: it must be 1 or more")
         if int(step) > values:
-            self._refuse(item, f"has a step larger than the {values} {self.plural} there are")
+            self._refuse(item, f"has a step of more than {values} {self.plural}")
 
     def _value(self, item: str, text: str) -> int:
         if text.upper() in self.names:

@@ -54,7 +54,7 @@ def test_an_occurrence_is_due_in_the_very_moment_of_its_time() -> None:
 def test_catch_up_latest_runs_the_last_of_an_outage_and_says_how_late() -> None:
     decided = tick(HOURLY, at(3), at(8, 20))
     assert outcomes(decided) == [MISSED] * 5 + [ENQUEUED]
-    superseded = "superseded by the one of 2026-11-21 09:00+01:00 (catch_up latest)"
+    superseded = "superseded by the nominal time 2026-11-21 09:00+01:00 (catch_up latest)"
     assert reasons(decided) == [superseded] * 5 + ["20 min late"]
     assert decided.next_at == at(9)
 
@@ -137,7 +137,7 @@ def test_more_than_the_bound_is_left_to_the_next_tick() -> None:
 def test_the_latest_is_known_though_it_lies_beyond_the_bound() -> None:
     decided = tick(HOURLY, at(3), at(8, 20), bound=3)
     assert outcomes(decided) == [MISSED] * 3
-    assert reasons(decided)[2] == "superseded by the one of 2026-11-21 09:00+01:00 (catch_up latest)"
+    assert reasons(decided)[2] == "superseded by the nominal time 2026-11-21 09:00+01:00 (catch_up latest)"
     assert outcomes(tick(HOURLY, at(6), at(8, 20), bound=3)) == [MISSED, MISSED, ENQUEUED]
 
 
@@ -198,4 +198,4 @@ def test_a_sleep_of_years_is_cut_at_the_bound() -> None:
     minutely = replace(HOURLY, times=Times.of("* * * * *", "UTC"))
     slept = asleep(minutely, MIDNIGHT, MIDNIGHT + timedelta(days=1500), punctual=PUNCTUAL, bound=3)
     assert [decision.outcome for decision in slept] == [MISSED] * 3
-    assert slept[0].reason == "superseded by the one of 2030-12-30 00:00+00:00 (catch_up latest)"
+    assert slept[0].reason == "superseded by the nominal time 2030-12-30 00:00+00:00 (catch_up latest)"

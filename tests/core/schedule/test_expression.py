@@ -83,7 +83,7 @@ def test_hours_are_open_where_their_field_begins_with_a_star(expression: str, ho
         (
             "*/90 * * * *",
             "minute",
-            "minute '*/90' has a step larger than the 60 minutes there are, such as 0, 0,30 or */15",
+            "minute '*/90' has a step of more than 60 minutes, such as 0, 0,30 or */15",
         ),
         ("5-5/2 * * * *", "minute", "minute '5-5/2' steps through one value: write 5, or 5-59/…"),
         ("1,,2 * * * *", "minute", "minute '1,,2' has an empty item in its list, such as 0, 0,30 or */15"),

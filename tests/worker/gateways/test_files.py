@@ -269,7 +269,7 @@ def test_a_disk_without_room_is_told_and_leaves_what_was_there(root: Path, files
     told = subprocess.check_output(
         [sys.executable, "-c", LIMITED, str(root)], env={"PYTHONPATH": str(ROOT)}, text=True, timeout=60
     )
-    assert told.startswith(f"no False 'a.csv': there is no room in {root} (")
+    assert told.startswith(f"no False 'a.csv': no space is left in {root} (")
     assert content_of(files, "a.csv") == b"x" * 1000
     assert everything_below(root) == {"a.csv"}
 

@@ -104,7 +104,7 @@ def test_a_type_that_does_not_exist_is_not_taken_for_one_of_which_nothing_was_en
 
 
 def test_a_failure_that_no_call_has_met_is_told(said: str) -> None:
-    assert "fail_next was given Unavailable('the mail server is down'), and no call of that gateway followed" in said
+    assert "fail_next was given Unavailable('the mail server is down'), but that gateway was not called" in said
 
 
 def test_an_error_that_is_raised_again_is_shown_once(said: str) -> None:

@@ -165,7 +165,7 @@ def _reference_and_columns(kind: Kind, answer: object) -> tuple[str | None, Mapp
         return None, kept, f"{kind.name} has no column {min(map(str, learned))!r} for what perform returned{RECORDED}"
     if reference is None or isinstance(reference, str):
         return reference, kept, ""
-    wrong = f"a reference that is a {type(reference).__name__}"
+    wrong = f"a reference of the type {type(reference).__name__}"
     return None, kept, f"perform must return the provider's reference as a text, or None; it returned {wrong}{RECORDED}"
 
 
@@ -173,7 +173,7 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
     """Why an effect is not performed."""
     named = f"{effect.kind.name} {'/'.join(str(part) for part in effect.key.values())!r}"
     if decision is Decision.BUSY:
-        return EffectBusy(f"run {effect.run_id} is at {named} just now")
+        return EffectBusy(f"run {effect.run_id} is performing {named} now")
     if decision is Decision.CONFLICT:
         return EffectConflict(
             f"{named} belongs to run {effect.run_id}, which requested it with other content: this run needs another key"

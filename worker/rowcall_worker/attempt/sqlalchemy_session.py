@@ -101,7 +101,9 @@ def _flush(session: Session) -> None:
         session.flush()
         if not (session.new or session.deleted or any(map(session.is_modified, session.dirty))):
             return
-    raise Permanent(f"each of {FLUSHES_MOST} flushes left something to flush: look at the session's hooks")
+    raise Permanent(
+        f"the session still had changes after {FLUSHES_MOST} flushes: its event hooks may add new ones at each flush"
+    )
 
 
 class Refusals:

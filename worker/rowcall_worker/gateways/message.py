@@ -100,7 +100,7 @@ def _body(
             if not re.fullmatch(r"[A-Za-z0-9._-]{1,60}(@[A-Za-z0-9.-]{1,60})?", cid):
                 raise Unusable(
                     f"the picture's name {cid!r} must be 1 to 60 of the characters A-Z a-z 0-9 . _ -,"
-                    " and may go on with @ and a domain"
+                    " optionally followed by @ and a domain"
                 )
             name = cid.partition("@")[0]
             page.add_related(png, "image", "png", cid=f"<{cid}>", disposition="inline", filename=f"{name}.png")

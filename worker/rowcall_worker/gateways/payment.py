@@ -90,7 +90,7 @@ def _read(body: bytes, amount: int, currency: str) -> Charge:
         charge = _charge(json.loads(body))
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise OutcomeUnknown(
-            f"the payment provider accepted the charge with an unreadable answer: {excerpt(body)}"
+            f"the payment provider accepted the charge, but its answer cannot be read: {excerpt(body)}"
         ) from error
     if charge.status not in PAID:
         raise Declined(f"the payment {charge.id} is {charge.status}: the customer has to act, and no money moved")

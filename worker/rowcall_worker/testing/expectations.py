@@ -28,7 +28,7 @@ def matching(runs: Sequence[Row], job_type: str, payload: Mapping[str, Any] | No
 def refuse_impossible(declared: JobType, payload: Mapping[str, Any] | None, key: str | None) -> None:
     """Refuse an expectation that no run of this type can meet: a misspelt field would make a test pass."""
     if key is not None and not isinstance(key, str):
-        raise TypeError(f"a key is text, and this is {key!r}")
+        raise TypeError(f"a key must be text, not {key!r}")
     schema = declared.schema()
     fields = [field.data_key or name for name, field in schema.fields.items()]
     unknown = sorted(str(name) for name in set(payload or {}) - set(fields))

@@ -48,7 +48,7 @@ class Recording:
             )
         if acted and error.acted == "no":
             raise ValueError(
-                f"{type(error).__name__} says that nothing happened; with acted, raise OutcomeUnknown(...)"
+                f"{type(error).__name__} means that nothing happened; with acted=True, give OutcomeUnknown(...)"
             )
         self._failures.append((error, acted))
 

@@ -218,4 +218,4 @@ class Rowcall:
         waiting = [run for run in self._runs() if run["finished_at"] is None]
         if not waiting:
             return "no run waits: enqueue one, and commit"
-        return "these wait: " + ", ".join(f"run {run['id']} {run['job_type']} until {run['run_at']}" for run in waiting)
+        return "these wait: " + ", ".join(f"run {run['id']} {run['job_type']} (due {run['run_at']})" for run in waiting)

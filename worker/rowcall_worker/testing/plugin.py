@@ -119,7 +119,7 @@ def rowcall(
         yield kit
         kit.close()
         for error in kit.gateways.unused:
-            pytest.fail(f"fail_next was given {error!r}, and no call of that gateway followed", pytrace=False)
+            pytest.fail(f"fail_next was given {error!r}, but that gateway was not called afterwards", pytrace=False)
     finally:
         rowcall_databases.drop_copies()
 

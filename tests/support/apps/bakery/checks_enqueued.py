@@ -29,7 +29,7 @@ def test_what_was_enqueued_is_found_by_type_payload_and_key(rowcall: Rowcall) ->
     [
         ({"loafid": 7}, None, "runs of bakery_bake have no field 'loafid'; they have: loaf_id, ends"),
         ({1: 2}, None, "runs of bakery_bake have no field '1'"),
-        (None, 7, "a key is text, and this is 7"),
+        (None, 7, "a key must be text, not 7"),
     ],
 )
 def test_what_no_run_can_have_is_an_error_and_no_green_test(
