@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psycopg2
@@ -62,6 +63,22 @@ def test_a_worker_outlives_a_server_that_ends_its_connections_one_after_another(
         shop.wait(shop.ask("noop"), "succeeded")
         ended(worker)
         assert worker.returncode == 0
+
+
+def test_a_worker_outlives_a_server_that_ends_idle_sessions(shop: Shop) -> None:
+    shop.sql(f"ALTER DATABASE {shop.url.rpartition('/')[2]} SET idle_session_timeout = '300ms'")
+    with running(shop.environment, "worker", "run") as worker:
+        for _ in range(3):
+            assert shop.wait(shop.ask("noop"), "succeeded")["lease_no"] == 1
+            wait_until(partial(has_ended, shop, shop.sql(WORKERS_BACKENDS)), "the server ends a session")
+        assert '"database back"' in ended(worker)
+        assert worker.returncode == 0
+
+
+def has_ended(shop: Shop, backends: list[dict[str, object]]) -> bool:
+    """Whether one of these backends is gone."""
+    alive = shop.sql(WORKERS_BACKENDS)
+    return any(backend not in alive for backend in backends)
 
 
 def ended(worker: subprocess.Popen[str]) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,42 +10,8 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import fetch_value
-from tests.support.processes import LIMIT_SECONDS, ROOT
-
-
-def blocks(page: str, language: str) -> list[str]:
-    text = (ROOT / "docs" / page).read_text()
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
-
-
-class Folder:
-    """A folder, a database, and what is typed there."""
-
-    def __init__(self, path: Path, url: str, app: str) -> None:
-        self.path = path
-        bare = {name: value for name, value in os.environ.items() if not name.startswith(("ROWCALL_", "PYTHON"))}
-        self._environment = {
-            **bare,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "DATABASE_URL": url,
-            "ROWCALL_APP": app,
-            "ROWCALL_API_PORT": "0",
-        }
-
-    def type(self, commands: str) -> str:
-        """Type these commands; return what they print."""
-        done = subprocess.run(
-            ["/bin/sh", "-ec", commands],
-            cwd=self.path,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
+from tests.support.page import Reader, blocks
+from tests.support.processes import ROOT
 
 # What the app had before.
 MODELS = """
@@ -84,7 +48,7 @@ def test_an_existing_app_gets_its_first_job(tmp_path: Path, empty_url: str) -> N
     install, migrate, work = blocks("existing-app.md", "sh")
     # This environment has what the first line installs, and the fixture's database in place of localhost's.
     assert install.splitlines()[1] == "export DATABASE_URL=postgresql://me@localhost/shop ROWCALL_APP=shop"
-    folder = Folder(tmp_path, empty_url, "shop")
+    folder = Reader(tmp_path, empty_url, ROWCALL_APP="shop")
     assert "+ shop_nightly: new, shop_cleanup" in folder.type(migrate)
     assert folder.type(f"{sys.executable} -c 'import sys; sys.path.insert(0, \".\"); import order'") == "{'id': 1}\n"
     worked, listed, examined = (folder.type(f"{line} || true") for line in work.splitlines())
@@ -100,7 +64,7 @@ def test_the_lines_of_a_crontab_become_definitions(tmp_path: Path, fresh_url: st
     [file] = blocks("moving.md", "toml")
     (tmp_path / "jobs.toml").write_text(file)
     dry, applied, preview = blocks("moving.md", "sh")[0].splitlines()
-    folder = Folder(tmp_path, fresh_url, "rowcall_example")
+    folder = Reader(tmp_path, fresh_url, ROWCALL_APP="rowcall_example")
     assert "nightly: new" in folder.type(dry)
     assert "nightly: new" in folder.type(applied)
     assert folder.type(preview).count("02:30") >= 9
@@ -108,7 +72,7 @@ def test_the_lines_of_a_crontab_become_definitions(tmp_path: Path, fresh_url: st
 
 def test_a_copy_of_production_repeats_nothing(tmp_path: Path, fresh_url: str) -> None:
     _, emptied, roles = blocks("several.md", "sh")
-    folder = Folder(tmp_path, fresh_url, "")
+    folder = Reader(tmp_path, fresh_url, ROWCALL_APP="")
     folder.type("rowcall enqueue noop")
     commands = emptied.replace("DATABASE_URL=postgresql://shop@db/shop_staging ", "")
     assert commands.count("rowcall") == 2

@@ -2,58 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from psycopg2.extensions import parse_dsn
 
 from rowcall.base import database
-from rowcall.local_postgres.programs import find_programs
-from tests.support.processes import LIMIT_SECONDS, ROOT
+from tests.support.page import Reader, blocks
 
-PAGE = (ROOT / "docs" / "backup.md").read_text()
-DUMP, RECORD, LIST, RESOLVE, CHECK = (
-    re.sub("^ +", "", block, flags=re.M) for block in re.findall(r"^ *```sh\n(.*?)^ *```$", PAGE, re.M | re.S)
-)
+DUMP, RECORD, LIST, RESOLVE, CHECK = blocks("backup.md", "sh")
 
 SEND = 'rowcall enqueue shop_weekly_report \'{"week": "2026-01-12"}\'\n'
 WORK = "rowcall worker once --max-time 20\n"
 
 
-class Machine:
-    """A folder with an app, and its database."""
+class Machine(Reader):
+    """The folder of an app, and its database."""
 
     def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.url = folder, url
-        parsed = parse_dsn(url)
-        bare = {name: value for name, value in os.environ.items() if not name.startswith(("ROWCALL_", "PYTHON", "PG"))}
-        self._environment = {
-            **bare,
-            "PATH": f"{Path(sys.executable).parent}:{find_programs().folder}:{os.environ['PATH']}",
-            "DATABASE_URL": url,
-            "ROWCALL_APP": "shop",
-            "ROWCALL_HOME": str(folder / "home"),
-            **{f"PG{name.upper()}": value for name, value in parsed.items() if name in ("host", "port", "user")},
-            "PGPASSWORD": parsed.get("password", ""),
-        }
-
-    def type(self, commands: str, code: int = 0) -> str:
-        """Type these commands in the app's folder; return what they print."""
-        done = subprocess.run(
-            ["/bin/sh", "-ec", commands],
-            cwd=self.folder / "shop",
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
+        super().__init__(folder, url, ROWCALL_APP="shop", ROWCALL_HOME=str(folder / "home"))
+        self.url = url
 
     @property
     def mails(self) -> int:
@@ -63,10 +32,8 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, fresh_url: str) -> Machine:
-    (tmp_path / "shop").mkdir()
-    made = Machine(tmp_path, fresh_url)
-    made.type(f"cd {tmp_path}; rmdir shop; ROWCALL_APP= rowcall new shop")
-    return made
+    Reader(tmp_path).type("rowcall new shop")
+    return Machine(tmp_path / "shop", fresh_url)
 
 
 def restore(machine: Machine) -> None:

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from rowcall.base import database
-from tests.support.processes import LIMIT_SECONDS, ROOT, living_with, wait_until
+from tests.support.page import Reader, blocks
+from tests.support.processes import LIMIT_SECONDS, living_with, wait_until
 
-PAGE = (ROOT / "docs" / "quickstart.md").read_text()
-BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+BLOCKS = blocks("quickstart.md", "sh")
 
 # Typed once in each terminal.
 EXPORT = "export ROWCALL_APP=shop\n"
@@ -31,31 +30,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     wait_until(lambda: not living_with(str(tmp_path)), "nothing of it is alive")
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """A user's: the programs of this environment, and a home below the folder."""
-    bare = {name: value for name, value in os.environ.items() if not name.startswith(("ROWCALL_", "PYTHON"))}
-    return {**bare, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder)}
-
-
-def typed(folder: Path, commands: str) -> str:
-    """What the commands print, typed in this folder."""
-    done = subprocess.run(
-        ["/bin/sh", "-ec", commands],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @contextmanager
 def up(folder: Path, number: signal.Signals) -> Iterator[str]:
     """`rowcall up`, ended by this signal; yields the URL of its database."""
-    variables = {**environment(folder), "ROWCALL_APP": "shop", "ROWCALL_API_PORT": "0"}
+    variables = Reader(folder, ROWCALL_APP="shop", ROWCALL_API_PORT="0").environment
     process = subprocess.Popen(["rowcall", "up"], cwd=folder, env=variables, stdout=subprocess.PIPE, text=True)  # noqa: S607
     said = ""
     assert process.stdout is not None
@@ -76,24 +54,24 @@ def test_the_commands_do_what_the_page_says(folder: Path) -> None:
     assert (start, kill) == ("rowcall up\n", "pkill -9 -f 'rowcall.*worker run'\n")
     # This environment has what the first three lines install.
     create = install.partition("pytest\n")[2]
-    assert "2 passed" in typed(folder, create)
+    assert "2 passed" in Reader(folder).type(create)
     shop = folder / "shop"
     with up(shop, signal.SIGINT) as url:
-        assert "run 2 queued" in typed(shop, enqueue)
+        assert "run 2 queued" in Reader(shop).type(enqueue)
         wait_until(lambda: status(url, 2) == "succeeded", "the report is sent")
-        assert "already exists: nothing added" in typed(shop, f"{EXPORT}{again}")
+        assert "already exists: nothing added" in Reader(shop).type(f"{EXPORT}{again}")
         assert len(list((shop / ".rowcall" / "mail").iterdir())) == 1
-        assert typed(shop, f"{EXPORT}{see}").count("Mon ") == 3
+        assert Reader(shop).type(f"{EXPORT}{see}").count("Mon ") == 3
 
 
 def test_a_report_survives_kill_9(folder: Path) -> None:
-    typed(folder, "rowcall new shop")
+    Reader(folder).type("rowcall new shop")
     shop = folder / "shop"
     handler = shop / "shop" / "handlers.py"
     slow = f"import time; time.sleep(0 if __import__('os').path.exists('{folder}/killed') else 60)"
     handler.write_text(handler.read_text().replace("    run.effect(", f"    {slow}\n    run.effect("))
     with up(shop, signal.SIGINT) as url:
-        typed(shop, f"{EXPORT}rowcall enqueue shop_weekly_report '{WEEK}'")
+        Reader(shop).type(f"{EXPORT}rowcall enqueue shop_weekly_report '{WEEK}'")
         wait_until(lambda: status(url, 2) == "running", "the report is being written")
         [worker] = [pid for pid, line in living_with(str(folder)).items() if "worker run" in line]
         os.kill(worker, signal.SIGKILL)
@@ -102,7 +80,7 @@ def test_a_report_survives_kill_9(folder: Path) -> None:
         with database.transaction(url) as connection:
             database.fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() WHERE status = 'running'")
         wait_until(lambda: tried_again(url), "the report is sent")
-        assert "LeaseExpired" in typed(shop, f"{EXPORT}rowcall runs show 2")
+        assert "LeaseExpired" in Reader(shop).type(f"{EXPORT}rowcall runs show 2")
         assert len(list((shop / ".rowcall" / "mail").iterdir())) == 1
 
 
