@@ -2152,7 +2152,7 @@ WITH  lanes AS MATERIALIZED (
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
@@ -2248,7 +2248,7 @@ RETURNING run.id
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
@@ -2371,7 +2371,7 @@ RETURNING run.id
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
@@ -2480,7 +2480,7 @@ WITH RECURSIVE lanes AS MATERIALIZED (
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
@@ -2641,7 +2641,7 @@ lanes AS (
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
@@ -2785,7 +2785,7 @@ WITH RECURSIVE lanes AS (
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))
@@ -3269,7 +3269,7 @@ WITH seen AS (
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('running')))

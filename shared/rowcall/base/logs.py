@@ -9,6 +9,7 @@ Not structlog: its import takes a third of the CPU time of a worker's start, and
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -108,7 +109,7 @@ class Log:
         # A full disk or a closed pipe must not stop the work.  One write keeps the line in one piece.
         with suppress(OSError, ValueError):
             as_text = self.form == "text" or (self.form == "auto" and stream.isatty())
-            stream.write((_text(line, coloured=stream.isatty()) if as_text else json.dumps(line)) + "\n")
+            stream.write((_text(line, coloured=_has_colours(stream)) if as_text else json.dumps(line)) + "\n")
             stream.flush()
 
 
@@ -164,6 +165,11 @@ def _shown(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [_shown(inner) for inner in value]
     return redacted(str(value) if isinstance(value, str) else repr(value))
+
+
+def _has_colours(stream: TextIO) -> bool:
+    """Whether this is a terminal with colours, and its user wants them (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _text(line: dict[str, Any], *, coloured: bool) -> str:

@@ -252,6 +252,7 @@ def _next(row: Row, now: datetime) -> datetime | None:
 def locked_definition(
     connection: Connection, name: str, condition: Precondition = UNCONDITIONAL, removed_too: bool = False
 ) -> Row:
+    """Lock this definition and return it; raise DefinitionNotFound, or what the condition raises."""
     row = _found(connection, LOCK, name)
     if row is None or (row["removed_at"] and not removed_too):
         raise DefinitionNotFound(name)

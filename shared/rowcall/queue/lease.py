@@ -88,7 +88,7 @@ EXPIRED = f"""
     finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
     run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
                   ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' ran out: the worker died, froze, or lost the database',
+    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
     error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
     suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()"""
 

@@ -65,6 +65,21 @@ def test_on_a_terminal_a_line_is_text_and_a_traceback_stands_below_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "coloured"), [("TERM", "xterm", True), ("NO_COLOR", "1", False), ("TERM", "dumb", False)]
+)
+def test_a_terminal_without_colours_gets_none(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, coloured: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    stream = Terminal()
+    logs.configure(Settings(), stream)
+    log().error(LogEvent.RUN_FAILED)
+    assert ("\x1b[" in stream.getvalue()) is coloured
+
+
 def test_a_setting_overrules_the_terminal() -> None:
     stream = Terminal()
     logs.configure(Settings(log_format="json"), stream)

@@ -169,7 +169,7 @@ def test_a_claim_ends_the_leases_that_ran_out(
     assert (result.claimed, result.expired) == ([], {run["id"]: becomes})
     now = row_of(connection, run["id"])
     assert (now["status"], now["error_type"]) == (becomes, "LeaseExpired")
-    assert f"lease of {WORKER} ran out" in now["last_error"]
+    assert f"lease of {WORKER} expired" in now["last_error"]
     assert [kept["outcome"] for kept in queue.attempts_of(connection, run["id"])] == ["expire"]
 
 

@@ -136,7 +136,7 @@ def test_the_last_attempt_cannot_end_in_failed(connection: PgConnection) -> None
         (Event.FAIL, ("it broke", "ValueError")),
         (Event.GIVE_UP, ("it broke", "ValueError")),
         (Event.RELEASE, ("stopping", "Released")),
-        (Event.EXPIRE, ("the lease of worker-1 ran out: the worker died, froze, or lost the database", "LeaseExpired")),
+        (Event.EXPIRE, ("the lease of worker-1 expired: the worker died, froze, or lost the database", "LeaseExpired")),
     ],
 )
 def test_the_latest_error_is_shown(connection: PgConnection, event: Event, error: tuple[str, str]) -> None:

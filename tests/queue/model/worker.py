@@ -68,7 +68,7 @@ def claimable(run: Run, request: ClaimRequest) -> bool:
 
 def expire(world: World, run: Run, now: datetime) -> Status:
     """Cancelled if that was requested, dead after the last attempt, or else due at once."""
-    said = f"the lease of {run.locked_by} ran out: the worker died, froze, or lost the database"
+    said = f"the lease of {run.locked_by} expired: the worker died, froze, or lost the database"
     failure = Failure(said, "LeaseExpired")
     world.remember(Event.EXPIRE, run, failure, now)
     run.shows(failure, now)
