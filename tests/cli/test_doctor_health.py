@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rowcall.cli.doctor.health import bloat, holding
 from rowcall.status import Event, Status
 from tests.support.processes import rowcall
 from tests.support.rows import run_in
+from tests.support.server import own_server
 
 
 @pytest.fixture
@@ -106,6 +108,37 @@ def test_a_transaction_that_holds_vacuum_back_is_named_with_the_command_that_end
         assert f"session {pid} of " in found.message
         assert f"`SELECT pg_terminate_backend({pid})`" in found.message
     sleeper.close()
+
+
+def test_what_no_session_shows_and_holds_vacuum_back_too(tmp_path: Path) -> None:
+    with own_server(tmp_path) as server:
+        owner = database.connect(server.url)
+        owner.autocommit = True
+        database.fetch_all(owner, "ALTER SYSTEM SET wal_level = logical")
+        database.fetch_all(owner, "ALTER SYSTEM SET max_prepared_transactions = 2")
+        owner.close()
+        server.restart(signal.SIGINT)
+        with database.transaction(server.url) as connection:
+            database.fetch_all(connection, "SELECT pg_create_logical_replication_slot('reports', 'pgoutput')")
+        left = database.connect(server.url)
+        database.fetch_all(left, "SELECT pg_current_xact_id()")
+        database.fetch_all(left, "PREPARE TRANSACTION 'order-7'")
+        left.close()
+        with database.transaction(server.url) as connection:
+            assert holding(connection).good, "new ones are no matter"
+            found = holding(connection, older=timedelta(0), xids=0)
+            prepared, slot = found.message.split("; ")
+        assert not found.good
+        assert "prepared transaction 'order-7' has held it back" in prepared
+        assert "`ROLLBACK PREPARED 'order-7'`" in prepared
+        assert slot.startswith("replication slot 'reports' has held it back, so")
+        # The commands do what they are named for.
+        owner = database.connect(server.url)
+        owner.autocommit = True
+        for told in (prepared, slot):
+            database.fetch_all(owner, told.split("`")[1])
+        assert holding(owner, older=timedelta(0), xids=0).good
+        owner.close()
 
 
 def test_a_table_that_vacuum_does_not_keep_up_with(fresh_url: str) -> None:

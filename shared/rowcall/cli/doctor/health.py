@@ -38,7 +38,7 @@ UNION ALL
 SELECT 'replication slot ' || quote_literal(slot_name), NULL,
     'SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')'
 FROM pg_replication_slots
-WHERE greatest(age(xmin), age(catalog_xmin)) > 1000000 AND NOT active
+WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s AND NOT active
 ORDER BY 2 DESC NULLS LAST
 """
 
@@ -52,6 +52,8 @@ WHERE effect.state = 'intent' GROUP BY 1"""
 )
 
 OLD = timedelta(hours=1)
+# An idle slot has no time; it is old after so many transactions.
+OLD_XIDS = 1_000_000
 
 
 def handlers(catalogue: Catalogue, app: str | None) -> Finding:
@@ -132,9 +134,9 @@ def bloat(connection: PgConnection) -> Finding:
     )
 
 
-def holding(connection: PgConnection, older: timedelta = OLD) -> Finding:
+def holding(connection: PgConnection, older: timedelta = OLD, xids: int = OLD_XIDS) -> Finding:
     """Whether something keeps vacuum from removing dead rows."""
-    rows = fetch_all(connection, HOLDING, {"older": older})
+    rows = fetch_all(connection, HOLDING, {"older": older, "xids": xids})
     if not rows:
         return Finding("vacuum", True, "no old transaction or replication slot holds it back")
     return Finding("vacuum", False, "; ".join(map(_held, rows)))
