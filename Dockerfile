@@ -1,5 +1,6 @@
 # One image for all of Rowcall's processes; compose.yaml shows how to run them together.
-FROM python:3.13-slim AS build
+# Pinned by digest, so that each build is the same; docs/deploy.md says how to update it, in both stages.
+FROM python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS build
 WORKDIR /build
 
 # Dependencies first: they change rarely, so this layer is cached when only the code changes.
@@ -20,7 +21,7 @@ COPY example example
 RUN tools/bin/python -m hatchling build -t wheel \
     && python -m pip --python /opt/rowcall/bin/python install --no-cache-dir --no-deps --no-index dist/*.whl
 
-FROM python:3.13-slim
+FROM python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 LABEL org.opencontainers.image.title="Rowcall" \
       org.opencontainers.image.description="Scheduled background jobs on nothing but PostgreSQL" \
       org.opencontainers.image.licenses="Apache-2.0"

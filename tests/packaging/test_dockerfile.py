@@ -239,7 +239,8 @@ def test_what_one_stage_installs_the_other_finds_in_the_same_place_with_the_same
 
 def test_the_python_of_the_image_is_one_that_the_project_supports() -> None:
     lowest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
-    tag = only("FROM").words[0].removeprefix("python:").removesuffix("-slim")
+    tag, digest = only("FROM").words[0].removeprefix("python:").split("-slim@")
+    assert re.fullmatch("sha256:[0-9a-f]{64}", digest)
     assert [int(part) for part in tag.split(".")] >= [int(part) for part in lowest.split(".")]
 
 

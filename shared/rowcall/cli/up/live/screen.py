@@ -110,7 +110,7 @@ class Screen:
         os.kill(os.getpid(), number)
 
     def _resume(self, _: int, __: FrameType | None) -> None:
-        """The shell's `fg` gives the terminal back, and has written to it; `bg` does not."""
+        """Draw again after the shell's `fg`, because the shell has written to the terminal; not after `bg`."""
         signal.signal(signal.SIGTSTP, self._suspend)
         if in_foreground():
             self._echo(False)
