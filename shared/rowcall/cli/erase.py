@@ -33,7 +33,8 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
     """
     if bool(run_ids) is not criteria.leaves_all_open:
         raise click.UsageError("give either ids or filters, such as --payload '{\"user_id\": 7}'")
-    selected = f"runs {', '.join(map(str, run_ids))}" if run_ids else f"all finished runs with {in_words(criteria)}"
+    named = f"{'run' if len(run_ids) == 1 else 'runs'} {', '.join(map(str, run_ids))}"
+    selected = named if run_ids else f"all finished runs with {in_words(criteria)}"
     if not dry_run:
         confirm(f"this erases the content of {selected} permanently (--dry-run counts them)", yes)
     counts = {"matched": 0, "erased": 0, "effects": 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NoReturn
@@ -13,6 +14,7 @@ import psycopg2.errors
 from rowcall import __version__
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
+from rowcall.base.files import FULL
 from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
@@ -112,22 +114,31 @@ def rowcall() -> None:
 
 def main() -> None:
     """Run a command; show Rowcall's own errors as a sentence and an exit code, not as a traceback."""
+    if sys.stdout is None:  # the shell's >&-
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         rowcall(prog_name="rowcall")
     except RowcallError as error:
         _end(str(error), error.exit_code)
-    except Exception as error:
-        cause = drivers_error(error)
-        reason = " ".join(str(cause).split())
-        if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
-            _end(
-                f"the database refuses this role: {reason}; `rowcall migrate --grants` prints the needed grants",
-                1,
-            )
-        if isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):
-            _end(f"the database is read-only: {reason}; {READ_ONLY_REMEDY}", DatabaseUnreachable.exit_code)
-        if not isinstance(cause, psycopg2.OperationalError) and not is_outage(cause):
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
             raise
+        # Otherwise the interpreter would try again at its end, and say so.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _end(f"the output cannot be written: {error.strerror}; what the command has changed stays changed", 1)
+    except Exception as error:
+        _end_of_database(drivers_error(error))
+        raise
+
+
+def _end_of_database(cause: Exception) -> None:
+    """End with a sentence if this is an error of the database."""
+    reason = " ".join(str(cause).split())
+    if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
+        _end(f"the database refuses this role: {reason}; `rowcall migrate --grants` prints the needed grants", 1)
+    if isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):
+        _end(f"the database is read-only: {reason}; {READ_ONLY_REMEDY}", DatabaseUnreachable.exit_code)
+    if isinstance(cause, psycopg2.OperationalError) or is_outage(cause):
         _end(
             f"lost the connection to the database: {reason}; run `rowcall doctor` to find the cause",
             DatabaseUnreachable.exit_code,

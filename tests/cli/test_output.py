@@ -1,0 +1,41 @@
+"""Where a command prints: a full disk, and no output at all."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from rowcall.base.child_processes import own_command
+from tests.support.processes import LIMIT_SECONDS, rowcall
+
+COMMANDS = [("runs", "list"), ("types",), ("doctor",), ("enqueue", "noop"), ("runs", "show", "1"), ("--help",)]
+
+
+def redirected(environment: dict[str, str], redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `rowcall` with a shell's redirection."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *own_command(*arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_full_disk_is_named_in_one_sentence(environment: dict[str, str], arguments: tuple[str, ...]) -> None:
+    rowcall(environment, "enqueue", "noop")
+    ended = redirected(environment, "> /dev/full", *arguments)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        "rowcall: the output cannot be written: No space left on device; what the command has changed stays changed"
+    ]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_without_an_output_a_command_does_its_work(environment: dict[str, str], arguments: tuple[str, ...]) -> None:
+    rowcall(environment, "enqueue", "noop")
+    ended = redirected(environment, ">&-", *arguments)
+    assert (ended.returncode == 0 or arguments == ("doctor",), ended.stderr) == (True, "")
