@@ -1,8 +1,9 @@
-"""Where a command prints: a full disk, and no output at all."""
+"""Where a command prints, and where it starts: a full disk, no output at all, and a folder that is gone."""
 
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +40,20 @@ def test_without_an_output_a_command_does_its_work(environment: dict[str, str], 
     rowcall(environment, "enqueue", "noop")
     ended = redirected(environment, ">&-", *arguments)
     assert (ended.returncode == 0 or arguments == ("doctor",), ended.stderr) == (True, "")
+
+
+@pytest.mark.parametrize("arguments", [("types",), ("worker", "once")], ids=" ".join)
+def test_a_folder_that_is_gone_is_named_as_the_cause(
+    environment: dict[str, str], tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', "sh", *own_command(*arguments)],
+        env={**environment, "ROWCALL_APP": "shop"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "rowcall: the current folder has been deleted: change to one that exists\n"

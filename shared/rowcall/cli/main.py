@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NoReturn
 
@@ -121,14 +122,23 @@ def main() -> None:
     except RowcallError as error:
         _end(str(error), error.exit_code)
     except OSError as error:
-        if error.errno not in FULL or error.filename is not None:
-            raise
-        # Otherwise the interpreter would try again at its end, and say so.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _end(f"the output cannot be written: {error.strerror}; what the command has changed stays changed", 1)
+        _end_of_system(error)
+        raise
     except Exception as error:
         _end_of_database(drivers_error(error))
         raise
+
+
+def _end_of_system(error: OSError) -> None:
+    """End with a sentence if the output is full or the current folder is gone."""
+    if error.errno in FULL and error.filename is None:
+        # Otherwise the interpreter would try again at its end, and say so.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _end(f"the output cannot be written: {error.strerror}; what the command has changed stays changed", 1)
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        _end("the current folder has been deleted: change to one that exists", 1)
 
 
 def _end_of_database(cause: Exception) -> None:

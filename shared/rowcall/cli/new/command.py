@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import keyword
+import shutil
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -40,6 +41,15 @@ def new_command(name: str) -> None:
     """Write a small app into the new folder NAME: a job type, its handler, a schedule and a test."""
     folder = Path(name)
     _check(name, folder)
+    try:
+        _write(name, folder)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise RowcallError(f"{folder} cannot be written: {error.strerror}; go to another folder") from None
+    click.echo(NEXT.format(name=name), nl=False)
+
+
+def _write(name: str, folder: Path) -> None:
     (folder / name).mkdir(parents=True)
     (folder / "tests").mkdir()
     (folder / name / "__init__.py").touch()
@@ -47,7 +57,6 @@ def new_command(name: str) -> None:
         template = Template(files(__package__).joinpath("template", source).read_text())
         words = {"name": name, "hyphenated": name.replace("_", "-")}
         (folder / target.format(name=name)).write_text(template.substitute(words))
-    click.echo(NEXT.format(name=name), nl=False)
 
 
 def _check(name: str, folder: Path) -> None:
