@@ -144,10 +144,11 @@ class Worker:
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due or a limit is reached."""
         task, started = self._task, elapsed()
+        # Before it registers: a worker that a signal killed now would count as alive until its heartbeat is late.
+        stop = StopSignal(self.in_flight.quiet.set)
         self._watchdog.start()
         self._register()
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
-        stop = StopSignal(self.in_flight.quiet.set)
         self._heartbeat.start()
         until = started + task.max_time if task.once else float("inf")
         if task.once:

@@ -1,0 +1,77 @@
+"""docs/deploy.md: its commands run as they stand, from an empty database to no tables."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import fetch_value
+from tests.support.page import Reader, blocks
+from tests.support.processes import LIMIT_SECONDS, ROOT, wait_until
+
+START, PRINTED, REMOVE = blocks("deploy.md", "sh")
+
+
+@pytest.fixture
+def reader(tmp_path: Path, empty_url: str) -> Reader:
+    Reader(tmp_path).type("rowcall new shop")
+    return Reader(tmp_path / "shop", empty_url, ROWCALL_APP="shop", ROWCALL_API_PORT="0")
+
+
+def stopped(reader: Reader, command: str, started: str) -> int:
+    """Start this command, which stays, and stop it once it works; return its exit code."""
+    process = subprocess.Popen(command.split(), cwd=reader.folder, env=reader.environment, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    told = json.loads(process.stderr.readline())
+    assert told["event"] == started
+    if url := told.get("url"):
+        wait_until(partial(answers, f"{url}/healthz"), "the API answers")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=LIMIT_SECONDS)
+    return process.returncode
+
+
+def answers(url: str) -> bool:
+    """Whether a request to this URL gets a response."""
+    with suppress(urllib.error.URLError), urllib.request.urlopen(url):  # noqa: S310 - our own API
+        return True
+    return False
+
+
+def test_the_commands_start_it_and_remove_it(reader: Reader, empty_url: str) -> None:
+    install, environment, migrate, work, serve, examine = (
+        line.partition("#")[0].strip() for line in START.splitlines()
+    )
+    # This environment has what the first line installs, and the fixture's database in place of localhost's.
+    assert (install, environment.split()[0]) == ("pip install 'rowcall[worker,api]'", "export")
+    assert "shop-weekly-report: new" in reader.type(migrate)
+    assert stopped(reader, work, "worker started") == 0
+    assert stopped(reader, serve, "api started") == 0
+    assert "handlers" in reader.type(f"{examine} || true")
+    reader.type(REMOVE)
+    with database.transaction(empty_url) as connection:
+        assert not fetch_value(connection, "SELECT to_regclass('rowcall.job_runs') IS NOT NULL")
+
+
+def test_each_command_prints_a_configuration_for_this_app(reader: Reader) -> None:
+    crontab, systemd, kubernetes = (reader.type(line) for line in PRINTED.splitlines())
+    assert "* * * * * " in crontab
+    assert "[Timer]" in systemd
+    assert "kind: CronJob" in kubernetes
+    for printed in (crontab, systemd, kubernetes):
+        assert "ROWCALL_APP" in printed
+
+
+def test_an_apps_own_image_copies_it_to_where_python_looks() -> None:
+    [image] = blocks("deploy.md", "dockerfile")
+    assert image == "FROM rowcall\nCOPY shop /app/shop\n"
+    assert "PYTHONPATH=/app" in (ROOT / "Dockerfile").read_text()
