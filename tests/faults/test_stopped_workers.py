@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import pytest
 
 from rowcall.base import database
+from tests.support.gate import gate
 from tests.support.processes import read_until, rowcall, start, wait_until
 from tests.support.shop import Shop
 
@@ -68,6 +72,36 @@ def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop:
     assert [(line["run_id"], line["reason"]) for line in left] == [(begun, "its result could not be written")]
 
 
+# A worker that waits for no claim in progress before it releases what its handlers have begun; in production, it waits
+# two seconds.
+HASTY = """
+from rowcall.base import logs, settings
+from rowcall_worker.runtime import worker
+worker.CLAIM_SECONDS = 0
+chosen = settings.read()
+logs.configure(chosen)
+worker.Worker(chosen, chosen.database_url, worker.Task(once=False, concurrency=4)).work()
+"""
+
+
+@pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
+def test_what_a_slow_claim_brings_to_a_stopping_worker_is_returned(shop: Shop) -> None:
+    environment = {**shop.environment, "ROWCALL_GRACE": "0"}
+    with gate(shop.url) as held:
+        held.hold_change("NEW.status = 'running'")
+        asked = shop.ask("noop")
+        command = [sys.executable, "-c", HASTY]
+        with subprocess.Popen(command, env=environment, text=True, stdout=PIPE, stderr=STDOUT) as worker:
+            held.wait()
+            worker.terminate()
+            read_until(worker, "worker stopping")
+            held.open()
+            said, _ = worker.communicate()
+    assert (worker.returncode, said.count("run left to its lease")) == (0, 0), said
+    run = shop.row(asked)
+    assert (run["status"], run["attempts"]) == ("queued", 0)
+
+
 SHIPMENTS = 200
 QUICK = 1500
 
@@ -81,7 +115,7 @@ def test_stopping_one_worker_after_another_in_the_middle_of_much_work_costs_no_a
         shop.wait_for_more(10, worker)
         worker.terminate()
         said, _ = worker.communicate()
-        assert worker.returncode == 0, said
+        assert (worker.returncode, said.count("run left to its lease")) == (0, 0), said
     assert rowcall(shop.environment, "worker", "once").returncode == 0
     assert shop.sql("SELECT status, attempts, count(*) FROM rowcall.job_runs GROUP BY 1, 2") == [
         {"status": "succeeded", "attempts": 1, "count": SHIPMENTS + QUICK}

@@ -25,7 +25,7 @@ from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.producer import Producer
 from tests.support.logged import logged
-from tests.support.processes import wait_until
+from tests.support.processes import LIMIT_SECONDS, wait_until
 from tests.support.rows import WORKER, row_of, run_in
 
 
@@ -120,7 +120,7 @@ def test_a_stopping_worker_unclaims_what_it_has_not_begun_and_releases_what_it_h
 ) -> None:
     waiting, begun = two
     link = Link(fresh_url, "test", Outage())
-    completer.unclaim(link, [waiting])
+    completer.unclaim(link, [waiting], 0)
     completer.release(link, [begun], "stopping")
     connection = link.get()
     rows = [row_of(connection, run.lease.run_id) for run in (waiting, begun)]
@@ -155,6 +155,31 @@ def test_a_stopping_worker_tries_again_to_release_a_run_whose_row_is_locked_for_
     link.close()
 
 
+TRIED_TO_UNCLAIM = """
+SELECT pid FROM pg_stat_activity
+WHERE application_name ~ 'unclaiming' AND state = 'idle' AND query ~ 'WITH unlocked'
+"""
+
+
+def test_a_stopping_worker_tries_again_to_unclaim_a_run_whose_row_is_locked_for_a_moment(
+    completer: Completer, fresh_url: str, two: tuple[InFlightRun, InFlightRun]
+) -> None:
+    locked, free = two
+    link = Link(fresh_url, "unclaiming", Outage())
+    unclaiming = threading.Thread(target=lambda: completer.unclaim(link, [locked, free], LIMIT_SECONDS))
+    with database.transaction(fresh_url) as holder, database.transaction(fresh_url) as watcher, logged() as lines:
+        watcher.autocommit = True
+        database.fetch_all(holder, f"SELECT FROM rowcall.job_runs WHERE id = {locked.lease.run_id} FOR UPDATE")
+        unclaiming.start()
+        wait_until(lambda: database.fetch_all(watcher, TRIED_TO_UNCLAIM), "the rows are tried once")
+    unclaiming.join()
+    with database.transaction(fresh_url) as connection:
+        rows = [row_of(connection, run.lease.run_id) for run in (locked, free)]
+    assert [(row["status"], row["attempts"]) for row in rows] == [("queued", 1), ("queued", 1)]
+    assert not lines
+    link.close()
+
+
 def test_what_a_stopping_worker_cannot_return_is_named(
     completer: Completer,
     fresh_url: str,
@@ -166,7 +191,7 @@ def test_what_a_stopping_worker_cannot_return_is_named(
     link = Link(fresh_url, "test", Outage())
     with database.transaction(fresh_url) as holder, logged() as lines:
         database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")
-        completer.unclaim(link, [waiting])
+        completer.unclaim(link, [waiting], 0)
         completer.release(link, [begun], "stopping")
     link.close()
     assert [(line["event"], line["run_id"]) for line in lines] == [

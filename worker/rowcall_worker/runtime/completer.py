@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -33,8 +34,9 @@ LOG_EVENTS = {
 # Errors of one row, however often it is tried: data that cannot be stored or is too large.
 REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
 
-# How long a stopping worker tries to release runs whose rows are locked, perhaps by its own heartbeat.
+# How long a stopping worker tries to return runs whose rows are locked, perhaps by its own heartbeat, and how often.
 RELEASE_SECONDS = 5.0
+LOCKED_STEP_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -108,19 +110,21 @@ class Completer:
         """Keep what a lost database has not written for the next try."""
         self.in_flight.put_back(ended)
 
-    def unclaim(self, link: Link, runs: Sequence[InFlightRun]) -> None:
-        """Return claimed runs that no handler has begun.  If that fails, their leases expire."""
-        if not runs:
-            return
-        returned: set[int] = set()
+    def unclaim(self, link: Link, runs: Sequence[InFlightRun], seconds: float) -> None:
+        """Return claimed runs that no handler has begun; a row that is locked is tried again for so many seconds."""
+        until = elapsed() + seconds
+        left = list(runs)
         try:
-            returned = unclaim(link.get(), [run.lease for run in runs])
+            while left:
+                returned = unclaim(link.get(), [run.lease for run in left])
+                left = [run for run in left if run.claimed.run_id not in returned]
+                if elapsed() >= until:
+                    break
+                if left:
+                    time.sleep(LOCKED_STEP_SECONDS)  # a row does not tell when it is unlocked
         except CONNECTION_ERRORS as error:
             link.lost(error)
-        self.leave(
-            [run for run in runs if run.claimed.run_id not in returned],
-            "it was not returned: its row is locked, its lease is lost, or the database is unreachable",
-        )
+        self.leave(left, "it was not returned: its row is locked, its lease is lost, or the database is unreachable")
         self.in_flight.drop(runs)
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:

@@ -101,7 +101,7 @@ class Producer:
 
     def _unclaim(self, late: Sequence[InFlightRun]) -> None:
         """Return runs that this worker cannot begin soon, so that another can; it may claim them again later."""
-        self.completer.unclaim(self.link, late)
+        self.completer.unclaim(self.link, late, KEPT_SECONDS)
         if late:
             self._sweeper.hurry(at_once=False)
 

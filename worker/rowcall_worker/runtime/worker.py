@@ -30,7 +30,7 @@ from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.claims.suspects import Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS
-from rowcall_worker.runtime.completer import Completer
+from rowcall_worker.runtime.completer import RELEASE_SECONDS, Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import Heartbeat, notified
@@ -209,16 +209,16 @@ class Worker:
             log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(in_flight.runs), grace=grace)
             link = self._link("drain")
             until = elapsed() + grace
-            completer.unclaim(link, in_flight.withdraw())
+            completer.unclaim(link, in_flight.withdraw(), RELEASE_SECONDS)
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim in progress may have added runs.
-                completer.unclaim(link, in_flight.withdraw())
+                completer.unclaim(link, in_flight.withdraw(), RELEASE_SECONDS)
             # It would claim what is about to be released.
             until = elapsed() + CLAIM_SECONDS
             while in_flight.reserved and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
-            completer.unclaim(link, in_flight.withdraw())
+            completer.unclaim(link, in_flight.withdraw(), RELEASE_SECONDS)
             abandoned = in_flight.abandon()
             # End the children before their runs are released, so that no two attempts of a run overlap.
             self._isolation.close()
@@ -227,6 +227,8 @@ class Worker:
             until = max(until, elapsed()) + self._patience
             while not in_flight.empty and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
+                # A claim that took even longer may have added runs.
+                completer.unclaim(link, in_flight.withdraw(), RELEASE_SECONDS)
             completer.leave(list(in_flight.runs.values()), "its result could not be written")
             link.close()
         if self._stranded.looking and in_flight.failure is None:
