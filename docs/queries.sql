@@ -4521,7 +4521,7 @@ ROLLBACK;
 -- rowcall.queue.workers: ALIVE
 -- Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
 -- for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
--- whether the sleep had already run out, so that others no longer notified the worker.
+-- whether the sleep had already ended, so that others no longer notified the worker.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;

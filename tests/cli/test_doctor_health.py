@@ -101,7 +101,7 @@ def test_a_transaction_that_holds_vacuum_back_is_named_with_the_command_that_end
     sleeper.set_session(isolation_level="REPEATABLE READ")
     database.fetch_all(sleeper, "SELECT FROM rowcall.job_runs")
     with database.transaction(fresh_url) as connection:
-        assert holding(connection).good, "a short one is no matter"
+        assert holding(connection).good, "a short one does not count"
         found = holding(connection, older=timedelta(0))
         pid = sleeper.get_backend_pid()
         assert not found.good
@@ -125,7 +125,7 @@ def test_what_no_session_shows_and_holds_vacuum_back_too(tmp_path: Path) -> None
         database.fetch_all(left, "PREPARE TRANSACTION 'order-7'")
         left.close()
         with database.transaction(server.url) as connection:
-            assert holding(connection).good, "new ones are no matter"
+            assert holding(connection).good, "new ones do not count"
             found = holding(connection, older=timedelta(0), xids=0)
             prepared, slot = found.message.split("; ")
         assert not found.good

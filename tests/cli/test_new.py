@@ -23,7 +23,7 @@ def new(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_folder_that_cannot_be_written_is_named() -> None:
     said = new(Path("/proc"), "my_shop")
     assert (said.returncode, said.stdout) == (1, "")
-    assert said.stderr == "rowcall: my_shop cannot be written: No such file or directory; go to another folder\n"
+    assert said.stderr == "rowcall: /proc/my_shop cannot be created: No such file or directory; go to another folder\n"
 
 
 def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(tmp_path: Path, fresh_url: str) -> None:

@@ -66,7 +66,7 @@ def test_ten_restarts_under_load_lose_no_run_and_double_none(environment: dict[s
             another.terminate()
             assert (one.wait(), another.wait()) == (0, 0)
         # Runs can still be running because a restart cut off the answer to their claim.
-        shop.leases_run_out()
+        shop.expire_leases()
         assert rowcall(shop.environment, "worker", "once").returncode == 0
         batches = len(acknowledged.read_text().split())
         orders = [row["order_id"] for row in shop.sql("SELECT order_id FROM shipments ORDER BY order_id")]

@@ -67,7 +67,7 @@ def catch(shop: Shop, barred: Gate, moment: Moment) -> tuple[subprocess.Popen[st
 def take_over(shop: Shop) -> None:
     """Let the leases of a dead worker expire, and another worker do what is due."""
     shop.wait_for_the_server()
-    shop.leases_run_out()
+    shop.expire_leases()
     worked = rowcall(shop.environment, "worker", "once")
     assert worked.returncode == 0, worked.stderr
 
@@ -175,7 +175,7 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_nothing_is_lost_or_double
         else:
             barred.turn_away()
         shop.wait_for_the_server()
-        shop.leases_run_out()
+        shop.expire_leases()
     take_over(shop)
     assert shop.sql("SELECT DISTINCT status, attempts = lease_no AS counted FROM rowcall.job_runs") == [
         {"status": "succeeded", "counted": True}
@@ -186,7 +186,7 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_nothing_is_lost_or_double
     assert lost == kept
 
 
-def test_a_worker_beside_takes_over_when_the_lease_has_run_out_and_not_before(shop: Shop) -> None:
+def test_a_worker_beside_takes_over_when_the_lease_has_expired_and_not_before(shop: Shop) -> None:
     run_id = shop.ask("shop_slow")
     # The killed worker must send no heartbeat after its lease is back-dated.
     with running({**shop.environment, "ROWCALL_HEARTBEAT": "30"}, "worker", "run") as dying:
@@ -195,7 +195,7 @@ def test_a_worker_beside_takes_over_when_the_lease_has_run_out_and_not_before(sh
             kill(dying)
             shop.wait(shop.ask("noop"), "succeeded")
             assert shop.row(run_id)["lease_no"] == 1
-            shop.leases_run_out()
+            shop.expire_leases()
             assert shop.wait(run_id, "succeeded")["attempts"] == 2
 
 
@@ -205,7 +205,7 @@ def test_a_run_that_kills_every_worker_is_dead_after_its_attempts_and_the_others
     for _ in range(3):
         assert rowcall(shop.environment, "worker", "once").returncode == -signal.SIGKILL
         shop.wait_for_the_server()
-        shop.leases_run_out()
+        shop.expire_leases()
     take_over(shop)
     run = shop.row(deadly)
     assert (run["status"], run["attempts"], run["lease_no"], run["error_type"]) == ("dead", 3, 3, "LeaseExpired")

@@ -35,7 +35,7 @@ def silent(shop: Shop) -> Iterator[subprocess.Popen[str]]:
         yield worker
 
 
-def test_a_killed_workers_run_is_taken_over_when_its_lease_has_run_out(
+def test_a_killed_workers_run_is_taken_over_when_its_lease_has_expired(
     shop: Shop, silent: subprocess.Popen[str]
 ) -> None:
     run_id = shop.ask("shop_slow")
@@ -43,7 +43,7 @@ def test_a_killed_workers_run_is_taken_over_when_its_lease_has_run_out(
     silent.kill()
     silent.wait()
     assert "claimed 0" in rowcall(shop.environment, "worker", "once").stdout
-    shop.leases_run_out()
+    shop.expire_leases()
     assert "claimed 1, succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
     run = shop.row(run_id)
     assert (run["attempts"], run["lease_no"], run["result"]) == (2, 2, {"attempt": 2})
@@ -56,7 +56,7 @@ def test_a_frozen_worker_wakes_to_a_lost_lease_and_its_end_of_the_run_is_refused
     run_id = shop.ask("shop_wait", doors=str(tmp_path), ends=ends)
     shop.wait_for_knock(run_id)
     freeze(silent)
-    shop.leases_run_out()
+    shop.expire_leases()
     shop.open_door(run_id, lease_no=2)
     assert "succeeded 1" in rowcall(shop.environment, "worker", "once").stdout
     taken_over = shop.row(run_id)
@@ -211,6 +211,6 @@ def test_a_killed_workers_run_does_not_stay_running_in_a_queue_that_was_closed_a
     close(shop)
     with running(shop.environment, "worker", "run"):
         shop.wait_for_workers(2)
-        shop.leases_run_out()
+        shop.expire_leases()
         run = shop.wait(run_id, "failed")
     assert (run["error_type"], run["attempts"]) == ("LeaseExpired", 1)

@@ -156,7 +156,7 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_what_is_gone_is_in_the_ar
         else:
             barred.turn_away()
         shop.wait_for_the_server()
-        shop.leases_run_out()
+        shop.expire_leases()
         whole = {row["id"] for row in shop.sql("SELECT id FROM rowcall.job_runs WHERE pruned_at IS NULL")}
         assert old - whole <= set(archived(tmp_path / "archive"))
     assert rowcall(shop.environment, "worker", "once").returncode == 0

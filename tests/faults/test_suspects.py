@@ -39,7 +39,7 @@ def work_until_nothing_is_left(shop: Shop) -> int:
         if rowcall(shop.environment, "worker", "once", "--concurrency", "10").returncode == 0:
             return killed
         shop.wait_for_the_server()
-        shop.leases_run_out()
+        shop.expire_leases()
     raise AssertionError("workers are still being killed")
 
 

@@ -110,7 +110,7 @@ class Shop:
         """Run one statement and commit."""
         return database.fetch_all(self._connection, statement, parameters)
 
-    def leases_run_out(self) -> None:
+    def expire_leases(self) -> None:
         """Back-date all leases, as if their time had passed without a heartbeat."""
         self.sql("UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE status = 'running'")
 

@@ -130,11 +130,11 @@ def main() -> None:
 
 
 def _end_of_system(error: OSError) -> None:
-    """End with a sentence if the output is full or the current folder is gone."""
+    """End with a sentence if the output or a disk is full, or the current folder is gone."""
     if error.errno in FULL and error.filename is None:
         # Otherwise the interpreter would try again at its end, and say so.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _end(f"the output cannot be written: {error.strerror}; what the command has changed stays changed", 1)
+        _end(f"the output or a file cannot be written: {error.strerror}; what the command has changed stays changed", 1)
     try:
         Path.cwd()
     except FileNotFoundError:

@@ -82,7 +82,7 @@ def _written(token: re.Match[str], local: datetime, path: str) -> str:
         return _of_day(placeholder[1], local.date(), int(placeholder[2] or 0))
     except (ValueError, OverflowError):
         raise ScheduleInvalid(
-            "payload", f"{path} has {token[0]!r}, which is outside the years 1 to 9999 on {local.date()}"
+            "payload", f"{path} has {token[0]!r}, which for {local.date()} is not between the years 1 and 9999"
         ) from None
 
 

@@ -100,7 +100,9 @@ def test_what_is_no_placeholder_is_refused_by_its_path(payload: dict[str, Any], 
 
 @pytest.mark.parametrize("text", ["{date-9999}", "{week-9999}", "{month-9999}"])
 def test_a_date_before_all_years_is_refused_and_not_an_error(text: str) -> None:
-    with pytest.raises(ScheduleInvalid, match="payload.a has '.*', which is outside the years 1 to 9999 on 0020-01-01"):
+    with pytest.raises(
+        ScheduleInvalid, match="payload.a has '.*', which for 0020-01-01 is not between the years 1 and 9999"
+    ):
         rendered({"a": text}, datetime(20, 1, 1, tzinfo=UTC), ZoneInfo("UTC"))
 
 

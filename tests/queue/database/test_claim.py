@@ -84,7 +84,7 @@ def test_results_and_the_next_claim_go_in_one_statement(connection: PgConnection
     assert (row_of(connection, done["id"])["result"], row_of(connection, running["id"])) == ({"sum": 7}, running)
 
 
-def test_a_success_counts_though_its_lease_has_run_out_and_others_that_ran_out_are_ended(
+def test_a_success_counts_though_its_lease_has_expired_and_other_expired_ones_are_ended(
     connection: PgConnection,
 ) -> None:
     done, lost = (run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'") for _ in range(2))
@@ -161,9 +161,7 @@ def test_two_workers_at_once_get_different_runs(fresh_url: str) -> None:
         ({"cancel_requested_at": "now()"}, Status.CANCELLED),
     ],
 )
-def test_a_claim_ends_the_leases_that_ran_out(
-    connection: PgConnection, columns: dict[str, str], becomes: Status
-) -> None:
+def test_a_claim_ends_expired_leases(connection: PgConnection, columns: dict[str, str], becomes: Status) -> None:
     run = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'", **columns)
     result = queue.claim(connection, "worker-2", ClaimRequest(NOOP, 10))
     assert (result.claimed, result.expired) == ([], {run["id"]: becomes})
@@ -173,7 +171,7 @@ def test_a_claim_ends_the_leases_that_ran_out(
     assert [kept["outcome"] for kept in queue.attempts_of(connection, run["id"])] == ["expire"]
 
 
-def test_each_of_two_leases_that_ran_out_is_kept_as_its_own_workers(connection: PgConnection) -> None:
+def test_each_of_two_expired_leases_is_kept_as_its_own_workers(connection: PgConnection) -> None:
     lost = [
         run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'", locked_by=f"'{worker}'")
         for worker in (WORKER, "worker-3")
@@ -191,7 +189,7 @@ def test_a_run_that_is_still_worked_on_takes_nobodys_place(connection: PgConnect
     assert claimed_ids(connection, limit=1) == [due["id"]]
 
 
-def test_a_run_whose_lease_ran_out_is_taken_over_at_once(connection: PgConnection) -> None:
+def test_a_run_whose_lease_expired_is_taken_over_at_once(connection: PgConnection) -> None:
     run = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'")
     queue.claim(connection, "worker-2", ClaimRequest(NOOP, 10))
     claimed = queue.claim_suspect(connection, "worker-2", ClaimRequest(NOOP, 10), alone=False).claimed

@@ -67,7 +67,7 @@ def test_a_place_is_free_as_soon_as_its_run_has_ended_however_it_ended(connectio
     assert taken(connection) == [ids[3]]
 
 
-def test_the_place_of_a_dead_worker_is_free_when_its_lease_has_run_out(connection: PgConnection) -> None:
+def test_the_place_of_a_dead_worker_is_free_when_its_lease_has_expired(connection: PgConnection) -> None:
     first, second = limited(connection, 1, waiting=2)
     taken(connection)
     fetch_all(
@@ -78,7 +78,7 @@ def test_the_place_of_a_dead_worker_is_free_when_its_lease_has_run_out(connectio
     assert taken(connection) == [second]
 
 
-def test_each_of_two_leases_that_ran_out_under_a_limit_is_kept_as_its_own_workers(connection: PgConnection) -> None:
+def test_each_of_two_expired_leases_under_a_limit_is_kept_as_its_own_workers(connection: PgConnection) -> None:
     lost = limited(connection, 2, waiting=2)
     for run_id, worker in zip(lost, ("worker-1", "worker-3"), strict=True):
         [claimed] = queue.claim_limited(connection, worker, replace(REQUEST, limit=1)).claimed

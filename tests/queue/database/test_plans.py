@@ -157,7 +157,7 @@ def test_changing_many_reaches_them_by_their_ids(filled: PgConnection, running: 
     assert nodes[0]["Actual Rows"] == BATCH
 
 
-def test_a_claim_that_meets_leases_which_ran_out_looks_at_them_and_no_further(filled: PgConnection) -> None:
+def test_a_claim_that_meets_expired_leases_looks_at_them_and_no_further(filled: PgConnection) -> None:
     before = "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second' WHERE locked_by = %(worker)s"
     nodes = plan(filled, BY_INDEX + CLAIM, claiming(filled, ["large"]), before)
     assert BATCH <= looked_at(nodes) <= 5 * BATCH

@@ -37,7 +37,7 @@ def lease_of(connection: PgConnection, run_id: int) -> Lease:
     return Lease(row["locked_by"], run_id, row["lease_no"])
 
 
-def test_every_way_to_end_a_lease_that_ran_out_makes_its_run_a_suspect(connection: PgConnection) -> None:
+def test_every_way_to_end_an_expired_lease_makes_its_run_a_suspect(connection: PgConnection) -> None:
     runs = [run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'") for _ in range(3)]
     queue.expire(connection, runs[0]["id"], runs[0]["lease_no"])
     queue.claim(connection, WORKER, ClaimRequest({"noop": 60.0}, 1))

@@ -47,7 +47,7 @@ class Start:
     job_type: str
     worker: str
     due: bool
-    ran_out: bool
+    expired: bool
     asked_to_stop: bool
     suspect: int
 
@@ -64,7 +64,7 @@ class Start:
         run.suspect = self.suspect
         if self.status is Status.RUNNING:
             run.locked_by = self.worker
-            run.locked_until = now - apart if self.ran_out else now + timedelta(seconds=LEASED_SECONDS)
+            run.locked_until = now - apart if self.expired else now + timedelta(seconds=LEASED_SECONDS)
             run.started_at, run.progress = now, {"share": 0.1}
         if self.status in FINAL:
             run.finished_at = now
@@ -85,7 +85,7 @@ STARTS = st.lists(
         job_type=st.sampled_from(["noop", *TYPES]),
         worker=st.sampled_from(["worker-1", *WORKERS]),
         due=st.booleans(),
-        ran_out=st.booleans(),
+        expired=st.booleans(),
         asked_to_stop=st.booleans(),
         suspect=st.sampled_from([0, 0, 0, 1, 2]),
     ),
@@ -232,7 +232,7 @@ def steer(draw: st.DrawFn, run: Run) -> Steering:
 def sweepings(draw: st.DrawFn) -> Sweeping:
     """Draw the expiry of a lease, mostly of one that has expired."""
     now = draw(st.runner()).world.now
-    return sweep(draw, a_run(draw, lambda run: run.lease_ran_out(now)))
+    return sweep(draw, a_run(draw, lambda run: run.lease_expired(now)))
 
 
 def sweep(draw: st.DrawFn, run: Run) -> Sweeping:

@@ -63,7 +63,7 @@ class Run:
     def is_due(self, now: datetime) -> bool:
         return self.status in BY_EVENT[Event.CLAIM].sources and self.run_at <= now
 
-    def lease_ran_out(self, now: datetime) -> bool:
+    def lease_expired(self, now: datetime) -> bool:
         return self.locked_until is not None and self.locked_until < now
 
     def becomes(self, event: Event, status: Status, now: datetime, **changes: Any) -> None:

@@ -56,7 +56,7 @@ def due(world: World, request: ClaimRequest, now: datetime) -> list[Run]:
         for run in lane
         if run.id not in world.locked
         and run.run_at <= now
-        and (run.lease_ran_out(now) or (claimable(run, request) and not run.suspect))
+        and (run.lease_expired(now) or (claimable(run, request) and not run.suspect))
     ]
     return found[: request.limit]
 
@@ -190,7 +190,7 @@ class Sweeping:
     def expect(self, world: World, now: datetime, _answer: object) -> bool:
         """Expect an end if it has expired, and is still the one that was seen."""
         run = world.admits(
-            Event.EXPIRE, self.run_id, lambda run: run.lease_no == self.lease_no and run.lease_ran_out(now)
+            Event.EXPIRE, self.run_id, lambda run: run.lease_no == self.lease_no and run.lease_expired(now)
         )
         if run:
             expire(world, run, now)

@@ -78,7 +78,7 @@ def test_workers_killed_at_random_cost_attempts_and_never_a_run(shop: Shop) -> N
                 worker.kill()
                 worker.wait()
         shop.wait_for_the_server()
-        shop.leases_run_out()
+        shop.expire_leases()
     last = start(shop.environment, "worker", "once")
     said, _ = last.communicate()
     assert last.returncode == 0, said

@@ -81,7 +81,7 @@ def test_a_clone_is_proposed_only_where_it_is_possible(connection: PgConnection,
     ("leases", "told"),
     [("1", "until a worker has no other suspect"), ("2", "then runs alone")],
 )
-def test_a_run_whose_lease_ran_out_waits_apart_from_the_others(
+def test_a_run_whose_lease_expired_waits_apart_from_the_others(
     connection: PgConnection, leases: str, told: str
 ) -> None:
     run = run_in(connection, Status.FAILED, queue="'line'", suspect=leases)

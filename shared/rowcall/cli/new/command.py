@@ -42,15 +42,21 @@ def new_command(name: str) -> None:
     folder = Path(name)
     _check(name, folder)
     try:
+        folder.mkdir()
+    except OSError as error:
+        sentence = f"{folder.absolute()} cannot be created: {error.strerror}; go to another folder"
+        raise RowcallError(sentence) from None
+    try:
         _write(name, folder)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise RowcallError(f"{folder} cannot be written: {error.strerror}; go to another folder") from None
+        raise RowcallError(f"{folder.absolute()} cannot be written: {error.strerror}") from None
     click.echo(NEXT.format(name=name), nl=False)
 
 
 def _write(name: str, folder: Path) -> None:
-    (folder / name).mkdir(parents=True)
+    """Write the app's files into its new, empty folder."""
+    (folder / name).mkdir()
     (folder / "tests").mkdir()
     (folder / name / "__init__.py").touch()
     for source, target in FILES.items():
