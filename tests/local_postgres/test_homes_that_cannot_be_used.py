@@ -53,5 +53,5 @@ def test_an_option_that_postgresql_does_not_know_is_told_with_its_own_words(open
 def test_data_without_its_password_is_told_from_a_home_that_is_new(opened: Open, home: Path) -> None:
     Home(home).password.unlink()
 
-    with pytest.raises(LocalPostgresError, match=r"password is missing.*make clean"):
+    with pytest.raises(LocalPostgresError, match=r"password is missing.*local_postgres remove"):
         opened(home)

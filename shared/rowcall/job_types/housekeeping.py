@@ -14,7 +14,7 @@ LARGEST_BATCH = 10_000
 
 
 def _days(default: float | None = None) -> fields.Float:
-    within = validate.Range(1, LONGEST_DAYS, error=f"Must be days: from 1 to {LONGEST_DAYS}.")
+    within = validate.Range(1, LONGEST_DAYS, error=f"Must be a number of days from 1 to {LONGEST_DAYS}.")
     return fields.Float(validate=within) if default is None else fields.Float(load_default=default, validate=within)
 
 

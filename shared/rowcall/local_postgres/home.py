@@ -11,6 +11,9 @@ from pathlib import Path
 
 from rowcall.base.errors import LocalPostgresError
 
+# For messages: how to start with an empty database.
+REMOVE = "`python -m rowcall.local_postgres remove`, which deletes the data"
+
 LOG_LIMIT = 5_000_000  # bytes; a longer log is renamed at the next start, which deletes the one renamed before
 
 
@@ -140,7 +143,7 @@ class Home:
         except FileNotFoundError:
             raise LocalPostgresError(
                 f"{self.password} is missing, and the database cannot be used without it:"
-                " restore the file, or run `make clean` to start empty"
+                f" restore the file, or run {REMOVE}"
             ) from None
         with os.fdopen(descriptor, encoding="ascii") as file:
             return file.read().strip()
@@ -153,8 +156,7 @@ class Home:
         text = note.read_text("ascii", errors="replace").strip()
         if not text.isdecimal():
             raise LocalPostgresError(
-                f"{note} names no PostgreSQL version, but contains {text!r}: restore the data, or run `make clean` to"
-                " start empty"
+                f"{note} names no PostgreSQL version, but contains {text!r}: restore the data, or run {REMOVE}"
             )
         return int(text)
 

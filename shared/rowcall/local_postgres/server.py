@@ -18,7 +18,7 @@ from rowcall.base.errors import LocalPostgresError, PortInUse
 from rowcall.local_postgres import cluster, leftovers
 from rowcall.local_postgres.account import ENVIRONMENT, Account, claim
 from rowcall.local_postgres.copies import reachable, remove_copies
-from rowcall.local_postgres.home import Home, State
+from rowcall.local_postgres.home import REMOVE, Home, State
 from rowcall.local_postgres.keeper import Answer, Order
 from rowcall.local_postgres.locks import Lock, LockBusy, exclusive, shared
 from rowcall.local_postgres.programs import Programs, find_programs
@@ -169,7 +169,7 @@ def _choose(place: Home, source: str, account: Account) -> Programs:
         if major is None:
             raise
         raise LocalPostgresError(
-            f"the data in {place.data} was made by PostgreSQL {major}, and {error}; or run `make clean` to start empty"
+            f"the data in {place.data} was made by PostgreSQL {major}, and {error}; or run {REMOVE}"
         ) from error
 
 

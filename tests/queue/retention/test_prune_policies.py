@@ -51,8 +51,8 @@ def test_what_a_policy_does_not_say_is_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("job_type", "policy", "complaint"),
     [
-        ("prune_runs", {"keep_days": {"dead": 0}}, "keep_days: dead: Must be days: from 1 to 3650"),
-        ("prune_runs", {"keep_days": {"dead": 3651}}, "keep_days: dead: Must be days"),
+        ("prune_runs", {"keep_days": {"dead": 0}}, "keep_days: dead: Must be a number of days from 1 to 3650"),
+        ("prune_runs", {"keep_days": {"dead": 3651}}, "keep_days: dead: Must be a number of days"),
         ("prune_runs", {"keep_days": {"failed": 1}}, "keep_days: failed: Unknown field"),
         ("prune_runs", {"keep_days": 7}, "keep_days: .*Invalid"),
         ("prune_runs", {"types": {"noop": 7}}, "types: noop: value: Not a valid mapping"),
@@ -62,7 +62,7 @@ def test_what_a_policy_does_not_say_is_as_it_was() -> None:
             "types: noop: value: queued: key: Must be one of: succeeded",
         ),
         ("prune_runs", {"types": {"No Op": {"dead": 7}}}, "types: No Op: key: Must be a job type's name"),
-        ("prune_runs", {"keep_occurrences_days": -1}, "keep_occurrences_days: Must be days"),
+        ("prune_runs", {"keep_occurrences_days": -1}, "keep_occurrences_days: Must be a number of days"),
         ("prune_runs", {"batch": 10_001}, "batch: Must be greater than or equal to 1 and less than or equal to 10000"),
         ("prune_runs", {"batch": 0}, "batch: Must be"),
         ("prune_runs", {"keep": 7}, "keep: Unknown field"),

@@ -167,7 +167,7 @@ def test_an_odd_url_is_blocked_whatever_is_allowed(url: str) -> None:
 
 
 def test_ipv4_in_the_clothes_of_ipv6_is_blocked_even_where_loopback_is_allowed(sink: WebServer) -> None:
-    with pytest.raises(Blocked, match="is at ::ffff:.*1, which is IPv4 inside of IPv6"):
+    with pytest.raises(Blocked, match="is at ::ffff:.*1, which is IPv4 embedded in IPv6"):
         deliver(f"http://[::ffff:127.0.0.1]:{sink.port}/")
     assert sink.requests == []
 

@@ -44,7 +44,7 @@ class Gateways:
             return MailFolder(Files(settings.mail_folder), settings.mail_from or NOBODY)
         from rowcall_worker.gateways.smtp import SmtpMail
 
-        assert settings.mail_from is not None, "Settings sees to it"
+        assert settings.mail_from is not None, "Settings checks this"
         return SmtpMail(settings.smtp, settings.mail_from, timeout=settings.mail_timeout)
 
     @cached_property

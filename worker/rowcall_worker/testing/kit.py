@@ -87,7 +87,7 @@ class Rowcall:
         self._moved = timedelta(0)
         with self.transaction() as connection:
             self._began = time_now(connection)
-            assert settings.app is not None, "the fixture sees to it"
+            assert settings.app is not None, "the fixture checks this"
             own = Catalogue(builtin, app_module(settings.app, "job_types"))
             apply_code(connection, own, OPERATOR)
         self._definitions = sorted(own.definitions)
@@ -179,7 +179,7 @@ class Rowcall:
     def assert_enqueued(
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> int:
-        """Exactly one run of this type was enqueued in this test, with these fields and this key; its id."""
+        """Assert that exactly one run of this type was enqueued in this test, with these fields and key; return its id."""
         runs, name = self._runs(), self._known(job_type, payload, key)
         found = matching(runs, name, payload, key)
         if len(found) != 1:
@@ -190,7 +190,7 @@ class Rowcall:
     def assert_none_enqueued(
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> None:
-        """No run of this type was enqueued in this test, with these fields and this key."""
+        """Assert that no run of this type was enqueued in this test, with these fields and key."""
         runs, name = self._runs(), self._known(job_type, payload, key)
         found = matching(runs, name, payload, key)
         if found:
