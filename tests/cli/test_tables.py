@@ -27,8 +27,9 @@ INSERT INTO rowcall.job_runs (
 
 ATTEMPTS = """
 INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error, error_type)
-SELECT 2, number, number, 'fail', 'a:1:b', now(), now(), 'as before', 'PrinterError'
-FROM generate_series(1, 2) AS number
+SELECT 2, number, greatest(number, 1), CASE number WHEN 0 THEN 'snooze' ELSE 'fail' END, 'a:1:b', now(), now(),
+    'as before', 'PrinterError'
+FROM generate_series(0, 2) AS number
 """
 
 STACK = 'Traceback (most recent call last):\n  File "pack.py", line 7, in pack\nPrinterError: no route'
@@ -105,6 +106,8 @@ def test_attempts_add_up_after_a_retry(environment: dict[str, str]) -> None:
     assert "attempts    2 of 2\n" in shown.replace("attempts     ", "attempts    ")
     assert rowcall(environment, "runs", "retry", "2").returncode == 0
     assert "0 of 2 since the last retry, 2 before it" in rowcall(environment, "runs", "show", "2").stdout
+    assert rowcall(environment, "worker", "once").returncode == 0
+    assert "1 of 2 since the last retry, 2 before it" in rowcall(environment, "runs", "show", "2").stdout
 
 
 @pytest.mark.parametrize(

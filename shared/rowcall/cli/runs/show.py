@@ -13,7 +13,7 @@ from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import show_json, shown
 from rowcall.cli.terminal.table import Table, relative, table_options
 from rowcall.definitions import clock
-from rowcall.status import Status
+from rowcall.status import Event, Status
 
 ENDED = ("attempt", "outcome", "error", "worker", "ended_at")
 
@@ -71,10 +71,7 @@ def _fields(run: Row, attempts: Sequence[Row], now: datetime) -> Iterator[tuple[
         if run[name] is not None:
             yield name, shown(run[name])
     yield "queue", f"{run['queue']}, priority {run['priority']}" if run["priority"] else shown(run["queue"])
-    counted = f"{run['attempts']} of {run['max_attempts']}"
-    # A retry counts from zero again; the table below has the attempts before it too.
-    before = len(attempts) - run["attempts"]
-    yield "attempts", f"{counted} since the last retry, {before} before it" if before > 0 else counted
+    yield "attempts", _counted(run, attempts)
     yield "created_at", when("created_at") + (f" by {shown(run['created_by'])}" if run["created_by"] else "")
     yield "run_at", when("run_at")
     for name in ("started_at", "finished_at", "cancel_requested_at"):
@@ -82,3 +79,12 @@ def _fields(run: Row, attempts: Sequence[Row], now: datetime) -> Iterator[tuple[
             yield name, when(name)
     if run["locked_by"]:
         yield "locked_by", f"{shown(run['locked_by'])}, lease {run['lease_no']} until {when('locked_until')}"
+
+
+def _counted(run: Row, attempts: Sequence[Row]) -> str:
+    """The attempts since the last retry, from which they are counted anew, and those before it."""
+    counted = f"{run['attempts']} of {run['max_attempts']}"
+    # A snooze does not count, and the attempt that runs or has succeeded is not among those that ended otherwise.
+    made = sum(attempt["outcome"] != Event.SNOOZE for attempt in attempts)
+    before = made + (run["status"] in (Status.RUNNING, Status.SUCCEEDED)) - run["attempts"]
+    return f"{counted} since the last retry, {before} before it" if before > 0 else counted
