@@ -16,6 +16,11 @@ OUTAGES = ("08", "53", "57P", "25006", "25P03", "58")
 
 READ_ONLY_REMEDY = "connect to the primary (target_session_attrs=read-write), or let its operator make it writable"
 
+LOCKED = (
+    "another transaction holds a lock that this command needs: try again;"
+    " `select pid, xact_start, query from pg_stat_activity order by xact_start` in psql shows the oldest transactions"
+)
+
 # Errors after which the same connection can try again at once: a deadlock, a lock timeout, a cancelled statement.
 PASSING = ("40", "55P03", "57014")
 

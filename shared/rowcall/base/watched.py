@@ -86,10 +86,14 @@ class WatchedConnection(psycopg2.extensions.connection):
             )
 
 
+# How long a command waits for a lock; workers and the API have limits of their own.
+LOCK_SECONDS = 8.0
+
+
 class InternalConnection(WatchedConnection):
     """A connection on which only Rowcall's own statements run."""
 
-    prologue = INTERNAL_NAMES
+    prologue = f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(LOCK_SECONDS * 1000)};"
     # Whether statements stay prepared in the session (None: not known yet), and the names of those that are prepared.
     keeps_plans: bool | None = None
     plans: frozenset[str] = frozenset()

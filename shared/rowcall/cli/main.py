@@ -16,7 +16,7 @@ from rowcall import __version__
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
 from rowcall.base.files import FULL
-from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
+from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage, is_passing
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
 from rowcall.cli.misspelt import misspelt_settings
@@ -107,7 +107,7 @@ def rowcall() -> None:
 
     Settings are environment variables; `rowcall doctor` lists them and finds problems.
 
-    Exit codes: 0 done, 1 refused or not found, 2 usage error, 3 database not reachable.
+    Exit codes: 0 done, 1 refused or not found, 2 usage error, 3 database not available.
     """
     for sentence in misspelt_settings():
         click.echo(f"rowcall: {sentence}", err=True)
@@ -143,11 +143,16 @@ def _end_of_system(error: OSError) -> None:
 
 def _end_of_database(cause: Exception) -> None:
     """End with a sentence if this is an error of the database."""
-    reason = " ".join(str(cause).split())
+    said = cause.diag.message_primary if isinstance(cause, psycopg2.Error) else None
+    reason = " ".join((said or str(cause)).split())
     if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
         _end(f"the database refuses this role: {reason}; `rowcall migrate --grants` prints the needed grants", 1)
     if isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):
         _end(f"the database is read-only: {reason}; {READ_ONLY_REMEDY}", DatabaseUnreachable.exit_code)
+    if isinstance(cause, psycopg2.errors.LockNotAvailable):
+        _end(LOCKED, DatabaseUnreachable.exit_code)
+    if is_passing(cause):
+        _end(f"the database ended a statement: {reason}; try again in a moment", DatabaseUnreachable.exit_code)
     if isinstance(cause, psycopg2.OperationalError) or is_outage(cause):
         _end(
             f"lost the connection to the database: {reason}; run `rowcall doctor` to find the cause",

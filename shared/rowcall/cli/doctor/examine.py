@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterator
 
 import psycopg2
+from psycopg2.errors import LockNotAvailable
 
 from rowcall import definitions
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import RowcallError
-from rowcall.base.outages import READ_ONLY_REMEDY
+from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
@@ -112,7 +113,8 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
                     yield from examine_health(connection, catalogue)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
-        yield Finding("database", False, " ".join(redacted(str(error)).split()))
+        sentence = LOCKED if isinstance(error, LockNotAvailable) else redacted(str(error))
+        yield Finding("database", False, " ".join(sentence.split()))
 
 
 def postgres(connection: PgConnection, origin: str) -> Finding:

@@ -1,0 +1,80 @@
+"""Another transaction has locked a table: each command ends with a sentence, instead of waiting without a word."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rowcall.base import database
+from tests.support.processes import LIMIT_SECONDS, rowcall
+
+# A command that waits for a tenth of a second; a user's waits for eight.
+IMPATIENT = """
+from rowcall.base.watched import InternalConnection, patient_prologue
+InternalConnection.prologue = patient_prologue(0.1)
+from rowcall.cli.main import main
+main()
+"""
+
+# All but the one with the schema's version, which each command reads first.
+TABLES = """
+SELECT string_agg(format('%s', oid::regclass), ', ') FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'rowcall'::regnamespace AND relname <> 'schema_version'
+"""
+
+COMMANDS = [
+    "runs list",
+    "runs show 1",
+    "runs explain 1",
+    "runs cancel 1",
+    "runs retry --all",
+    "enqueue noop",
+    "queues list",
+    "queues pause default",
+    "definitions list",
+    "definitions apply",
+    "keys list",
+    "effects list",
+    "prune --yes",
+    "erase 1 --yes",
+    "worker once",
+    "migrate",
+]
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+    changed = {**environment, "DATABASE_URL": fresh_url}
+    assert rowcall(changed, "enqueue", "noop").returncode == 0
+    return changed
+
+
+def impatient(environment: dict[str, str], command: str) -> subprocess.CompletedProcess[str]:
+    """Run this command while a transaction holds all these locks."""
+    with database.transaction(environment["DATABASE_URL"]) as holder:
+        names = database.fetch_value(holder, TABLES)
+        database.fetch_all(holder, f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+        return subprocess.run(
+            [sys.executable, "-c", IMPATIENT, *command.split()],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_needs_a_locked_table_says_so(environment: dict[str, str], command: str) -> None:
+    ended = impatient(environment, command)
+    assert (ended.returncode, ended.stderr.count("\n")) == (3, 1), ended.stderr
+    assert re.match("rowcall: another transaction holds a (required lock|lock that this command needs)", ended.stderr)
+
+
+def test_doctor_names_the_lock_as_a_problem(environment: dict[str, str]) -> None:
+    ended = impatient(environment, "doctor")
+    assert ended.returncode == 1
+    assert "\nFIX   database: another transaction holds a lock that this command needs: try again;" in ended.stdout
