@@ -104,7 +104,7 @@ def open_effects(connection: PgConnection) -> Finding:
         "open effects",
         False,
         f"{_counted(counts)} may have happened, and their runs died: `rowcall effects list --state intent` shows them;"
-        " `rowcall runs retry ID` continues by the policy of the kind",
+        " `rowcall runs retry ID` follows the policy of the kind",
     )
 
 
