@@ -137,7 +137,14 @@ def test_a_time_may_be_in_words_and_is_then_in_utc(environment: dict[str, str]) 
         (["runs", "list", "--created-after", "soon"], 2, "'--created-after': 'soon' is not a time"),
         (["enqueue", "noop", "{}", "--queue", "No Such"], 1, "queue: must be lower-case words"),
         (["keys", "revoke", "999"], 1, "no key has the id 999"),
-        (["nothing"], 2, "No such command 'nothing'"),
+        (["nothing"], 2, "No such command 'nothing'.\n"),
+        (["runz"], 2, "No such command 'runz'.  Did you mean 'runs'?\n"),
+        (["runs", "shw"], 2, "No such command 'shw'.  Did you mean 'show'?\n"),
+        (
+            ["enqueue", "prune_runs", '{"batch": "x", "kept": 7}'],
+            1,
+            "payload: batch: Not a valid integer, kept: Unknown field\n",
+        ),
     ],
 )
 def test_what_is_refused_says_why_and_ends_with_its_code(

@@ -121,7 +121,7 @@ def test_a_policy_that_cannot_be_is_told(environment: dict[str, str]) -> None:
         """ VALUES ('prune_runs', 'prune_runs', '{"batch": "many"}')""",
     )
     refused = rowcall(environment, "prune", "--yes")
-    assert (refused.returncode, refused.stderr) == (1, "rowcall: payload: batch: Not a valid integer.\n")
+    assert (refused.returncode, refused.stderr) == (1, "rowcall: payload: batch: Not a valid integer\n")
 
 
 def test_ctrl_c_ends_it_between_two_batches_and_it_tells_what_is_done(environment: dict[str, str]) -> None:

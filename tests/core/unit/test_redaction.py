@@ -73,7 +73,7 @@ def test_what_stands_where_secrets_stand_is_taken_out(text: str) -> None:
     "text",
     [
         "order 7: the shelf is empty",
-        "payload: token: Missing data for required field., password: Not a valid string.",
+        "payload: token: Missing data for required field, password: Not a valid string",
         "KeyError: 'token'",
         "the password is wrong, and the token: expired",
         "http://127.0.0.1:8000/v1/runs?email=me@example.com",

@@ -202,9 +202,9 @@ class RunChanged(RowcallError):
 
 
 def _sentence(wrong: object) -> str:
-    """Format what is wrong with a field; marshmallow nests lists and mappings."""
+    """Format what is wrong with a field; marshmallow nests lists and mappings, and ends each text with a period."""
     if isinstance(wrong, Mapping):
         return ", ".join(f"{name}: {_sentence(inner)}" for name, inner in wrong.items())
     if isinstance(wrong, (list, tuple)):
-        return " ".join(_sentence(inner) for inner in wrong)
-    return str(wrong)
+        return "; ".join(_sentence(inner) for inner in wrong)
+    return str(wrong).removesuffix(".")

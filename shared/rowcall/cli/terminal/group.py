@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 import click
 
 
@@ -11,6 +13,16 @@ class Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order in which they were added."""
         return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest the nearest name for an unknown one, also where commands are not loaded yet."""
+        name = args[0]
+        if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            raise click.UsageError(f"No such command {name!r}.{f'  Did you mean {near[0]!r}?' if near else ''}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The first sentence of each command's help, whole."""
