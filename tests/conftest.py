@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -42,6 +43,10 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 # Some tests need Debian programs that may be outside the PATH.
 PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 
+# A file system in memory, as Linux has it, and the room that the whole suite needs there.
+MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
+MEMORY_BYTES = 4 * 2**30
+
 # Hypothesis draws the same examples each time, so that a failure is caused by a change;
 # `--hypothesis-profile=search` looks for new ones.  There is no deadline, because a database's response time varies.
 settings.register_profile(
@@ -66,6 +71,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--whole", action="store_true", help="also run tests that need the package index or a missing program"
     )
     parser.addoption("--home", type=Path, help="use the server of this home, which others may also use")
+
+
+def pytest_configure() -> None:
+    """Keep the tests' folders in memory if there is room: copies of databases are most of what the suite writes."""
+    variable = "PYTEST_DEBUG_TEMPROOT"
+    if variable not in os.environ and _has_room(MEMORY):
+        os.environ[variable] = str(MEMORY)
+
+
+def _has_room(folder: Path) -> bool:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    system = os.statvfs(folder)
+    available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)
+    free = min(system.f_bavail * system.f_frsize, int(available[1]) * 1024 if available else 0)
+    # Some tests run programs that they have installed there.
+    return free >= MEMORY_BYTES and not system.f_flag & os.ST_NOEXEC
 
 
 @pytest.hookimpl(optionalhook=True)

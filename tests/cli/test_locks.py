@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from rowcall.base import database
-from tests.support.processes import LIMIT_SECONDS, rowcall
+from tests.support.processes import LIMIT_SECONDS
 
 # A command that waits for a tenth of a second; a user's waits for eight.
 IMPATIENT = """
@@ -45,28 +46,26 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture
-def environment(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
-    changed = {**environment, "DATABASE_URL": fresh_url}
-    assert rowcall(changed, "enqueue", "noop").returncode == 0
-    return changed
+@pytest.fixture(scope="module")
+def locked(module_url: str) -> Iterator[None]:
+    """Hold these locks while the tests of this module run."""
+    with database.transaction(module_url) as holder:
+        database.fetch_all(holder, f"LOCK TABLE {database.fetch_value(holder, TABLES)} IN ACCESS EXCLUSIVE MODE")
+        yield
 
 
 def impatient(environment: dict[str, str], command: str) -> subprocess.CompletedProcess[str]:
-    """Run this command while a transaction holds all these locks."""
-    with database.transaction(environment["DATABASE_URL"]) as holder:
-        names = database.fetch_value(holder, TABLES)
-        database.fetch_all(holder, f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
-        return subprocess.run(
-            [sys.executable, "-c", IMPATIENT, *command.split()],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
+    return subprocess.run(
+        [sys.executable, "-c", IMPATIENT, *command.split()],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
 
 
+@pytest.mark.usefixtures("locked")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_that_needs_a_locked_table_says_so(environment: dict[str, str], command: str) -> None:
     ended = impatient(environment, command)
@@ -74,6 +73,7 @@ def test_a_command_that_needs_a_locked_table_says_so(environment: dict[str, str]
     assert re.match("rowcall: another transaction holds a (required lock|lock that this command needs)", ended.stderr)
 
 
+@pytest.mark.usefixtures("locked")
 def test_doctor_names_the_lock_as_a_problem(environment: dict[str, str]) -> None:
     ended = impatient(environment, "doctor")
     assert ended.returncode == 1

@@ -46,7 +46,7 @@ def test_a_queue_with_a_limit_has_its_turn_and_no_more(shop: Shop) -> None:
 def test_a_run_that_was_due_long_before_what_is_done_already_is_found(shop: Shop) -> None:
     with running(shop.environment, "worker", "run"):
         shop.ask_many("noop", [{}] * 600)
-        shop.wait_for_more(600 - shop.count("succeeded"))
+        shop.wait_for_all(600)
         [old] = shop.sql(OLD)
         shop.wait(old["id"], "succeeded")
 
@@ -56,5 +56,5 @@ def test_a_commit_that_comes_after_what_began_later_is_found(shop: Shop) -> None
         with database.transaction(shop.url) as late:
             [first] = database.fetch_all(late, "INSERT INTO rowcall.job_runs (job_type) VALUES ('noop') RETURNING id")
             shop.ask_many("noop", [{}] * 600)
-            shop.wait_for_more(600 - shop.count("succeeded"))
+            shop.wait_for_all(600)
         shop.wait(first["id"], "succeeded")

@@ -20,6 +20,23 @@ SELECT pid FROM pg_stat_activity WHERE application_name = 'rowcall worker produc
 """
 
 
+# A worker that waits for no claim in progress before it releases what its handlers have begun, and one second for the
+# last results; in production, it waits two and ten seconds.
+HASTY = """
+from rowcall.base import logs, settings
+from rowcall_worker.runtime import worker
+worker.CLAIM_SECONDS = 0
+chosen = settings.read()
+logs.configure(chosen)
+worker.Worker(chosen, chosen.database_url, worker.Task(once=False, concurrency=4), patience=1.0).work()
+"""
+
+
+def hasty(shop: Shop) -> subprocess.Popen[str]:
+    environment = {**shop.environment, "ROWCALL_GRACE": "0"}
+    return subprocess.Popen([sys.executable, "-c", HASTY], env=environment, text=True, stdout=PIPE, stderr=STDOUT)
+
+
 @pytest.fixture
 def shop(environment: dict[str, str], worker_url: str) -> Shop:
     return Shop(environment, worker_url)
@@ -60,7 +77,7 @@ def test_what_the_grace_was_too_short_for_is_done_by_the_next_worker(shop: Shop)
 @pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
 def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop: Shop, tmp_path: Path) -> None:
     begun = shop.ask("shop_wait", doors=str(tmp_path))
-    worker = start(shop.environment, "worker", "run", "--grace", "0")
+    worker = hasty(shop)
     shop.wait_for_knock(begun)
     with database.transaction(shop.url) as holder:
         database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")
@@ -72,26 +89,12 @@ def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop:
     assert [(line["run_id"], line["reason"]) for line in left] == [(begun, "its result could not be written")]
 
 
-# A worker that waits for no claim in progress before it releases what its handlers have begun; in production, it waits
-# two seconds.
-HASTY = """
-from rowcall.base import logs, settings
-from rowcall_worker.runtime import worker
-worker.CLAIM_SECONDS = 0
-chosen = settings.read()
-logs.configure(chosen)
-worker.Worker(chosen, chosen.database_url, worker.Task(once=False, concurrency=4)).work()
-"""
-
-
 @pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
 def test_what_a_slow_claim_brings_to_a_stopping_worker_is_returned(shop: Shop) -> None:
-    environment = {**shop.environment, "ROWCALL_GRACE": "0"}
     with gate(shop.url) as held:
         held.hold_change("NEW.status = 'running'")
         asked = shop.ask("noop")
-        command = [sys.executable, "-c", HASTY]
-        with subprocess.Popen(command, env=environment, text=True, stdout=PIPE, stderr=STDOUT) as worker:
+        with hasty(shop) as worker:
             held.wait()
             worker.terminate()
             read_until(worker, "worker stopping")

@@ -86,6 +86,10 @@ class Shop:
             f"{runs} more runs succeed",
         )
 
+    def wait_for_all(self, runs: int) -> None:
+        """Return when this many runs have succeeded since the test began."""
+        wait_until(lambda: self.count("succeeded") >= runs, f"{runs} runs have succeeded")
+
     def wait_for_workers(self, number: int) -> None:
         """Return when this many workers have started, including those that have ended since."""
         wait_until(lambda: len(self.sql("SELECT id FROM rowcall.workers")) >= number, f"{number} workers have started")
