@@ -122,7 +122,7 @@ class Effect:
     """One effect in the ledger.
 
     `again` says that an earlier attempt may have performed it already.  `generation` grows when the effect is begun
-    again after a permanent refusal.
+    again after a permanent refusal.  `refusal` is why it was refused, or why its outcome is unknown.
     """
 
     kind: Kind
@@ -137,6 +137,7 @@ class Effect:
     applied_at: datetime | None
     details: Mapping[str, Any]
     again: bool = False
+    refusal: str | None = None
 
     @property
     def idempotency_key(self) -> str:
@@ -192,4 +193,5 @@ def effect_of(kind: Kind, row: Mapping[str, Any], again: bool = False) -> Effect
         row["applied_at"],
         {name: row[name] for name in (*kind.table.known, *kind.table.learned)},
         again,
+        row["refusal"],
     )

@@ -178,10 +178,8 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
         return EffectConflict(
             f"{named} belongs to run {effect.run_id}, which requested it with other content: this run needs another key"
         )
-    because = (
-        f": {reason}" if reason else f": it was begun at {effect.intent_at:%Y-%m-%d %H:%M:%S %Z} and never settled"
-    )
+    because = reason or effect.refusal or f"it was begun at {effect.intent_at:%Y-%m-%d %H:%M:%S %Z} and never settled"
     return AmbiguousEffect(
-        f"{named} may have happened{because}; find out, record it with"
+        f"{named} may have happened: {because}; find out, record it with"
         f" `rowcall effects resolve {effect.kind.name} {effect.id} --happened` or `--did-not-happen`, and retry the run"
     )

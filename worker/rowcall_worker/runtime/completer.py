@@ -111,7 +111,7 @@ class Completer:
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun], seconds: float) -> None:
-        """Return claimed runs that no handler has begun; a row that is locked is tried again for so many seconds."""
+        """Return claimed runs that no handler has begun; a row that is locked is tried again for this many seconds."""
         until = elapsed() + seconds
         left = list(runs)
         try:
@@ -121,7 +121,7 @@ class Completer:
                 if elapsed() >= until:
                     break
                 if left:
-                    time.sleep(LOCKED_STEP_SECONDS)  # a row does not tell when it is unlocked
+                    time.sleep(LOCKED_STEP_SECONDS)  # there is no event for the end of a row lock
         except CONNECTION_ERRORS as error:
             link.lost(error)
         self.leave(left, "it was not returned: its row is locked, its lease is lost, or the database is unreachable")

@@ -180,6 +180,7 @@ class Rowcall:
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> int:
         """Assert that one run of this type, with these fields and key, was enqueued in this test; return its id."""
+        __tracebackhide__ = True  # pytest shows the line of the test
         runs, name = self._runs(), self._known(job_type, payload, key)
         found = matching(runs, name, payload, key)
         if len(found) != 1:
@@ -191,6 +192,7 @@ class Rowcall:
         self, job_type: str | JobType, payload: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> None:
         """Assert that no run of this type was enqueued in this test, with these fields and key."""
+        __tracebackhide__ = True  # pytest shows the line of the test
         runs, name = self._runs(), self._known(job_type, payload, key)
         found = matching(runs, name, payload, key)
         if found:

@@ -230,7 +230,7 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[Child]) ->
         try:
             socket.create_connection((host, port), timeout=1).close()
         except OSError:
-            time.sleep(POLL_SECONDS)  # a process does not tell when it opens its port
+            time.sleep(POLL_SECONDS)  # there is no event for the opening of a port
         else:
             return
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")

@@ -259,9 +259,8 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     if status is Status.CANCELLED:
         return f"cancelled {when}", (retry, *clone)
     if row["error_type"] == AmbiguousEffect.__name__:
-        # On a retry, the effect would still be unknown.
+        # On a retry, the effect would still be unknown; the error says how to resolve it.
         retry = f"rowcall effects list --run {row['id']} --state unknown"
-        why += "; resolve its effect first, then retry it"
     return f"given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
 
 
