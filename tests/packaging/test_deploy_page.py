@@ -59,7 +59,7 @@ def test_the_commands_start_it_and_remove_it(reader: Reader, empty_url: str) -> 
     assert "handlers" in reader.type(f"{examine} || true")
     reader.type(REMOVE)
     with database.transaction(empty_url) as connection:
-        assert not fetch_value(connection, "SELECT to_regclass('rowcall.job_runs') IS NOT NULL")
+        assert not fetch_value(connection, "SELECT to_regnamespace('rowcall') IS NOT NULL")
 
 
 def test_each_command_prints_a_configuration_for_this_app(reader: Reader) -> None:
