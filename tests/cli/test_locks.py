@@ -14,8 +14,8 @@ from tests.support.processes import LIMIT_SECONDS
 
 # A command that waits for a tenth of a second; a user's waits for eight.
 IMPATIENT = """
-from rowcall.base.watched import InternalConnection, patient_prologue
-InternalConnection.prologue = patient_prologue(0.1)
+from rowcall.base.watched import LOCK_SECONDS, InternalConnection, lock_limit
+InternalConnection.prologue = InternalConnection.prologue.replace(lock_limit(LOCK_SECONDS), lock_limit(0.1))
 from rowcall.cli.main import main
 main()
 """

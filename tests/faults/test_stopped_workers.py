@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
@@ -32,9 +34,16 @@ worker.Worker(chosen, chosen.database_url, worker.Task(once=False, concurrency=4
 """
 
 
-def hasty(shop: Shop) -> subprocess.Popen[str]:
+@contextmanager
+def hasty(shop: Shop) -> Iterator[subprocess.Popen[str]]:
+    """Start such a worker for the block, and kill it at the end if it still runs."""
     environment = {**shop.environment, "ROWCALL_GRACE": "0"}
-    return subprocess.Popen([sys.executable, "-c", HASTY], env=environment, text=True, stdout=PIPE, stderr=STDOUT)
+    command = [sys.executable, "-c", HASTY]
+    with subprocess.Popen(command, env=environment, text=True, stdout=PIPE, stderr=STDOUT) as worker:
+        try:
+            yield worker
+        finally:
+            worker.kill()
 
 
 @pytest.fixture
@@ -77,14 +86,14 @@ def test_what_the_grace_was_too_short_for_is_done_by_the_next_worker(shop: Shop)
 @pytest.mark.parametrize("worker_url", ["direct"], indirect=True)
 def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop: Shop, tmp_path: Path) -> None:
     begun = shop.ask("shop_wait", doors=str(tmp_path))
-    worker = hasty(shop)
-    shop.wait_for_knock(begun)
-    with database.transaction(shop.url) as holder:
-        database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")
-        shop.open_door(begun)
-        wait_until(lambda: shop.sql(WAITS_FOR_A_ROW), "the worker tries to write the result")
-        worker.terminate()
-        said, _ = worker.communicate()
+    with hasty(shop) as worker:
+        shop.wait_for_knock(begun)
+        with database.transaction(shop.url) as holder:
+            database.fetch_all(holder, "SELECT FROM rowcall.job_runs FOR UPDATE")
+            shop.open_door(begun)
+            wait_until(lambda: shop.sql(WAITS_FOR_A_ROW), "the worker tries to write the result")
+            worker.terminate()
+            said, _ = worker.communicate()
     left = [line for line in map(json.loads, said.splitlines()) if line["event"] == "run left to its lease"]
     assert [(line["run_id"], line["reason"]) for line in left] == [(begun, "its result could not be written")]
 

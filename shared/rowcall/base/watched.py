@@ -90,10 +90,15 @@ class WatchedConnection(psycopg2.extensions.connection):
 LOCK_SECONDS = 8.0
 
 
+def lock_limit(seconds: float) -> str:
+    """Return a prologue that limits how long we wait for a lock."""
+    return f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(seconds * 1000)};"
+
+
 class InternalConnection(WatchedConnection):
     """A connection on which only Rowcall's own statements run."""
 
-    prologue = f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(LOCK_SECONDS * 1000)};"
+    prologue = lock_limit(LOCK_SECONDS)
     # Whether statements stay prepared in the session (None: not known yet), and the names of those that are prepared.
     keeps_plans: bool | None = None
     plans: frozenset[str] = frozenset()
@@ -102,7 +107,7 @@ class InternalConnection(WatchedConnection):
 def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS) -> str:
     """Return a prologue that limits how long we wait for a lock, and the server for our next statement."""
     return (
-        f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {round(lock_seconds * 1000)};"
+        f"{lock_limit(lock_seconds)}"
         f" SET LOCAL idle_in_transaction_session_timeout = {round(answer_seconds * ABANDONED_AFTER * 1000)};"
     )
 
