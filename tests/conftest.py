@@ -121,6 +121,13 @@ def server_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="session")
+def mypy_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> str:
+    """Return the cache of all strict type checks: most of the time of a check is spent on the libraries."""
+    base = tmp_path_factory.getbasetemp()
+    return f"--cache-dir={(base if worker_id == 'master' else base.parent) / 'mypy'}"
+
+
+@pytest.fixture(scope="session")
 def template(server_url: str) -> str:
     """Return the name of a migrated database to copy; the first xdist worker creates it."""
     connection = database.connect(server_url)

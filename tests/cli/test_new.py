@@ -26,7 +26,9 @@ def test_a_folder_that_cannot_be_written_is_named() -> None:
     assert said.stderr == "rowcall: /proc/my_shop cannot be created: No such file or directory; go to another folder\n"
 
 
-def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(tmp_path: Path, fresh_url: str) -> None:
+def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
+    tmp_path: Path, fresh_url: str, mypy_cache: str
+) -> None:
     said = new(tmp_path, "my_shop")
     assert (said.returncode, said.stderr) == (0, "")
     folder = tmp_path / "my_shop"
@@ -41,7 +43,7 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(tmp_pat
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert "2 passed" in tested.stdout
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "my_shop"],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", mypy_cache, "my_shop"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -32,9 +32,9 @@ def test_every_block_is_run(tmp_path: Path, server_url: str) -> None:
     assert f"{PAGE.count('def test_')} passed" in done.stdout
 
 
-def test_a_strict_type_checker_accepts_every_block(tmp_path: Path) -> None:
+def test_a_strict_type_checker_accepts_every_block(tmp_path: Path, mypy_cache: str) -> None:
     write_app(tmp_path)
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--explicit-package-bases", "."]
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--config-file=", mypy_cache, "--explicit-package-bases", "."]
     done = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -219,8 +219,7 @@ def complaints_are_those_expected(printed: str) -> bool:
     return len(complaints) == len(REFUSED) and all(map(str.__contains__, complaints, REFUSED))
 
 
-def test_a_teams_strict_type_checker_knows_the_public_names_and_no_others(tmp_path: Path) -> None:
+def test_a_teams_strict_type_checker_knows_the_public_names_and_no_others(tmp_path: Path, mypy_cache: str) -> None:
     write_team(tmp_path / "team")
-    cache = f"--cache-dir={tmp_path / 'cache'}"
-    printed, _, _ = mypy.run(["--strict", "--config-file=", cache, str(tmp_path / "team")])
+    printed, _, _ = mypy.run(["--strict", "--config-file=", mypy_cache, str(tmp_path / "team")])
     assert complaints_are_those_expected(printed), printed
