@@ -998,13 +998,23 @@ ROLLBACK;
 \set horizon '86400'
 \set updated_at '2026-01-05T12:00:00+00:00'
 BEGIN;
+WITH RECURSIVE line AS (
+    SELECT created_at, scheduled_for, created_by, 0 AS generation FROM rowcall.job_runs WHERE id = :'run_id'
+    UNION ALL
+    SELECT parent.created_at, parent.scheduled_for, parent.created_by, line.generation + 1
+    FROM line JOIN rowcall.job_runs AS parent
+        ON parent.id = CASE WHEN length(split_part(line.created_by, ' ', 2)) < 19
+            THEN substring(line.created_by FROM '^run ([0-9]+)(?: \(|$)')::bigint END
+    WHERE line.generation < 3
+), fact AS (
+    SELECT min(least(created_at, scheduled_for)) AS at FROM line
+), restored AS (
+    SELECT at FROM rowcall.audit_log
+    WHERE subject = 'database' AND subject_id IS NULL ORDER BY id DESC LIMIT 1
+)
 SELECT EXISTS (
-    SELECT FROM rowcall.job_runs AS run CROSS JOIN (
-        SELECT at FROM rowcall.audit_log
-        WHERE subject = 'database' AND subject_id IS NULL ORDER BY id DESC LIMIT 1
-    ) AS restored
-    WHERE run.id = :'run_id' AND least(run.created_at, run.scheduled_for) < restored.at
-        AND least(run.created_at, run.scheduled_for) < now() - :'horizon' * interval '1 second'
+    SELECT FROM fact CROSS JOIN restored
+    WHERE fact.at < restored.at AND fact.at < now() - :'horizon' * interval '1 second'
         AND coalesce(:'updated_at'::timestamptz < restored.at, true)
 );
 ROLLBACK;

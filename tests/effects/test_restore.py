@@ -103,6 +103,46 @@ def test_a_charge_is_repeated_only_while_the_provider_remembers_its_key(
     assert begun(connection, lease, kind, horizon=HOUR)[0] is decision
 
 
+def descendant(connection: PgConnection, lease: Lease, generations: int, note: str = "") -> Lease:
+    """Return the lease of a run that was enqueued now by the handler of a run, so many times over."""
+    for _ in range(generations):
+        lease = lease_of(connection, created_at="now()", created_by=f"'run {lease.run_id}{note}'")
+    return lease
+
+
+@HARMFUL
+@pytest.mark.parametrize("note", ["", " (sales@example.com)"])
+@pytest.mark.parametrize("generations", [1, 3])
+def test_a_run_that_a_run_of_the_backup_enqueues_again_repeats_nothing(
+    connection: PgConnection, kind: effects.Kind, note: str, generations: int
+) -> None:
+    child = descendant(connection, lease_of(connection), generations, note)
+    restored(connection, OPERATOR)
+    assert begun(connection, child, kind)[0] is Decision.AMBIGUOUS
+
+
+def test_a_chain_of_runs_that_never_ends_is_not_doubtful_forever(connection: PgConnection) -> None:
+    restored(connection, OPERATOR)
+    assert begun(connection, descendant(connection, lease_of(connection), 4))[0] is Decision.PERFORM
+
+
+@pytest.mark.parametrize("who", ["run 1x", "runs 1", "run", "run 99999999999999999999", "cli:run 1"])
+def test_only_the_id_of_a_run_makes_a_child(connection: PgConnection, who: str) -> None:
+    lease_of(connection)
+    restored(connection, OPERATOR)
+    lease = lease_of(connection, created_at="now()", created_by=f"'{who}'")
+    assert begun(connection, lease)[0] is Decision.PERFORM
+
+
+@pytest.mark.parametrize(("age", "decision"), [("59 minutes", Decision.PERFORM), ("61 minutes", Decision.AMBIGUOUS)])
+def test_a_charge_by_a_child_is_as_old_as_the_run_of_the_backup(
+    connection: PgConnection, age: str, decision: Decision
+) -> None:
+    child = descendant(connection, lease_of(connection, created_at=f"now() - interval '{age}'"), 1)
+    restored(connection, OPERATOR)
+    assert begun(connection, child, PAYMENT, horizon=HOUR)[0] is decision
+
+
 def test_the_command_counts_what_the_backup_has_and_asks_first(environment: dict[str, str]) -> None:
     assert "nobody can be asked here" in rowcall(environment, "effects", "after-restore").stderr
     before = json.loads(rowcall(environment, "effects", "after-restore", "--yes", "--json").stdout)

@@ -10,10 +10,10 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
-from rowcall.base.database import PgConnection, Row
+from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.settings import Settings
 from rowcall.base.watched import Answers
-from rowcall.queue import Claimed
+from rowcall.queue import Claimed, enqueue
 from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Resources, Run
@@ -124,3 +124,21 @@ def test_what_a_thread_of_the_handler_logs_carries_the_run(attempt: Attempt, row
     with logged() as lines:
         attempt(handler)
     assert [(line["run_id"], line["lease_no"], line["boxes"]) for line in lines] == [(row["id"], row["lease_no"], 3)]
+
+
+def test_a_run_that_a_handler_enqueues_is_created_by_the_handlers_run(
+    attempt: Attempt, fresh_url: str, run_id: int
+) -> None:
+    def enqueue_two(run: Run) -> None:
+        with database.transaction(fresh_url) as own:
+            enqueue(own, "noop", {}, created_by="sales")
+        with run.transaction() as connection:
+            enqueue(connection, "noop", {})
+
+    assert attempt(enqueue_two).finished
+    with database.transaction(fresh_url) as connection:
+        enqueue(connection, "noop", {})
+        made = fetch_all(
+            connection, "SELECT created_by FROM rowcall.job_runs WHERE id > %(id)s ORDER BY id", {"id": run_id}
+        )
+    assert [row["created_by"] for row in made] == [f"run {run_id} (sales)", f"run {run_id}", None]

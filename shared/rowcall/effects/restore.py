@@ -16,17 +16,31 @@ SUBJECT = "database"
 
 LOST = "the database was restored from a backup, and this may have happened in the hours that were lost"
 
+# A run of the backup that is repeated enqueues its children again, as new runs, whose effects may have happened too.  A
+# chain of runs that never ends must not be doubtful forever, so only this many generations are.
+GENERATIONS = 3
+
 # Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
 # restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.
 # A resolution after the restore is newer knowledge.
-MAY_HAVE_HAPPENED = f"""
+MAY_HAVE_HAPPENED = rf"""
+WITH RECURSIVE line AS (
+    SELECT created_at, scheduled_for, created_by, 0 AS generation FROM rowcall.job_runs WHERE id = %(run_id)s
+    UNION ALL
+    SELECT parent.created_at, parent.scheduled_for, parent.created_by, line.generation + 1
+    FROM line JOIN rowcall.job_runs AS parent
+        ON parent.id = CASE WHEN length(split_part(line.created_by, ' ', 2)) < 19
+            THEN substring(line.created_by FROM '^run ([0-9]+)(?: \(|$)')::bigint END
+    WHERE line.generation < {GENERATIONS}
+), fact AS (
+    SELECT min(least(created_at, scheduled_for)) AS at FROM line
+), restored AS (
+    SELECT at FROM rowcall.audit_log
+    WHERE subject = '{SUBJECT}' AND subject_id IS NULL ORDER BY id DESC LIMIT 1
+)
 SELECT EXISTS (
-    SELECT FROM rowcall.job_runs AS run CROSS JOIN (
-        SELECT at FROM rowcall.audit_log
-        WHERE subject = '{SUBJECT}' AND subject_id IS NULL ORDER BY id DESC LIMIT 1
-    ) AS restored
-    WHERE run.id = %(run_id)s AND least(run.created_at, run.scheduled_for) < restored.at
-        AND least(run.created_at, run.scheduled_for) < now() - %(horizon)s * interval '1 second'
+    SELECT FROM fact CROSS JOIN restored
+    WHERE fact.at < restored.at AND fact.at < now() - %(horizon)s * interval '1 second'
         AND coalesce(%(updated_at)s::timestamptz < restored.at, true)
 )
 """

@@ -13,6 +13,7 @@ from marshmallow import Schema, ValidationError
 from rowcall.base.errors import DeclarationError, RunInvalid, message_of, raise_if_interrupted
 from rowcall.job_types.backoff import Backoff, quadratic
 from rowcall.job_types.handlers import Declared, declare_handler
+from rowcall.job_types.payload_fields import dropped, undeclared
 from rowcall.status import UNIQUE_MODES
 
 # MiB.  A child process uses about 50 before its handler does anything.
@@ -63,6 +64,7 @@ class JobType:
             "schema",
             "a marshmallow Schema class",
         )
+        self._must_drop_nothing()
         self._must(self.key is None or callable(self.key), "key", "a function that returns a string for a payload")
         self._must(self.scope in ENQUEUE_SCOPES, "scope", f"one of {', '.join(ENQUEUE_SCOPES)}")
         self._must(self.unique in UNIQUE_MODES, "unique", f"one of {', '.join(UNIQUE_MODES)}")
@@ -102,6 +104,18 @@ class JobType:
         if not holds:
             raise DeclarationError(f"job type {self.name!r}: {name} is {getattr(self, name)!r} and must be {be}")
 
+    def _must_drop_nothing(self) -> None:
+        """Refuse a schema that loads fields which it would not dump, because a run would lack them."""
+        try:
+            lost = "; ".join(dropped(self._schema))
+        except BaseException as error:
+            raise self._broken("schema", error) from error
+        if lost:
+            raise DeclarationError(
+                f"job type {self.name!r}: its schema would drop fields of the payload ({lost}): remove load_only, and"
+                " declare the fields of nested schemas"
+            )
+
     @functools.cached_property
     def _schema(self) -> Schema:
         """The schema's instance; cached, because marshmallow copies all fields for each instance."""
@@ -117,7 +131,7 @@ class JobType:
         try:
             schema = self._schema
             loaded = schema.load(payload)  # type: ignore[arg-type]  # load refuses anything but a mapping
-            stored: dict[str, Any] = schema.dump(loaded)
+            stored: dict[str, Any] = {**undeclared(schema, loaded), **schema.dump(loaded)}
         except ValidationError as error:
             raise RunInvalid({"payload": error.messages}) from None
         except BaseException as error:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -27,6 +28,9 @@ TRIES = 3
 
 # The owner of keys that come from the app's own process.
 IN_PROCESS = "app"
+
+# The run whose handler enqueues, as `run 4711`: it begins the `created_by` of the new runs.
+PARENT: ContextVar[str | None] = ContextVar("rowcall_parent", default=None)
 
 # The unique indexes job_runs_idempotency_key and job_runs_held_key decide between equal keys: INSERT ... ON CONFLICT
 # waits for the winner's commit, and then does not return the losing row.  The commit also wakes a sleeping worker.
@@ -138,6 +142,8 @@ def enqueue_many(
 
     The name of a type is looked up in the catalogue of ROWCALL_APP.
 
+    In a handler, `created_by` begins with the handler's own run.
+
     A run has the natural key that its type derives, and the key in `keys`, which lets the caller repeat the request.
     If a key is taken and the content is the same, the request is a replay of the run that has the key.  If the content
     differs, the call raises KeyConflict or NaturalKeyConflict, and enqueues nothing.
@@ -157,9 +163,14 @@ def enqueue_many(
         "max_attempts": max_attempts or declared.max_attempts,
         "unique_mode": declared.unique,
         "key_owner": key_owner,
-        "created_by": created_by,
+        "created_by": _creator(created_by),
     }
     return enqueue_prepared(connection, requests, columns)
+
+
+def _creator(given: str | None) -> str | None:
+    parent = PARENT.get()
+    return f"{parent} ({given})" if parent and given else parent or given
 
 
 def enqueue_prepared(

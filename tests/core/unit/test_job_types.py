@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from marshmallow import Schema, fields
+from marshmallow import INCLUDE, Schema, fields
 
 from rowcall import JobType, Run, job_types
 from rowcall.base.errors import DeclarationError, JobTypeUnknown, RunInvalid
@@ -97,6 +97,42 @@ def test_a_payload_is_stored_in_its_json_form_with_defaults() -> None:
     checked = kind.checked({"user_id": "7", "on": "2026-03-29"})
     assert checked == {"user_id": 7, "on": "2026-03-29"}
     assert kind.natural_key(checked) == "greet:7"
+
+
+def test_fields_that_a_schema_includes_though_it_does_not_declare_them_are_stored() -> None:
+    class Open(Schema):
+        class Meta:
+            unknown = INCLUDE
+
+        user_id = fields.Integer(required=True, data_key="user", attribute="id")
+
+    assert JobType("greet", Open).checked({"user": "1", "note": [{"x": 1}]}) == {"user": 1, "note": [{"x": 1}]}
+
+
+class Token(Schema):
+    token = fields.String(load_only=True)
+    more = fields.List(fields.Nested(lambda: Token()))
+
+
+class Loose(Schema):
+    address = fields.Dict(values=fields.Nested(Greeting, unknown=INCLUDE))
+
+
+class Outer(Schema):
+    inner = fields.Nested(Token)
+
+
+@pytest.mark.parametrize(
+    ("schema", "lost"),
+    [
+        (Token, "token is load_only"),
+        (Outer, "inner.token is load_only"),
+        (Loose, "address includes unknown fields of a nested schema"),
+    ],
+)
+def test_a_schema_that_would_drop_a_field_without_a_word_is_refused(schema: type[Schema], lost: str) -> None:
+    with pytest.raises(DeclarationError, match=rf"'greet': its schema would drop fields of the payload \({lost}"):
+        JobType("greet", schema)
 
 
 def test_a_wrong_payload_names_its_fields() -> None:

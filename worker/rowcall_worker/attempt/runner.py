@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rowcall.base.logs import LogEvent
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
+from rowcall.queue.enqueue import PARENT
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Resources, Run
 from rowcall_worker.attempt.in_flight_run import InFlightRun
@@ -34,6 +35,7 @@ class Runner:
         job_type = run.claimed.job_type
         context = Run(run, self.resources)
         self.resources.connections.keep_for_this_thread()
+        enqueues = PARENT.set(f"run {context.id}")
         try:
             # The run may have waited here for long, for example in a frozen process: do not begin a lost or cancelled
             # run.
@@ -47,6 +49,8 @@ class Runner:
         except BaseException as error:
             # Also SystemExit: it ends the attempt, not the worker.
             return _broke_late(context, error) if context.finished else AttemptResult.of_error(error)
+        finally:
+            PARENT.reset(enqueues)
 
 
 def _broke_late(context: Run, error: BaseException) -> AttemptResult:
