@@ -104,7 +104,10 @@ def test_a_charge_is_repeated_only_while_the_provider_remembers_its_key(
 
 
 def test_the_command_counts_what_the_backup_has_and_asks_first(environment: dict[str, str]) -> None:
-    assert "nobody can be asked here" in rowcall(environment, "effects", "after-restore").stderr
+    assert (
+        "there is no terminal to ask for confirmation; use --yes"
+        in rowcall(environment, "effects", "after-restore").stderr
+    )
     before = json.loads(rowcall(environment, "effects", "after-restore", "--yes", "--json").stdout)
     assert rowcall(environment, "enqueue", "noop").returncode == 0
     assert rowcall(environment, "enqueue", "noop", "{}", "--run-at", "2100-01-01T00:00:00+00:00").returncode == 0
