@@ -41,7 +41,7 @@ def _day(**options: Any) -> fields.Date:
 def _check_years(day: date) -> None:
     """Require a day that has a day before and after it in every zone."""
     if not 2000 <= day.year <= 9998:
-        raise ValidationError("must be a day of the years 2000 to 9998")
+        raise ValidationError("must be a date in the years 2000 to 9998")
 
 
 class DateRange(Schema):

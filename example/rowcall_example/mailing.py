@@ -1,4 +1,4 @@
-"""Send a letter to a user as a mail, at most once."""
+"""Send a letter to a user as an email, at most once."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def mail_letter(run: Run, letter: Letter, user: User, *, key: str, content: Mapp
         )
         return {"reference": reference, "message_id": effect.message_id}
 
-    # `content` says what the mail is about, and must not change between attempts; address and subject may.
+    # `content` says what the email is about, and must not change between attempts; address and subject may.
     details = {"recipient": user.email, "subject": letter.subject}
     return run.effect("sent_emails", key=key, content=content, details=details, perform=send)

@@ -35,7 +35,7 @@ from rowcall_migrations.script import as_sql
 def migrate_command(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...], yes: bool) -> None:
     """Migrate the database to this version's schema.
 
-    Safe to run from every server at each deploy: one migrates, and the others wait for it.  All steps are one
+    Safe to run from every server at each deploy: one migrates, and the others wait for it.  All steps run in one
     transaction; indexes of large tables are built afterwards, without blocking work.  Then the definitions that the
     code declares are applied.
     """
@@ -53,13 +53,13 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
 
 def _check_options(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...]) -> None:
     if sql and grants:
-        raise click.UsageError("--sql and --grants exclude each other: give one")
+        raise click.UsageError("--sql and --grants are mutually exclusive: use one")
     if (sql or grants) and target != "head":
-        raise click.UsageError("--to migrates, and --sql and --grants only print: give one of them")
+        raise click.UsageError("--to migrates, and --sql and --grants only print: use one of them")
     if start is not None and not sql:
-        raise click.UsageError("--from belongs to --sql")
+        raise click.UsageError("--from requires --sql")
     if roles and not grants:
-        raise click.UsageError("--role belongs to --grants")
+        raise click.UsageError("--role requires --grants")
 
 
 def _migrate(target: str) -> list[str]:

@@ -141,7 +141,7 @@ def test_what_is_sent_is_checked_as_for_rowcalls_own_routes(
     [
         ("GET", "/v1/orders/1", 409, "order-sold-out", "order 1 is sold out"),
         ("GET", "/v1/orders/2", 404, "not-found", "there is no order 2"),
-        ("GET", "/v1/orders/one", 404, "not-found", "nothing is at this address; /docs lists all operations"),
+        ("GET", "/v1/orders/one", 404, "not-found", "there is nothing at this URL; /docs lists all operations"),
         ("PATCH", "/v1/orders/8", 405, "method-not-allowed", "not allowed"),
         ("PATCH", "/counter/bell", 405, "method-not-allowed", "not allowed"),
     ],

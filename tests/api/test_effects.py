@@ -161,7 +161,7 @@ def test_what_cannot_be_asked_is_a_wrong_field(call: Call, query: str, field: st
 
 @pytest.fixture
 def unknown(rows: PgConnection) -> Iterator[dict[str, Any]]:
-    """Yield a mail with an unknown outcome."""
+    """Yield an email with an unknown outcome."""
     run = run_in(rows, Status.DEAD)
     effect = fetch_one(
         rows,

@@ -46,9 +46,9 @@ def test_all_is_well(well: dict[str, str]) -> None:
 
 def test_where_mails_go_is_said(well: dict[str, str], tmp_path: Path) -> None:
     _, found = findings({**well, "ROWCALL_HOME": str(tmp_path)})
-    assert found["mails"]["message"] == f"sent to nobody, but written to {tmp_path}/mail: set ROWCALL_SMTP_URL"
+    assert found["emails"]["message"] == f"written to {tmp_path}/mail, not sent: set ROWCALL_SMTP_URL to send them"
     smtp = {"ROWCALL_SMTP_URL": "smtp://me:hush@mail.example", "ROWCALL_MAIL_FROM": "shop@example.com"}
-    assert findings({**well, **smtp})[1]["mails"]["message"] == "sent through mail.example"
+    assert findings({**well, **smtp})[1]["emails"]["message"] == "sent through mail.example"
 
 
 def test_every_setting_is_shown_with_its_source_and_no_secret(well: dict[str, str]) -> None:
@@ -191,7 +191,7 @@ def test_a_clock_that_is_off(module_url: str, monkeypatch: pytest.MonkeyPatch) -
         off = clock(connection)
     assert not off.good
     assert off.message.startswith(
-        "the database's is 2700.0 seconds ahead of this machine's: jobs follow the database's"
+        "the database's clock is 2700.0 seconds ahead of this machine's: jobs follow the database's"
     )
 
 

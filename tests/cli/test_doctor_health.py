@@ -43,7 +43,7 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
             f" VALUES (%(id)s, 1, 1, '{Event.GIVE_UP}', 'w', now())",
             {"id": run["id"]},
         )
-    assert wrong(well)["dead runs"].startswith("1 of noop died within a day: `rowcall runs list --status dead`")
+    assert wrong(well)["dead runs"].startswith("1 of noop died in the last day: `rowcall runs list --status dead`")
 
 
 @pytest.mark.parametrize(

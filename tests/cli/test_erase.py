@@ -132,9 +132,9 @@ def test_more_than_one_page_is_erased(environment: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (["--yes"], 2, "give either ids or filters"),
-        (["1", "--type", "noop", "--yes"], 2, "give either ids or filters"),
-        (["1"], 2, "this erases the content of run 1 permanently (--dry-run counts them): nobody can be asked here"),
+        (["--yes"], 2, "specify either ids or filters"),
+        (["1", "--type", "noop", "--yes"], 2, "specify either ids or filters"),
+        (["1"], 2, "this erases the content of run 1 permanently (--dry-run counts them): there is no terminal to ask"),
         (["1", "--yes"], 1, "there is no run 1"),
         (["9223372036854775808", "--yes"], 2, "is not in the range"),
     ],

@@ -106,7 +106,7 @@ def test_of_two_who_make_a_key_of_one_name_at_once_one_is_refused(fresh_url: str
 def test_a_key_that_was_replaced_is_not_replaced_again(connection: PgConnection) -> None:
     old = made(connection)
     api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
-    with pytest.raises(RowcallError, match=f"key {old} is already replaced"):
+    with pytest.raises(RowcallError, match=f"key {old} has already been replaced"):
         api_keys.rotate_key(connection, old, timedelta(hours=24), OPERATOR)
 
 

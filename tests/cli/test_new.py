@@ -23,7 +23,9 @@ def new(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_folder_that_cannot_be_written_is_named() -> None:
     said = new(Path("/proc"), "my_shop")
     assert (said.returncode, said.stdout) == (1, "")
-    assert said.stderr == "rowcall: /proc/my_shop cannot be created: No such file or directory; go to another folder\n"
+    assert (
+        said.stderr == "rowcall: /proc/my_shop cannot be created: No such file or directory; change to another folder\n"
+    )
 
 
 def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
@@ -67,10 +69,10 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
 @pytest.mark.parametrize(
     ("name", "code", "sentence"),
     [
-        ("Shop", 2, "cannot name a package: use lower-case words"),
-        ("class", 2, "cannot name a package"),
-        ("../shop", 2, "cannot name a package"),
-        ("json", 1, "Python has a package 'json' already"),
+        ("Shop", 2, "is not a valid package name: use lower-case words"),
+        ("class", 2, "is not a valid package name"),
+        ("../shop", 2, "is not a valid package name"),
+        ("json", 1, "Python already has a package 'json'"),
         ("here", 1, "exists: choose another name"),
     ],
 )

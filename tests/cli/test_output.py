@@ -34,7 +34,7 @@ def test_a_full_disk_is_named_in_one_sentence(environment: dict[str, str], argum
     assert ended.returncode == 1
     assert ended.stderr == (
         "rowcall: the output or a file cannot be written: No space left on device;"
-        " what the command has changed stays changed\n"
+        " changes that the command has already made remain\n"
     )
 
 

@@ -38,7 +38,7 @@ def test_a_queue_that_no_type_uses_is_pointed_out(environment: dict[str, str]) -
 
 def test_a_misspelt_rule_is_removed(environment: dict[str, str]) -> None:
     said(environment, "pause", "mial")
-    assert said(environment, "remove", "mial") == "queue mial has no settings any more\n"
+    assert said(environment, "remove", "mial") == "queue mial no longer has settings\n"
     assert "mial" not in said(environment, "list")
     again = rowcall(environment, "queues", "remove", "mial")
     assert (again.returncode, again.stdout) == (1, "")
@@ -61,8 +61,8 @@ def test_the_rule_of_a_queue_whose_runs_count_against_it_is_not_removed(
 
 def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:
     for arguments, code, complaint in (
-        (["limit", "mail"], 2, "give MAX_RUNNING or --none"),
-        (["limit", "mail", "3", "--none"], 2, "give MAX_RUNNING or --none"),
+        (["limit", "mail"], 2, "specify MAX_RUNNING or --none"),
+        (["limit", "mail", "3", "--none"], 2, "specify MAX_RUNNING or --none"),
         (["limit", "mail", "-1"], 2, ""),
         (["pause", "E-Mail"], 1, "'E-Mail' is not a valid queue name"),
     ):

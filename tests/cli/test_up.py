@@ -121,14 +121,14 @@ def test_up_shows_a_run_succeed_and_its_commands_work_word_for_word(home: dict[s
     assert " noop " in typed(home, up, "runs list")
     seen = json.loads(typed(home, up, "curl"))
     assert (seen["id"], seen["status"], seen["result"]) == (1, "succeeded", {"hello": "world"})
-    assert "Rowcall is down." in up.end(signal.SIGINT)
+    assert "Rowcall has stopped." in up.end(signal.SIGINT)
     assert up.process.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_polite_signals_end_everything_too(beside: dict[str, str], number: signal.Signals) -> None:
     up = Up(beside, "--port", "0")
-    assert "Rowcall is down." in up.end(number)
+    assert "Rowcall has stopped." in up.end(number)
     assert up.process.returncode == 0
 
 
@@ -295,4 +295,4 @@ def test_when_the_worker_dies_everything_ends_and_says_why(home: dict[str, str])
     os.kill(worker, signal.SIGKILL)
     said, _ = up.process.communicate(timeout=60)
     assert up.process.returncode == 1
-    assert "`rowcall worker run --grace 2.0` ended with -9" in said
+    assert "`rowcall worker run --grace 2.0` was killed by signal 9" in said

@@ -59,8 +59,8 @@ def test_each_run_says_what_matters_in_its_status() -> None:
         "9 charge_invoice running ━━━━━━━━━━━━ 25% page 1 3 min ago",
         "6 charge_invoice running started 9 s ago 3 min ago",
         "7 charge_invoice dead on purpose, see below 3 min ago",
-        r"8 charge_invoice failed tried again in 90 s, E: no \x1b route 3 min ago",
-        "10 charge_invoice succeeded at attempt 2 3 min ago",
+        r"8 charge_invoice failed retry in 90 s, E: no \x1b route 3 min ago",
+        "10 charge_invoice succeeded on attempt 2 3 min ago",
         "11 charge_invoice queued due in 5 h 3 min ago",
     ]
     assert "Run 7: this charge is declined on purpose: `rowcall runs retry 7` charges it" in lines

@@ -42,11 +42,11 @@ def assert_the_terminal_is_as_before(terminal: LiveTerminal) -> None:
 def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(home: dict[str, str]) -> None:
     with live_terminal(home, *UP) as terminal:
         terminal.wait_for("^Rowcall is starting", "PostgreSQL +starting", "worker +starting")
-        terminal.wait_for(r"^Runs .*\d+ succeeded .*1 dead", "^ +6 .* at attempt 2", "sent_.*applied|mail .*applied")
+        terminal.wait_for(r"^Runs .*\d+ succeeded .*1 dead", "^ +6 .* on attempt 2", "sent_.*applied|mail .*applied")
         view = "\n".join(whole_view(terminal))
         assert re.search(r"^● +PostgreSQL +\d+\.\d+, data in \S+$", view, re.MULTILINE)
         assert re.search(r"^● +API +http://127\.0\.0\.1:\d+ +a key for it is in /\S+$", view, re.MULTILINE)
-        assert re.search(r"^● +worker +waits for runs$", view, re.MULTILINE)
+        assert re.search(r"^● +worker +waiting for runs$", view, re.MULTILINE)
         assert re.search(r"demo +added 20 users with orders and invoices; enqueued 9 runs$", view, re.MULTILINE)
         [declined] = re.findall(
             r"^Run (\d+): this charge is declined on purpose: `.*rowcall runs retry \1`", view, re.M
@@ -75,7 +75,7 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
         left = [line for line in terminal.lines if line]
         assert re.search(r"^Runs .* succeeded +2 dead$", "\n".join(left), re.MULTILINE)
         # The path of the data may need a second line on the screen.
-        assert terminal.printed.rstrip().rpartition("\n")[2].startswith("Rowcall is down.")
+        assert terminal.printed.rstrip().rpartition("\n")[2].startswith("Rowcall has stopped.")
 
     with live_terminal(home, *UP, columns=80, lines=24) as later:
         later.wait_for("demo +its users and today's runs exist already: nothing is added", "^Runs .* 2 dead")
@@ -84,7 +84,10 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
         os.kill(worker, signal.SIGKILL)
         assert later.wait_for_end() == 1
         assert_the_terminal_is_as_before(later)
-        assert "rowcall: `rowcall worker run --grace 2.0` ended with -9; see above, and the logs in" in later.printed
+        assert (
+            "rowcall: `rowcall worker run --grace 2.0` was killed by signal 9; see above, and the logs in"
+            in later.printed
+        )
     logs = Path(home["ROWCALL_HOME"], "log")
     assert "worker started" in (logs / "worker.log").read_text()
     assert "run dead" in (logs / "worker.log.1").read_text()
@@ -93,7 +96,7 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
 def test_while_the_database_is_away_the_view_says_so_and_goes_on(beside: dict[str, str], fresh_url: str) -> None:
     name = fresh_url.rpartition("/")[2]
     with live_terminal(beside, *UP, columns=80, lines=24) as terminal:
-        terminal.wait_for("takes only those of the queue rowcall_up", "^Runs +1 succeeded$", WHOLE)
+        terminal.wait_for("serves only queue rowcall_up", "^Runs +1 succeeded$", WHOLE)
         others = connect(fresh_url.removesuffix(name) + "postgres")
         others.autocommit = True
         database.fetch_all(others, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -101,11 +104,11 @@ def test_while_the_database_is_away_the_view_says_so_and_goes_on(beside: dict[st
             others, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %(name)s", {"name": name}
         )
         terminal.wait_for(
-            r"^● +PostgreSQL +away for \d+ s: ", "worker +waits for the database", "^Runs +1 succeeded$", WHOLE
+            r"^● +PostgreSQL +away for \d+ s: ", "worker +waiting for the database", "^Runs +1 succeeded$", WHOLE
         )
         terminal.wait_for("^worker: (warning|error) database lost")
         database.fetch_all(others, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-        terminal.wait_for("PostgreSQL +.*DATABASE_URL$", "worker +waits for runs")
+        terminal.wait_for("PostgreSQL +.*DATABASE_URL$", "worker +waiting for runs")
         others.close()
         terminal.type("\x03")
         assert terminal.wait_for_end() == 0
@@ -125,7 +128,9 @@ def test_the_error_of_a_service_is_printed_whole(beside: dict[str, str], tmp_pat
     assert re.search(
         f"worker: .*broken/handlers.py, line 2: OSError: no {'paper ' * 40}$", terminal.printed, re.MULTILINE
     )
-    assert re.search("rowcall: `rowcall worker run .*` ended with 1; see above, and the logs in", terminal.printed)
+    assert re.search(
+        "rowcall: `rowcall worker run .*` exited with code 1; see above, and the logs in", terminal.printed
+    )
 
 
 def test_ctrl_c_ends_a_start_that_is_not_finished(beside: dict[str, str]) -> None:
@@ -134,7 +139,7 @@ def test_ctrl_c_ends_a_start_that_is_not_finished(beside: dict[str, str]) -> Non
         terminal.type("\x03\x03")
         assert terminal.wait_for_end() == 0
         assert_the_terminal_is_as_before(terminal)
-        assert "Rowcall is down.  Its logs are in " in terminal.printed
+        assert "Rowcall has stopped.  Its logs are in " in terminal.printed
 
 
 @pytest.mark.parametrize("plain", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
@@ -145,5 +150,5 @@ def test_who_wants_plain_lines_gets_them_on_a_terminal_too(beside: dict[str, str
         assert terminal.wait_for_end() == 0
         # Nothing is drawn in place; only a warning in the log has colours.
         assert re.findall(rb"\x1b\[[^m]*[^m\d;]", terminal.raw) == []
-        assert terminal.printed.endswith("\n\nRowcall is down.\n")
+        assert terminal.printed.endswith("\n\nRowcall has stopped.\n")
     assert not Path(beside["ROWCALL_HOME"], "log").exists()

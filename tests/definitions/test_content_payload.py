@@ -94,7 +94,7 @@ def test_a_payload_may_nest_as_deep_as_a_request_and_no_deeper() -> None:
 def test_durations_may_be_timedeltas() -> None:
     kept = content(max_lateness=timedelta(hours=6), jitter=timedelta(milliseconds=1500))
     assert (kept.max_lateness, kept.jitter) == (timedelta(hours=6), timedelta(seconds=1.5))
-    assert "is not from 0 to ten years" in str(refusals(jitter=timedelta(days=-1))["jitter"])
+    assert "is not between 0 and ten years" in str(refusals(jitter=timedelta(days=-1))["jitter"])
 
 
 # A type's max_running limits its queue.

@@ -170,7 +170,7 @@ def test_expressions_come_when_the_page_says() -> None:
 
 
 def test_what_the_page_says_is_refused_is_refused() -> None:
-    [sentence] = re.findall(r"^Expressions that never come.*refused", PAGE, re.MULTILINE)
+    [sentence] = re.findall(r"^Expressions that never match.*refused", PAGE, re.MULTILINE)
     for refused in ("0 0 31 2 *", "@reboot", "0 0 ? * *", "0 0 0 * * *"):
         with pytest.raises(Exception, match=r"never occurs|not supported"):
             Times.of(refused, "UTC")

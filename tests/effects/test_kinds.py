@@ -114,7 +114,7 @@ def test_an_unknown_kind_is_an_error_that_lists_those_there_are_and_how_to_decla
 @pytest.mark.parametrize(
     ("kind", "answer", "complaint"),
     [
-        (SMS, 7, "must return the provider's reference as a text, or None; it returned a reference of the type int"),
+        (SMS, 7, "must return the provider's reference as a string, or None; it returned a reference of the type int"),
         (SMS, {"reference": ["a"]}, "a reference of the type list"),
         (SMS, {"sha256": "00"}, "sms has no column 'sha256' for what perform returned"),
         (WEBHOOK, {"sha256": "00", "response_status": 200}, "delivered_webhooks has no column 'sha256'"),

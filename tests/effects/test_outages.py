@@ -57,7 +57,7 @@ class Attempt:
         )
 
     def mail_through_an_outage(self, perform: Perform) -> Future[Effect]:
-        """Stop the server before the mail is answered; start it again after the attempt has failed to record that."""
+        """Stop the server before the email is answered; start it again after the attempt has failed to record that."""
         answering, gone = threading.Event(), threading.Event()
 
         def answered(effect: Effect) -> Answer:

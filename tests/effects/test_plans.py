@@ -16,7 +16,7 @@ from tests.support.plans import looked_at, plan
 MANY = 100_000
 LIMIT = 50
 
-# Most mails are applied, as in production.  The few charges with an unknown outcome are older than all refused ones.
+# Most emails are applied, as in production.  The few charges with an unknown outcome are older than all refused ones.
 FILL = f"""
 INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state, applied_at)
 SELECT 'mail:' || number, number / 10, 1, '', 'applied', now() FROM generate_series(1, {MANY}) AS number;

@@ -144,7 +144,10 @@ def test_a_charge_by_a_child_is_as_old_as_the_run_of_the_backup(
 
 
 def test_the_command_counts_what_the_backup_has_and_asks_first(environment: dict[str, str]) -> None:
-    assert "nobody can be asked here" in rowcall(environment, "effects", "after-restore").stderr
+    assert (
+        "there is no terminal to ask for confirmation; use --yes"
+        in rowcall(environment, "effects", "after-restore").stderr
+    )
     before = json.loads(rowcall(environment, "effects", "after-restore", "--yes", "--json").stdout)
     assert rowcall(environment, "enqueue", "noop").returncode == 0
     assert rowcall(environment, "enqueue", "noop", "{}", "--run-at", "2100-01-01T00:00:00+00:00").returncode == 0

@@ -1,4 +1,4 @@
-"""docs/resolving-effects.md, typed word for word after a mail without an answer, and after a kill."""
+"""docs/resolving-effects.md, typed word for word after an email without an answer, and after a kill."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.page import Reader, blocks
 
 FIND, HAPPENED, DID_NOT_HAPPEN, OPEN = blocks("resolving-effects.md", "sh")
 
-# Beside the handler, which calls it: the first mail ends like this.
+# Beside the handler, which calls it: the first email ends like this.
 SEND = """
 import os
 from pathlib import Path
@@ -37,7 +37,7 @@ def reader(tmp_path: Path, fresh_url: str) -> Reader:
 
 
 def ask(reader: Reader, end: str) -> None:
-    """Enqueue a run with one attempt, whose mail ends like this."""
+    """Enqueue a run with one attempt, whose email ends like this."""
     handlers = reader.folder / "shop" / "handlers.py"
     calls_ours = handlers.read_text().replace("run.gateways.mail.send(", "send(run.gateways.mail, ")
     handlers.write_text(calls_ours + SEND.format(end=end))

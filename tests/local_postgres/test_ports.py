@@ -66,7 +66,7 @@ def test_the_port_of_last_time_is_given_up_when_it_is_taken(opened: Open, home: 
 def test_another_port_than_the_running_servers_is_refused(opened: Open, home: Path) -> None:
     server = opened(home)
 
-    with pytest.raises(LocalPostgresError, match=f"already runs on port {server.port}, .*ROWCALL_POSTGRES_PORT"):
+    with pytest.raises(LocalPostgresError, match=f"is already running on port {server.port}, .*ROWCALL_POSTGRES_PORT"):
         opened(home, port=server.port + 1)
 
     assert opened(home, port=server.port).url == server.url

@@ -121,7 +121,7 @@ def test_a_source_without_the_datas_version_is_an_error_that_names_the_one_that_
 @pytest.mark.parametrize(
     ("version", "sentence"),
     [
-        ("12", r"made by PostgreSQL 12.*local_postgres remove"),
+        ("12", r"created by PostgreSQL 12.*local_postgres remove"),
         ("", r"names no PostgreSQL version.*local_postgres remove"),
     ],
 )

@@ -1,4 +1,4 @@
-"""docs/backup.md, typed word for word: a mail that was sent after the backup is not sent again after the restore."""
+"""docs/backup.md, typed word for word: an email that was sent after the backup is not sent again after the restore."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Machine(Reader):
 
     @property
     def mails(self) -> int:
-        """How many mails were sent."""
+        """How many emails were sent."""
         return len(list((self.folder / "home" / "mail").glob("*")))
 
 

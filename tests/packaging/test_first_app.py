@@ -41,7 +41,7 @@ from shop.web import app
 print(json.dumps([app.test_client().post("/users").json["id"] for _ in range(2)]))
 """
 
-# The web process: it adds users, and enqueues their mails in the same transaction.
+# The web process: it adds users, and enqueues their emails in the same transaction.
 WEB = """
 import os
 from flask import Flask

@@ -28,7 +28,7 @@ ERASE_LINE = "\x1b[2K"
 USING = re.compile("^rowcall: using the local PostgreSQL in .*\n", re.MULTILINE)
 
 # Shown when the demo's runs have ended.
-ENDED = ("declined on purpose", "^Runs .*33 succeeded +1 dead", "at attempt 2", "^  open ")
+ENDED = ("declined on purpose", "^Runs .*33 succeeded +1 dead", "on attempt 2", "^  open ")
 
 
 def draw(name: str, title: str, terminal: LiveTerminal) -> None:

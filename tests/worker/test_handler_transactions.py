@@ -61,11 +61,11 @@ def begin_a_step(run: Run) -> None:
 
 def break_late(run: Run) -> None:
     succeed(run)
-    raise RuntimeError("the mail could not be written")
+    raise RuntimeError("the email could not be written")
 
 
 @pytest.mark.parametrize(
-    ("handler", "told"), [(break_late, "the mail could not"), (begin_a_step, "end with that block")]
+    ("handler", "told"), [(break_late, "the email could not"), (begin_a_step, "end with that block")]
 )
 def test_an_error_after_the_success_is_logged_with_its_stack(
     attempt: Attempt, fresh_url: str, run_id: int, handler: Callable[[Run], object], told: str

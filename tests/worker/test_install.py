@@ -248,8 +248,8 @@ def test_systemd_waits_for_the_grace_and_leaves_the_local_server_to_others(offli
 @pytest.mark.parametrize(
     ("options", "changed", "code", "complaint"),
     [
-        (["--print-crontab", "--print-k8s"], {}, 2, "give --print-crontab or --print-k8s, not both"),
-        (["--print-systemd", "--print-k8s"], {}, 2, "give --print-systemd or --print-k8s, not both"),
+        (["--print-crontab", "--print-k8s"], {}, 2, "use --print-crontab or --print-k8s, not both"),
+        (["--print-systemd", "--print-k8s"], {}, 2, "use --print-systemd or --print-k8s, not both"),
         (["--environment-file", "/a"], {}, 2, "--environment-file requires --print-crontab or --print-systemd"),
         (["--print-crontab", "--image", "a"], {}, 2, "--image requires --print-k8s"),
         (["--print-crontab"], {"ROWCALL_LEASE": "soon"}, 2, "ROWCALL_LEASE is 'soon' and must be a number"),

@@ -90,7 +90,7 @@ def once_command(
     asked = {"crontab": crontab, "systemd": systemd, "k8s": k8s}
     formats = [name for name, given in asked.items() if given]
     if len(formats) > 1:
-        raise click.UsageError(f"give --print-{formats[0]} or --print-{formats[1]}, not both")
+        raise click.UsageError(f"use --print-{formats[0]} or --print-{formats[1]}, not both")
     if environment_file is not None and not (crontab or systemd):
         raise click.UsageError("--environment-file requires --print-crontab or --print-systemd")
     if image is not None and not k8s:

@@ -165,7 +165,7 @@ def _parts(value: object) -> Iterable[tuple[str | int, object]]:
 
 
 def _by_field(wrong: Iterable[tuple[Place, str]]) -> dict[str, list[str]]:
-    """The same in the form of marshmallow: field -> its errors, or those of its parts."""
+    """The same errors in marshmallow's form: field -> its errors, or those of its parts."""
     messages: dict[str, list[str]] = {}
     for (field, *inner), why in ((place or ("_schema",), why) for place, why in wrong):
         messages.setdefault(str(field), []).append(f"{'.'.join(map(str, inner))}: {why}" if inner else why)

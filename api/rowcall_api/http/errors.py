@@ -117,7 +117,7 @@ def _detail(error: HTTPException) -> str:
         taken = ", ".join(sorted(set(error.valid_methods or ()) - {"HEAD", "OPTIONS"}))
         return f"{flask.request.method} is not allowed here; allowed: {taken or 'nothing'}"
     if isinstance(error, NotFound):
-        return "nothing is at this address; /docs lists all operations"
+        return "there is nothing at this URL; /docs lists all operations"
     if isinstance(error, RequestEntityTooLarge):
         return f"the body is larger than {flask.current_app.config['MAX_CONTENT_LENGTH']} bytes"
     return str(own)

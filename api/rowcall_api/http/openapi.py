@@ -57,7 +57,7 @@ CONFIG: dict[str, Any] = {
 # Response headers; each route names its own, such as `headers={"Location": "Location"}`.
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-Id": {
-        "description": "The id of the request in the log. If the client sends a plain id, it is used.",
+        "description": "The id of the request in the log. A plain id sent by the client is used.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -159,7 +159,7 @@ COMMON = (
         "The key lacks the required scope, which `WWW-Authenticate` names.",
         headers=WITH_CHALLENGE,
     ),
-    # Also for PUT, because not every text is a possible name.
+    # Also for PUT, because not every string is a possible name.
     Common(404, "NotFound", "Nothing has this name or id.", lambda operation: "{" in operation.path),
     Common(406, "NotAcceptable", "`Accept` excludes JSON, the only format."),
     Common(
@@ -184,7 +184,7 @@ COMMON = (
     Common(
         503,
         "Unavailable",
-        "The database cannot be reached, or its schema has another version. Repeat the request.",
+        "The database cannot be reached, or its schema is at a different version. Repeat the request.",
         headers=WITH_DELAY,
     ),
 )

@@ -42,7 +42,7 @@ REFUSALS = {
     refusals.LimitRequestLine: (414, "URI Too Long", "send a shorter URL"),
     refusals.UnsupportedTransferCoding: (501, "Not Implemented", "send the body chunked, or with its length"),
 }
-UNREADABLE = (400, "Bad Request", "this is not a readable HTTP/1.1 request")
+UNREADABLE = (400, "Bad Request", "this is not a valid HTTP/1.1 request")
 
 
 class Server(BaseApplication):

@@ -16,7 +16,8 @@ blueprint = BodyBlueprint(
     "effects",
     __name__,
     url_prefix="/v1/effects",
-    description="The external side effects of runs: mails, payments, webhooks, files, and kinds that the app declares.",
+    description="The external side effects of runs: emails, payments, webhooks, files, and kinds that the app"
+    " declares.",
 )
 
 

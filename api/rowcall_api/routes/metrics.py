@@ -46,7 +46,7 @@ OF_A_QUEUE = (
     ),
     Gauge(
         "rowcall_runs_queued",
-        "Runs that wait for their next start, due now or later, at most 1000.",
+        "Runs that are waiting to start, due now or later, at most 1000.",
         lambda queue: queue["queued"],
     ),
     Gauge("rowcall_runs_running", "Runs that workers are running, at most 1000.", lambda queue: queue["running"]),
@@ -80,7 +80,7 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_runs_dead_last_day",
-        "Runs that died within the last day and are still dead, at most 1000. Alert above 0: each waits for an"
+        "Runs that became dead within the last day and still are, at most 1000. Alert above 0: each waits for an"
         " operator, and `rowcall runs list --status dead` shows them.",
         lambda figures: figures["runs_dead_last_day"],
     ),

@@ -54,8 +54,8 @@ def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
 def list_runs(query: dict[str, Any]) -> dict[str, Any]:
     """List matching runs, the newest first, by (created_at, id).
 
-    Filters without an index (all but `status=failed,dead`, `error_type`, `definition` and `key`) scan 20,000 runs per
-    page.  A key may run two payload searches at a time.
+    Filters without an index (all but `status=failed,dead`, `error_type`, `definition` and `key`) scan at most 20,000
+    runs per page.  A key may run two payload searches at a time.
     """
     limit, cursor, count, include = (query.pop(name) for name in ("limit", "cursor", "count", "include"))
     criteria = Filter(**query)
@@ -72,7 +72,7 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.alt_response(304, description="The run has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
-    """Show one run.  A running run never gets 304, because its ETag does not cover its progress."""
+    """Show one run.  The response for a running run is never 304, because its ETag does not cover its progress."""
     with transaction() as connection:
         run = get_run(connection, run_id)
     if run["status"] != Status.RUNNING and parse_etags(headers["if_none_match"]).contains_weak(queue.version_of(run)):

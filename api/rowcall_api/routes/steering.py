@@ -45,7 +45,7 @@ def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) ->
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
-    """Make a waiting run due now; its attempts stay counted."""
+    """Make a waiting run due now; the attempts already made still count."""
     return _steered(queue.run_now, run_id, headers)
 
 

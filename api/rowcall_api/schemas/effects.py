@@ -77,9 +77,9 @@ class EffectSchema(Schema):
     run_id = fields.Integer(metadata={"description": "The last run that began it."})
     lease_no = fields.Integer(metadata={"description": "The lease number of the last attempt that began it."})
     generation = fields.Integer(
-        metadata={"description": "Grows each time the effect is tried again after a permanent refusal."}
+        metadata={"description": "Incremented each time the effect is tried again after a permanent refusal."}
     )
-    reference = fields.String(allow_none=True, metadata={"description": "The provider's name for it."})
+    reference = fields.String(allow_none=True, metadata={"description": "The provider's id for it."})
     refusal = fields.String(
         allow_none=True, metadata={"description": "Why it was refused, or why its outcome is unknown."}
     )
@@ -107,7 +107,7 @@ class ResolveSchema(Schema):
         load_default=None,
         allow_none=True,
         validate=validate.Length(1, REFERENCE_CHARACTERS),
-        metadata={"description": "The provider's name for it, if it happened."},
+        metadata={"description": "The provider's id for it, if it happened."},
     )
 
     @validates_schema

@@ -43,7 +43,7 @@ class Moment(fields.AwareDateTime):
         try:
             moment = datetime.fromisoformat(text)
         except ValueError as error:
-            raise ValidationError(f"does not exist: {error}; such as {EXAMPLE}") from None
+            raise ValidationError(f"does not exist: {error}; send a time such as {EXAMPLE}") from None
         why = unusable(moment)
         if why:
             raise ValidationError(why)

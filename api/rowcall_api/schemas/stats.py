@@ -52,7 +52,7 @@ class StatsSchema(Schema):
     at = fields.AwareDateTime(metadata={"description": "The database's time."})
     queues = fields.List(fields.Nested(QueueStatsSchema))
     attempts_failed_last_hour = _count("Attempts that failed, whether another was made or not.")
-    runs_dead_last_day = _count("Runs that died within the last day and are still dead.")
+    runs_dead_last_day = _count("Runs that became dead within the last day and still are.")
     workers_alive = fields.Integer(metadata={"description": "With a recent heartbeat, and not stopped."})
     effects_unknown = fields.Dict(
         keys=fields.String(),

@@ -25,7 +25,7 @@ def demo_command() -> None:
 @click.option("--users", type=click.IntRange(1, 1000), default=20, show_default=True, help="The number of demo users.")
 @click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="The rows end before this day.  [default: today, UTC]")
 @click.option("--anew", is_flag=True, help="Delete the demo's rows first, so that all end before today.")
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def seed_command(users: int, today: datetime | None, anew: bool, as_json: bool) -> None:
     """Add users with orders, invoices and sessions, unless they already exist.
 

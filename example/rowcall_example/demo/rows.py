@@ -15,7 +15,7 @@ from rowcall_example.sql import Row
 
 DAYS = 21
 
-# A domain reserved for examples: no mail is ever delivered to it, and no real user has it.
+# A domain reserved for examples: no email is ever delivered to it, and no real user has it.
 DOMAIN = "example.com"
 
 

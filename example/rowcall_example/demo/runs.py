@@ -92,7 +92,7 @@ class Demo:
         lines = [
             "The example's jobs are running.  See what they produce, and how each of them ended:",
             "",
-            f"  mails       {mails}/*.eml",
+            f"  emails      {mails}/*.eml",
             f"  reports     {files}/sales_report   (PDF and CSV)",
             f"  charges     {self.folder}/charges.jsonl",
             f"  webhooks    {self.folder}/webhooks   (one is refused at first, and delivered again)",

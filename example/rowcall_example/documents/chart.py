@@ -1,4 +1,4 @@
-"""A bar chart as plain shapes, laid out once and drawn twice: as a PNG for a mail, and as lines of a PDF."""
+"""A bar chart as plain shapes, laid out once and drawn twice: as a PNG for an email, and as lines of a PDF."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from rowcall_example.documents.colours import INK, LINE, MUTED
 
-# All measures are points: 1/72 inch on paper, one CSS pixel in a mail.
+# All measures are points: 1/72 inch on paper, one CSS pixel in an email.
 TITLE_SIZE = 11.5
 LABEL_SIZE = 9.0
 LEGEND_SIZE = 8.5

@@ -17,7 +17,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Letter:
-    """A mail without its envelope: plain text, the same in HTML, pictures for the HTML, and attachments."""
+    """An email without its envelope: plain text, the same in HTML, pictures for the HTML, and attachments."""
 
     subject: str
     text: str

@@ -9,11 +9,11 @@ from PIL import Image, ImageDraw, ImageFont
 from rowcall_example.documents.chart import Box, Drawing, Words
 from rowcall_example.documents.fonts import BOLD, REGULAR
 
-# For screens with two pixels per point, on which a mail shows it larger; drawn at twice that size, for smooth edges.
+# For screens with two pixels per point, on which an email shows it larger; drawn at twice that size, for smooth edges.
 PIXELS_PER_POINT = 3
 FINER = 2
 
-# White around the drawing, so that it is readable in a mail with a dark background.
+# White around the drawing, so that it is readable in an email with a dark background.
 MARGIN = 12
 COLOURS = 64
 

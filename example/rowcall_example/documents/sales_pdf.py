@@ -30,7 +30,7 @@ HOURS = (
 CUSTOMERS = (
     Column("#", 0.75),
     Column("Customer", 3),
-    Column("E-mail", 3.7),
+    Column("Email", 3.7),
     Column("Orders", 0.95, figures=True),
     Column("Amount", 2.3, figures=True),
 )

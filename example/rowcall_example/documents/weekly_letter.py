@@ -1,4 +1,4 @@
-"""The weekly report as a letter: the figures in the mail, charts in its HTML, and a PDF to keep."""
+"""The weekly report as a letter: the figures in the email, charts in its HTML, and a PDF to keep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rowcall_example.documents.rendering import rendered
 from rowcall_example.documents.wording import counted, days_text
 from rowcall_example.queries import WeeklyFigures
 
-# Mails show it wider than it is drawn, so that its labels are as large as the mail's small text.
+# Emails show it wider than it is drawn, so that its labels are as large as the email's small text.
 CHART_WIDTH = 392.0
 
 

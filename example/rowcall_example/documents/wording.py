@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from datetime import date
 
-# The company that sends the mails, and where it is.
+# The company that sends the emails, and where it is.
 COMPANY = "Harbour Supplies"
 ADDRESS = "12 Quay Street, Portside"
 

@@ -44,7 +44,7 @@ def charge_invoice(run: Run) -> dict[str, Any] | None:
             )
         if marked in (Marked.VOID, Marked.OTHER_AMOUNT):
             raise Permanent(
-                f"invoice {invoice.number} was charged ({charge}), but has changed in the meantime ({marked}): refund"
+                f"invoice {invoice.number} was charged ({charge}), but has changed since ({marked}): refund"
                 " the charge, or correct the invoice by hand"
             )
     return None

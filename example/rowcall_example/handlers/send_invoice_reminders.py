@@ -1,4 +1,4 @@
-"""send_invoice_reminders: enqueue a mail for each invoice with a reminder on this day."""
+"""send_invoice_reminders: enqueue an email for each invoice with a reminder on this day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = 10_000
 
 @SEND_INVOICE_REMINDERS.handler
 def send_invoice_reminders(run: Run) -> None:
-    """Enqueue the mails together with the run's success; their keys prevent a second run from adding any."""
+    """Enqueue the emails together with the run's success; their keys prevent a second run from adding any."""
     day = date.fromisoformat(run.payload["day"])
     result = {"due": 0, "added": 0}
     with run.transaction(result) as connection:

@@ -1,4 +1,4 @@
-"""send_weekly_report: mail a user's week with figures, charts and a PDF, once a week."""
+"""send_weekly_report: email a user's week with figures, charts and a PDF, once a week."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall_example.queries.weekly import weekly_figures
 
 @SEND_WEEKLY_REPORT.handler
 def send_weekly_report(run: Run) -> None:
-    """Send the mail, then record this user's report of the week, together with the run's success."""
+    """Send the email, then record this user's report of the week, together with the run's success."""
     user_id, week = run.payload["user_id"], run.payload["date_range"]
     with run.step() as connection:
         figures = weekly_figures(connection, user_id, date.fromisoformat(week["from"]), date.fromisoformat(week["to"]))

@@ -188,11 +188,11 @@ def _check(name: str, scopes: Sequence[str], expires_at: datetime | None, limits
     if not NAME.fullmatch(name):
         raise RowcallError(
             "a key's name must be 1 to 100 letters, digits, spaces and . _ @ -, with a letter or digit at both ends,"
-            f" such as billing; {name[:40]!r} is not"
+            f" such as billing, not {name[:40]!r}"
         )
     for named in (*(limits.job_types or ()), *(limits.queues or ())):
         if not LIMIT.fullmatch(named):
-            raise RowcallError(f"a job type or queue must be lower-case words such as send_mail; not {named[:40]!r}")
+            raise RowcallError(f"a job type or queue must be lower-case words such as send_mail, not {named[:40]!r}")
     if expires_at is not None and expires_at.year > LAST_YEAR:
         raise RowcallError(f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}")
 
@@ -253,7 +253,9 @@ def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: 
     """Replace a key with a new one with the same rights and lifetime; the old one stays valid for the grace period."""
     old = _locked(connection, key_id, ended=("revoked", "expired"))
     if old["replaced_at"]:
-        raise RowcallError(f"key {key_id} is already replaced; `rowcall keys list` shows the key that has its name now")
+        raise RowcallError(
+            f"key {key_id} has already been replaced; `rowcall keys list` shows the key that has its name now"
+        )
     limits = Limits(old["job_types"], old["queues"])
     key, replaced = _create(connection, old["name"], old["scopes"], operator, old["next_expires_at"], grace, limits)
     assert replaced is not None, "its row is locked, and has the name"

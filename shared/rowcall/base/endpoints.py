@@ -1,4 +1,4 @@
-"""Parsers for external endpoints and their secrets: mail addresses, servers, URLs, networks, secrets, event ids.
+"""Parsers for external endpoints and their secrets: email addresses, servers, URLs, networks, secrets, event ids.
 
 Every parser raises ValueError, whose message says what the text must be.
 """
@@ -42,7 +42,7 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True)
 class Mailbox:
-    """The sender or recipient of a mail; the domain is in its ASCII form."""
+    """The sender or recipient of an email; the domain is in its ASCII form."""
 
     address: str
     name: str = ""
@@ -56,17 +56,17 @@ class Mailbox:
         named = re.fullmatch(r'\s*"?([^"<>]*?)"?\s*<([^<>]*)>\s*', text)
         name, address = named.groups() if named else ("", text.strip())
         if not name.isprintable():
-            raise ValueError("a mail address such as name@example.com, and a name without control characters")
+            raise ValueError("an email address such as name@example.com, and a name without control characters")
         return cls(mail_address(address), name)
 
 
 def mail_address(text: str) -> str:
-    """Parse one mail address."""
+    """Parse one email address."""
     local, _, domain = text.rpartition("@")
     try:
         return f"{_local_part(local)}@{_domain(domain)}"
     except ValueError:
-        raise ValueError("a mail address such as name@example.com") from None
+        raise ValueError("an email address such as name@example.com") from None
 
 
 def _local_part(text: str) -> str:

@@ -72,7 +72,9 @@ class Files:
             try:
                 os.fsync(folder)
             except OSError as error:
-                raise OutcomeUnknown(f"{path!r} is written, but may be lost in a power failure: {error}") from error
+                raise OutcomeUnknown(
+                    f"{path!r} has been written, but may be lost in a power failure: {error}"
+                ) from error
         return Written(path, digest.hexdigest(), size)
 
     def open(self, path: str) -> BinaryIO:
@@ -152,8 +154,8 @@ def _names(path: str) -> list[str]:
     if len(path) > LONGEST_PATH_CHARACTERS or not all(NAME.fullmatch(name) for name in names):
         raise Unusable(
             f"the path {path[:LONGEST_PATH_CHARACTERS]!r} must be names separated by /, at most"
-            f" {LONGEST_PATH_CHARACTERS} characters in total; a name has 1 to 100 of A-Z a-z 0-9 _ . , = @ + - and"
-            " begins with a letter, a digit or _"
+            f" {LONGEST_PATH_CHARACTERS} characters in total; a name consists of 1 to 100 of the characters A-Z a-z 0-9"
+            " _ . , = @ + - and begins with a letter, a digit or _"
         )
     return names
 

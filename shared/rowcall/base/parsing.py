@@ -51,14 +51,15 @@ class Setting:
         return f"{self.variable}_FILE"
 
     def shown(self, value: Any) -> str:
-        """Format the value for output; of a secret, only say that it is set."""
+        """Format the value for output; for a secret, say only that it is set."""
         if value is None or value in ("", ()):
             return "(not set)"
         if self.secret:
             return "(set, not shown)"
         if isinstance(value, bool):
             return "on" if value else "off"
-        return f"{value:g} {self.unit}".strip() if isinstance(value, float) else str(value)
+        unit = self.unit.removesuffix("s") if value == 1 else self.unit
+        return f"{value:g} {unit}".strip() if isinstance(value, float) else str(value)
 
 
 # No real secret is this long.

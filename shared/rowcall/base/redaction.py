@@ -36,7 +36,7 @@ _QUOTED = r"""(?P<quote>\\{0,3}["'])(?:(?!(?P=quote))(?:\\.|[^\n]))*+(?:(?P=quot
 _BARE = r"""(?!(?:none|null|true|false)\b)[^\s&"']*[^\s&"'),;\]}]"""
 
 # Patterns and their replacements.  An unbounded repetition stops at a character that can begin the next match, and is
-# possessive (`*+`) where backtracking cannot help: so no part of a text is read more than a few times.
+# possessive (`*+`) where backtracking cannot help: so no part of a string is read more than a few times.
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (

@@ -34,7 +34,7 @@ class Settings:
         "DATABASE_URL",
         database_url,
         None,
-        "The PostgreSQL to use; without it, the local server that `rowcall up` has made.",
+        "The PostgreSQL to use; without it, the local server that `rowcall up` has created.",
         secret=True,
     )
     home: Path = _setting(
@@ -48,7 +48,7 @@ class Settings:
         one_of("auto", "machine", "wheel"),
         None,
         "Which programs the local server uses: the machine's, the wheel's, or the first found (auto). If it is set,"
-        " every command makes a local server where there is none; otherwise only `rowcall up` does.",
+        " every command creates a local server where there is none; otherwise only `rowcall up` does.",
     )
     postgres_port: int = _setting(
         "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the local server on loopback; 0 picks a free port."
@@ -137,17 +137,17 @@ class Settings:
         SmtpServer.parse,
         None,
         "Mail server: `smtp://user:password@host:587` (STARTTLS; `?starttls=never` for none) or"
-        " `smtps://user:password@host:465`. Without it, mails are written to files in `mail` of ROWCALL_HOME.",
+        " `smtps://user:password@host:465`. Without it, emails are written to files in `mail` in ROWCALL_HOME.",
         secret=True,
     )
     mail_from: Mailbox | None = _setting(
-        "ROWCALL_MAIL_FROM", Mailbox.parse, None, "Sender of all mails: `Name <address>` or only the address."
+        "ROWCALL_MAIL_FROM", Mailbox.parse, None, "Sender of all emails: `Name <address>` or only the address."
     )
     mail_timeout: float = _setting(
         "ROWCALL_MAIL_TIMEOUT",
         number(float, 1, 3600),
         120.0,
-        "How long sending one mail may take; a low value causes unknown outcomes.",
+        "How long sending one email may take; a low value causes unknown outcomes.",
         unit="seconds",
     )
     webhook_secrets: tuple[bytes, ...] = _setting(
@@ -191,7 +191,8 @@ class Settings:
         "ROWCALL_PAYMENT_KEY_HORIZON",
         number(float, 0, 2592000),
         82800.0,
-        "How long a charge may be repeated with the same key; less than the provider keeps keys (Stripe: 24 hours).",
+        "How long a charge may be repeated with the same key; must be shorter than the provider keeps keys for"
+        " (Stripe: 24 hours).",
         unit="seconds",
     )
     files: Path | None = _setting(
@@ -212,7 +213,7 @@ class Settings:
 
     @property
     def mail_folder(self) -> Path:
-        """The folder that mails are written to without a mail server."""
+        """The folder that emails are written to without a mail server."""
         return self.home / "mail"
 
     @property

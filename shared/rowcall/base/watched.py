@@ -1,4 +1,4 @@
-"""Connections that record since when they wait for the server, and the thread that ends a wait that is too long.
+"""Connections that record when they began to wait for the server, and the thread that ends a wait that is too long.
 
 The waiting thread is blocked, and cancelling its statement would need the same network, which does not answer.  So
 another thread, which never waits, shuts the socket down; the waiting thread then gets an error, and its connection is

@@ -17,7 +17,7 @@ INSTALL = {
 @click.argument("shell", type=click.Choice(list(INSTALL)))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
-    """Print the script with which a shell completes commands and options.
+    """Print the script that lets a shell complete commands and options.
 
     To install it, run the line for your shell once, and open a new shell:
     """

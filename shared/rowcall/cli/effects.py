@@ -53,7 +53,7 @@ def resolve_command(kind: str, effect_id: int, happened: bool | None, reference:
     --did-not-happen, the run's next attempt performs it again.
     """
     if happened is None:
-        raise click.UsageError("give --happened or --did-not-happen")
+        raise click.UsageError("use --happened or --did-not-happen")
     if reference is not None and not happened:
         raise click.UsageError("--reference needs --happened")
     with command_transaction() as connection:
@@ -71,11 +71,11 @@ def resolve_command(kind: str, effect_id: int, happened: bool | None, reference:
 def after_restore_command(yes: bool, as_json: bool) -> None:
     """Record that the database was restored from a backup.  Do this before you start the workers.
 
-    A run that waits in the backup may have sent its mail before the restore, and the restored effects tables do not
+    A run that waits in the backup may have sent its email before the restore, and the restored effects tables do not
     show it.  After this command, no run from before the restore performs an effect that could happen twice: the effect
     becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
     """
-    confirm("effects of all runs until now will wait for your decision where a repetition would do harm", yes)
+    confirm("for all runs so far, effects that would do harm if repeated will wait for your decision", yes)
     with command_transaction() as connection:
         counts = restored(connection, operator())
     if as_json:

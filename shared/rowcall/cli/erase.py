@@ -24,15 +24,16 @@ from rowcall.queue.retention.erase import Found, erase, find, find_ids
 @yes_option
 @json_option
 def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Erase the content of finished runs, for a person who asks for their data to be deleted.
+    """Erase the content of finished runs, for a person who has asked for their data to be deleted.
 
     Select the runs by id, or by filters such as --payload '{"user_id": 7}'.
 
-    Payload, result, progress, errors and attempts are erased, and the details of the runs' effects, such as a mail's
-    recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot be undone.
+    The payload, result, progress, errors and attempts are erased, along with the details of the runs' effects, such as
+    an email's recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot be
+    undone.
     """
     if bool(run_ids) is not criteria.leaves_all_open:
-        raise click.UsageError("give either ids or filters, such as --payload '{\"user_id\": 7}'")
+        raise click.UsageError("specify either ids or filters, such as --payload '{\"user_id\": 7}'")
     named = f"{'run' if len(run_ids) == 1 else 'runs'} {', '.join(map(str, run_ids))}"
     selected = named if run_ids else f"all finished runs with {in_words(criteria)}"
     if not dry_run:

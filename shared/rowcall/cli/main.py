@@ -134,7 +134,11 @@ def _end_of_system(error: OSError) -> None:
     if error.errno in FULL and error.filename is None:
         # Otherwise the interpreter would try again at its end, and say so.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _end(f"the output or a file cannot be written: {error.strerror}; what the command has changed stays changed", 1)
+        _end(
+            f"the output or a file cannot be written: {error.strerror}; changes that the command has already made"
+            " remain",
+            1,
+        )
     try:
         Path.cwd()
     except FileNotFoundError:

@@ -56,7 +56,7 @@ def resume_command(name: str, as_json: bool) -> None:
 def limit_command(name: str, max_running: int | None, without: bool, as_json: bool) -> None:
     """Limit how many runs of queue NAME run at a time, across all workers."""
     if (max_running is None) != without:
-        raise click.UsageError("give MAX_RUNNING or --none")
+        raise click.UsageError("specify MAX_RUNNING or --none")
     with command_transaction() as connection:
         _report(queue.limit_queue(connection, name, max_running, operator()), as_json)
 
@@ -64,10 +64,10 @@ def limit_command(name: str, max_running: int | None, without: bool, as_json: bo
 @queues_command.command("remove")
 @click.argument("name")
 def remove_command(name: str) -> None:
-    """Remove the pause and the limit of queue NAME, for example of a misspelt one.  Its runs stay."""
+    """Remove the pause and the limit of queue NAME, for example if the name was misspelt.  Its runs stay."""
     with command_transaction() as connection:
         queue.remove_queue(connection, name, operator())
-    click.echo(f"queue {name} has no settings any more")
+    click.echo(f"queue {name} no longer has settings")
 
 
 def _report(row: Row, as_json: bool) -> None:

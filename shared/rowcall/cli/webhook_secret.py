@@ -14,7 +14,7 @@ from rowcall.base.errors import NotConfigured
 @click.command("webhook-secret")
 @click.argument("url")
 def webhook_secret_command(url: str) -> None:
-    """Print the secret with which the receiver at URL verifies webhooks.
+    """Print the secret that the receiver at URL uses to verify webhooks.
 
     Each URL has a separate secret, derived from ROWCALL_WEBHOOK_SECRET.  During a rotation there are two; the new one
     is printed first.

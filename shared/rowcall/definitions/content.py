@@ -39,7 +39,8 @@ class Content:
     )
     payload: dict[str, Any] = declared(
         Payload,
-        "The payload of each run; {date}, {date-1}, {week} and others are replaced with values of its nominal time.",
+        "The payload of each run; {date}, {date-1}, {week} and similar placeholders are replaced with values of its"
+        " nominal time.",
         default=dict,
         metadata={"example": {"day": "{date-1}"}},
     )

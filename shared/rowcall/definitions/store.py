@@ -224,7 +224,7 @@ def resume(
 
 
 def remove(connection: Connection, name: str, operator: Operator, condition: Precondition = UNCONDITIONAL) -> Row:
-    """Remove a definition; its runs stay, including those that wait."""
+    """Remove a definition; its runs stay, including those that are waiting."""
     row = locked_definition(connection, name, condition)
     removed = _changed(connection, REMOVE, {"definition_id": row["id"]})
     _record(connection, operator, "remove", removed, Content.of(row))

@@ -1,4 +1,4 @@
-"""Erase the details of effects, such as a mail's recipient and subject; keys, states and references stay."""
+"""Erase the details of effects, such as an email's recipient and subject; keys, states and references stay."""
 
 from __future__ import annotations
 

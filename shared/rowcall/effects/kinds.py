@@ -151,7 +151,7 @@ class Effect:
 
     @property
     def message_id(self) -> str:
-        """The mail's Message-ID: unique, and the same for every try."""
+        """The email's Message-ID: unique, and the same for every try."""
         return f"<{self.kind.name}.{self.id}.{self.intent_at:%Y%m%d%H%M%S%f}@rowcall.invalid>"
 
 

@@ -53,7 +53,7 @@ class Decision(StrEnum):
     DONE = "done"  # nothing: it has happened
     BUSY = "busy"  # wait: another run has begun it
     AMBIGUOUS = "ambiguous"  # nothing: it may have happened, and must not be repeated
-    CONFLICT = "conflict"  # fail: the key belongs to other content
+    CONFLICT = "conflict"  # fail: the key belongs to different content
 
 
 def begin(
@@ -68,7 +68,7 @@ def begin(
 ) -> tuple[Decision, Effect]:
     """Record the intent, or find what an earlier attempt recorded; commit before acting on the decision.
 
-    `content` identifies the effect together with its key: the same key with other content is a conflict.  `details`
+    `content` identifies the effect together with its key: the same key with different content is a conflict.  `details`
     fill further columns of the kind's table.  `horizon` is for how many seconds the provider remembers keys.
     `unperformed` says that this lease may have recorded an intent just before, but has not performed it.
     """

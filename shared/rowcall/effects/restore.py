@@ -1,6 +1,6 @@
 """After a restore from a backup: effects that may have happened in the lost hours, which the ledger does not know.
 
-A run that was waiting in the backup may have ended since, and its mail may have been sent.  Its effects are ambiguous
+A run that was waiting in the backup may have ended since, and its email may have been sent.  Its effects are ambiguous
 if nobody recognizes a repetition, so an operator resolves them.
 """
 

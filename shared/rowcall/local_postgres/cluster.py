@@ -102,7 +102,9 @@ def _step(account: Account, command: list[str], stdin: str, inherited: tuple[int
     try:
         done = run(account, command, stdin=stdin, descriptors=inherited, limit=LIMIT)
     except subprocess.TimeoutExpired as error:
-        raise LocalPostgresError(f"{command[0]} did not finish within {LIMIT:g} seconds: is the disk stuck?") from error
+        raise LocalPostgresError(
+            f"{command[0]} did not finish within {LIMIT:g} seconds: is the disk responding?"
+        ) from error
     if done.returncode != 0:
         said = "; ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
         raise LocalPostgresError(f"{command[0]} could not create the local database: {said}")

@@ -83,7 +83,7 @@ def _refuse_stranger(home: Home) -> None:
     for pid in _noted(home):
         if _is_postgres(pid) and _works_in(pid, home.data):
             raise LocalPostgresError(
-                f"a PostgreSQL that Rowcall did not start (process {pid}) runs on {home.data}: stop it first"
+                f"a PostgreSQL that Rowcall did not start (process {pid}) is running on {home.data}: stop it first"
             )
 
 

@@ -140,7 +140,7 @@ def _running(place: Home, source: str, port: int, options: Mapping[str, str]) ->
 def _refuse_other_port(place: Home, port: int, asked: int) -> None:
     if asked not in (0, port):
         raise LocalPostgresError(
-            f"the local server in {place.folder} already runs on port {port}, but ROWCALL_POSTGRES_PORT is"
+            f"the local server in {place.folder} is already running on port {port}, but ROWCALL_POSTGRES_PORT is"
             f" {asked}: unset it, or first end the processes that use the server"
         )
 
@@ -169,7 +169,7 @@ def _choose(place: Home, source: str, account: Account) -> Programs:
         if major is None:
             raise
         raise LocalPostgresError(
-            f"the data in {place.data} was made by PostgreSQL {major}, and {error}; or run {REMOVE}"
+            f"the data in {place.data} was created by PostgreSQL {major}, and {error}; or run {REMOVE}"
         ) from error
 
 
@@ -193,7 +193,7 @@ def _launch(place: Home, order: Order, inherited: list[int]) -> Answer:
     with process:
         said = _read_all(process)
     if not said:
-        return Answer(f"the process that starts the local server died or hangs: see {place.log}")
+        return Answer(f"the process that starts the local server has died or is hanging: see {place.log}")
     return Answer(**json.loads(said))
 
 

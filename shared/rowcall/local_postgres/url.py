@@ -14,8 +14,8 @@ from rowcall.base.settings import Settings
 def database_url(settings: Settings, make: bool = False) -> Iterator[str]:
     """The URL to connect to: DATABASE_URL, or the local server's, held for as long as this context lasts.
 
-    A database that nobody asked for would surprise whoever forgot to set DATABASE_URL, so a local server is made only
-    where `make` or ROWCALL_POSTGRES says so.
+    A database that nobody asked for would surprise anyone who forgot to set DATABASE_URL, so a local server is created
+    only where `make` or ROWCALL_POSTGRES says so.
     """
     if settings.database_url:
         yield settings.database_url

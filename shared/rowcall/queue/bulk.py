@@ -174,5 +174,7 @@ def _narrowed(action: Action, criteria: Filter, everything: bool) -> Filter:
     possible = action.statuses
     if others := [status for status in criteria.status if status not in possible]:
         event = action.value[0].event
-        raise FilterInvalid({"status": f"a {others[0]} run does not allow {event}; these do: {', '.join(possible)}"})
+        raise FilterInvalid(
+            {"status": f"a {others[0]} run does not allow {event}; these statuses do: {', '.join(possible)}"}
+        )
     return replace(criteria, status=criteria.status or possible)

@@ -51,7 +51,7 @@ def enqueue_as(
 
 
 def run_now(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
-    """Make a waiting run due at once; its attempts stay counted."""
+    """Make a waiting run due at once; the attempts already made still count."""
     return change(connection, Event.RUN_NOW, RUN_NOW, run_id, operator, expected)
 
 
@@ -71,7 +71,7 @@ def change(
 ) -> Row:
     """Apply an operator's event and return the changed row; raise TransitionRefused with the events that are allowed.
 
-    `expected` are versions of the run: if it now has another version, raise RunChanged and change nothing.
+    `expected` are versions of the run: if it now has a different version, raise RunChanged and change nothing.
     """
     before = lock_run(connection, run_id)
     check_version(before, expected)
@@ -85,7 +85,7 @@ def change(
 
 
 def check_version(run: Row, expected: Container[str] | None) -> None:
-    """Raise RunChanged if a locked run has another version than the operator expects."""
+    """Raise RunChanged if a locked run has a different version from the one the operator expects."""
     version = version_of(run)
     if expected is not None and version not in expected:
         raise RunChanged(run["id"], version)

@@ -80,7 +80,7 @@ def has_queue(connection: Connection, name: str) -> bool:
 
 
 def pause_queue(connection: Connection, name: str, operator: Operator) -> Row:
-    """Stop claims from a queue; running runs go on, and new runs wait."""
+    """Stop claims from a queue; running runs continue, and new runs wait."""
     return _change(connection, "pause", PAUSE, name, operator)
 
 

@@ -83,7 +83,7 @@ def decide(
             return Decided(decisions, nominal)
         decision = _decision(rule, nominal, newest, now - nominal, punctual, unfinished)
         if decision.outcome is Outcome.ENQUEUED:
-            unfinished = f"the run of {_told(rule, nominal)}"
+            unfinished = f"the run for {_told(rule, nominal)}"
         decisions.append(decision)
     return Decided(decisions, None)
 

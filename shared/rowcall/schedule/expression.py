@@ -61,7 +61,9 @@ class Expression:
 def parse(expression: str) -> Expression:
     """Parse five fields or one of the @names; raise ScheduleInvalid with the field, the reason and an example."""
     if len(expression) > LONGEST:
-        raise ScheduleInvalid(None, f"a schedule of {len(expression)} characters is too long: {LONGEST} are allowed")
+        raise ScheduleInvalid(
+            None, f"a schedule of {len(expression)} characters is too long: at most {LONGEST} are allowed"
+        )
     text = " ".join(expression.split())
     if text.startswith("@"):
         return Expression(text.lower(), _named(text))
@@ -78,7 +80,7 @@ def _named(text: str) -> str:
     if text.lower() == "@reboot":
         raise ScheduleInvalid(
             None,
-            "'@reboot' is not supported: a schedule cannot follow a machine's start; use @daily or five fields",
+            "'@reboot' is not supported: a schedule cannot depend on when a machine boots; use @daily or five fields",
         )
     try:
         return NAMES[text.lower()]

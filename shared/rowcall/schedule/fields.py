@@ -55,7 +55,7 @@ class Field:
 
     def _nth(self, item: str) -> bool:
         if self is not WEEKDAY:
-            self._refuse(item, "has a '#', which belongs to the weekday", ", as in MON#2")
+            self._refuse(item, "has a '#', which only the weekday field allows", ", as in MON#2")
         day, _, number = item.partition("#")
         self._value(item, day)
         if not (number.isdigit() and 1 <= int(number) <= WEEKS_IN_MONTH):
@@ -68,7 +68,7 @@ class Field:
                 self._refuse(item, "is not supported", ": 5L is the last Friday of the month")
             self._value(item, item[:-1])
         elif self is not DAY_OF_MONTH:
-            self._refuse(item, "has an L, which belongs to the day of month and the weekday")
+            self._refuse(item, "has an L, which only the day-of-month and weekday fields allow: write a value")
         elif item.upper() not in ("L", "LW"):
             self._refuse(item, "is not supported", ": L is the month's last day, LW its last from Monday to Friday")
         return True
@@ -117,7 +117,7 @@ class Field:
     def _no_value(self, text: str) -> str:
         for other in (MONTH, WEEKDAY):
             if text.upper() in other.names:
-                return f"has {text}, which belongs to the {other.name}"
+                return f"has {text}, which only the {other.name} field allows: write a value"
         return "is not a number or name" if self.names else "is not a number"
 
     def _refuse(self, item: str, wrong: str, instead: str | None = None) -> NoReturn:

@@ -58,7 +58,7 @@ def duration(value: str | int | float) -> timedelta:
         raise ScheduleInvalid(None, f"{_told(value)} is not a duration: {DURATIONS}")
     # Written so that NaN is refused too.
     if not 0 <= seconds <= LONGEST.total_seconds():
-        raise ScheduleInvalid(None, f"{_told(value)} is not from 0 to ten years: {DURATIONS}")
+        raise ScheduleInvalid(None, f"{_told(value)} is not between 0 and ten years: {DURATIONS}")
     return timedelta(seconds=seconds)
 
 

@@ -69,7 +69,7 @@ class Databases:
         if pids[0] == pids[1]:
             self._connection.close()
             raise RowcallError(
-                "tests cannot use DATABASE_URL: it leads to a pooler in transaction mode; use the URL of the server"
+                "tests cannot use DATABASE_URL: it points to a pooler in transaction mode; use the URL of the server"
                 " itself, or of a pooler in session mode"
             )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import schemathesis
 
-# The problem type of what the schema refuses.  Other rules have their own, for example a key with other content.
+# The problem type of what the schema refuses.  Other rules have their own, for example a key with different content.
 REFUSED_BY_THE_SCHEMA = "urn:rowcall:problem:unprocessable-entity"
 
 # JSON Schema cannot express these: a value from an earlier response, fields that belong together, days that form a

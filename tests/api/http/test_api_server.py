@@ -72,7 +72,7 @@ def test_the_port_is_the_apis_before_the_api_has_begun(listener: socket.socket, 
 def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:
     for ends, seconds in {
         "a new connection that sends nothing": receiving.REQUEST_SECONDS,
-        "a request that has started and not fully arrived, head and body together": receiving.REQUEST_SECONDS,
+        "a request that has started but not fully arrived, head and body together": receiving.REQUEST_SECONDS,
         "a response that the client does not read": receiving.ANSWER_SECONDS,
         "a connection that the client does not close after the last response": receiving.LEAVE_SECONDS,
         "connections without a whole request at shutdown": receiving.STOP_SECONDS,

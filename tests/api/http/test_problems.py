@@ -50,7 +50,7 @@ def test_a_405_says_what_is_allowed(call: Call) -> None:
 
 
 def test_an_unknown_address_leads_to_the_documentation(call: Call) -> None:
-    assert told(call("GET", "/v1/nothing"))["detail"] == "nothing is at this address; /docs lists all operations"
+    assert told(call("GET", "/v1/nothing"))["detail"] == "there is nothing at this URL; /docs lists all operations"
 
 
 def test_a_body_too_large_says_how_large_it_may_be(call: Call) -> None:

@@ -134,10 +134,14 @@ def test_the_command_retries_all_that_match_beyond_what_one_call_changes(
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["retry"], 2, "give ids, filters such as --status dead, or --all"),
+        (["retry"], 2, "specify ids, filters such as --status dead, or --all"),
         (["retry", "1", "--status", "dead"], 2, "not both"),
         (["cancel", "--all", "--force"], 2, "needs ids, not a filter"),
-        (["retry", "--status", "succeeded"], 1, "a succeeded run does not allow retry; these do: dead, cancelled"),
+        (
+            ["retry", "--status", "succeeded"],
+            1,
+            "a succeeded run does not allow retry; these statuses do: dead, cancelled",
+        ),
     ],
 )
 def test_what_the_command_cannot_do_is_refused(

@@ -92,7 +92,7 @@ def test_what_an_outage_would_leave_is_shown(applied: Say) -> None:
 def test_what_has_no_schedule_has_no_times(applied: Say) -> None:
     for arguments in ([], ["--until", "tomorrow"], ["--asleep", "tomorrow"]):
         assert well(applied("preview", "hand", *arguments)) == (
-            "it has no schedule: it runs only by `rowcall definitions run-now`\n"
+            "it has no schedule: it runs only on `rowcall definitions run-now`\n"
         )
 
 
@@ -104,9 +104,9 @@ def test_a_table_that_is_cut_says_so(say: Say) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["preview"], "give NAME or --schedule, or --until for all definitions"),
+        (["preview"], "specify NAME or --schedule, or --until for all definitions"),
         (["preview", "--jitter", "5m"], "--jitter needs NAME or --schedule"),
-        (["preview", "hourly", "--until", "tomorrow", "--asleep", "tomorrow"], "give --until or --asleep, not both"),
+        (["preview", "hourly", "--until", "tomorrow", "--asleep", "tomorrow"], "use --until or --asleep, not both"),
         (["preview", "hourly", "--until", "yesterday"], "is not after --at, "),
         (["preview", "hourly", "--at", "tomorrow", "--asleep", "today"], "--asleep, "),
         (["preview", "hourly", "--at", "soon"], "--at: 'soon' is not a time: write 'now', "),

@@ -111,7 +111,7 @@ def test_a_run_that_is_not_finished_keeps_the_next_from_starting() -> None:
 def test_runs_of_one_tick_do_not_overlap_either() -> None:
     decided = tick(replace(HOURLY, catch_up=CatchUp.ALL, overlap=Overlap.SKIP), at(3), at(5, 1))
     assert outcomes(decided) == [ENQUEUED, SKIPPED, SKIPPED]
-    assert reasons(decided)[2] == "the run of 2026-11-21 04:00+01:00 is not finished yet (overlap skip)"
+    assert reasons(decided)[2] == "the run for 2026-11-21 04:00+01:00 is not finished yet (overlap skip)"
 
 
 def test_a_paused_schedule_skips_whatever_else_holds() -> None:

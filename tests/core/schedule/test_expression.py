@@ -88,13 +88,17 @@ def test_hours_are_open_where_their_field_begins_with_a_star(expression: str, ho
         ("5-5/2 * * * *", "minute", "minute '5-5/2' steps through one value: write 5, or 5-59/…"),
         ("1,,2 * * * *", "minute", "minute '1,,2' has an empty item in its list, such as 0, 0,30 or */15"),
         ("0 0 ? * *", "day of month", "day of month '?' has a '?', which is not supported: write *"),
-        ("0 0 * mon *", "month", "month 'mon' has mon, which belongs to the weekday, such as 1, JAN or 6-8"),
+        (
+            "0 0 * mon *",
+            "month",
+            "month 'mon' has mon, which only the weekday field allows: write a value, such as 1, JAN or 6-8",
+        ),
         (
             "0 0 * * FEB#2",
             "weekday",
-            "weekday 'FEB#2' has FEB, which belongs to the month, such as 1, MON-FRI or MON#2",
+            "weekday 'FEB#2' has FEB, which only the month field allows: write a value, such as 1, MON-FRI or MON#2",
         ),
-        ("0 0 * FEB#2 *", "month", "month 'FEB#2' has a '#', which belongs to the weekday, as in MON#2"),
+        ("0 0 * FEB#2 *", "month", "month 'FEB#2' has a '#', which only the weekday field allows, as in MON#2"),
         ("0 0 * * MON#6", "weekday", "weekday 'MON#6' must have a number from 1 to 5 after the '#', as in MON#2"),
         ("0 0 * * MON#", "weekday", "weekday 'MON#' must have a number from 1 to 5 after the '#', as in MON#2"),
         ("0 0 * * L", "weekday", "weekday 'L' is not supported: 5L is the last Friday of the month"),
@@ -107,7 +111,10 @@ def test_hours_are_open_where_their_field_begins_with_a_star(expression: str, ho
         (
             "0 L * * *",
             "hour",
-            "hour 'L' has an L, which belongs to the day of month and the weekday, such as 9, 8-18 or */4",
+            (
+                "hour 'L' has an L, which only the day-of-month and weekday fields allow: write a value, such as"
+                " 9, 8-18 or */4"
+            ),
         ),
     ],
 )
@@ -127,9 +134,9 @@ def test_what_is_wrong_with_one_field_is_said_of_that_field(expression: str, fie
         ("0 0 31 2 *", "'0 0 31 2 *' never occurs: no year has such a day"),
         ("0 0 30,31 FEB *", "'0 0 30,31 FEB *' never occurs"),
         ("0 0 */30 2 FRI#5", "'0 0 */30 2 FRI#5' never occurs"),
-        ("@reboot", "'@reboot' is not supported: a schedule cannot follow a machine's start"),
+        ("@reboot", "'@reboot' is not supported: a schedule cannot depend on when a machine boots"),
         ("@every 5m", "'@every 5m' is not a schedule: use one of @yearly, @annually, @monthly, @weekly, @daily"),
-        ("0 " * 200, "a schedule of 400 characters is too long: 200 are allowed"),
+        ("0 " * 200, "a schedule of 400 characters is too long: at most 200 are allowed"),
     ],
 )
 def test_what_is_wrong_with_the_whole_is_said_of_no_field(expression: str, sentence: str) -> None:

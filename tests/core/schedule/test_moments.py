@@ -173,7 +173,7 @@ def test_what_is_no_duration_is_refused_with_examples(value: str | float) -> Non
     ],
 )
 def test_a_duration_below_nothing_or_beyond_ten_years_is_refused(value: str | float) -> None:
-    with pytest.raises(ScheduleInvalid, match="is not from 0 to ten years: write seconds"):
+    with pytest.raises(ScheduleInvalid, match="is not between 0 and ten years: write seconds"):
         duration(value)
 
 

@@ -30,7 +30,7 @@ def test_a_mailbox_is_an_address_with_or_without_a_name(text: str, address: str,
     "text", ["", "Ada", "Ada <>", "Ada <ada@example.com> x", "A\nB <ada@example.com>", "a@b@c <x>"]
 )
 def test_a_mailbox_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="a mail address such as name@example.com"):
+    with pytest.raises(ValueError, match="an email address such as name@example.com"):
         Mailbox.parse(text)
 
 
@@ -52,7 +52,7 @@ def test_a_domain_in_any_script_has_one_form_in_ascii(text: str, address: str) -
     "text", ["a@straße.example", "a@ﬁsh.example", "a@example。com", "a@ⓔxample.com", "a@a\u200db.example"]
 )
 def test_a_domain_that_would_turn_into_another_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="a mail address"):
+    with pytest.raises(ValueError, match="an email address"):
         mail_address(text)
 
 

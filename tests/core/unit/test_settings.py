@@ -45,7 +45,7 @@ def test_they_cannot_be_changed_afterwards() -> None:
         ("ROWCALL_POSTGRES", "oracle", "one of auto, machine, wheel"),
         ("ROWCALL_APP", "my shop", "the name of a Python package"),
         ("ROWCALL_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
-        ("ROWCALL_MAIL_FROM", "somebody", "a mail address such as name@example.com"),
+        ("ROWCALL_MAIL_FROM", "somebody", "an email address such as name@example.com"),
         ("ROWCALL_MAIL_TIMEOUT", "0", "a number from 1 to 3600"),
         ("ROWCALL_WEBHOOK_ALLOW_LOOPBACK", "yes", "one of off, on"),
         ("ROWCALL_PAYMENT_URL", "http://example.com", "an https URL .http only on loopback."),

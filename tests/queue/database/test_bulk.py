@@ -67,7 +67,9 @@ def test_what_cannot_be_done_to_one_is_not_done_to_many(
     assert done(connection, action, everything=True).matched == 0
     assert changed_of(connection, action, [run["id"]], Filter(), OPERATOR) == {}
     assert row_of(connection, run["id"]) == run
-    with pytest.raises(FilterInvalid, match=f"a {status} run does not allow {action.value[0].event}; these do: "):
+    with pytest.raises(
+        FilterInvalid, match=f"a {status} run does not allow {action.value[0].event}; these statuses do: "
+    ):
         done(connection, action, status=(status,))
 
 

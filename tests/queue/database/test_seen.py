@@ -35,7 +35,7 @@ def test_a_run_that_is_not_as_it_was_seen_is_left_as_it_is_and_told(connection: 
     run = run_in(connection, status)
     version = queue.version_of(run)
     with pytest.raises(
-        RunChanged, match=f"run {run['id']} has changed since you read it, and is {version} now"
+        RunChanged, match=f"run {run['id']} has changed since you read it; its version is now {version}:"
     ) as refusal:
         STEERED[status](connection, run["id"], OPERATOR, {"another"})
     assert refusal.value.version == version

@@ -56,7 +56,7 @@ def test_a_run_behind_others_is_told_how_many_come_first(connection: PgConnectio
     run_in(connection, Status.QUEUED, queue="'line'", priority="1", run_at="now() - interval '1 hour'")
     run_in(connection, Status.QUEUED, queue="'line'", priority="-1", run_at="now() + interval '1 hour'")
     message = explain(connection, run["id"], {}, HEARTBEAT).message
-    assert message == "waiting for its turn: in queue line 3 due runs come first"
+    assert message == "waiting for its turn: in queue line, 3 due runs come first"
 
 
 def test_a_worker_that_has_stopped_takes_nothing_more(connection: PgConnection) -> None:
@@ -73,7 +73,7 @@ def test_a_clone_is_proposed_only_where_it_is_possible(connection: PgConnection,
     run = run_in(connection, status, natural_key="'fact'", unique_mode="'ever'")
     assert not any("clone" in command for command in explain(connection, run["id"], {}, HEARTBEAT).commands)
     if status is Status.SUCCEEDED:
-        with pytest.raises(TransitionRefused, match="possible: nothing, because its natural key is for a fact"):
+        with pytest.raises(TransitionRefused, match="allowed: nothing, because its natural key is for a fact"):
             retry(connection, run["id"], OPERATOR)
 
 
@@ -188,16 +188,16 @@ def test_a_worker_that_missed_two_heartbeats_is_named_with_its_last_one(connecti
 
 
 def test_an_effect_that_may_have_happened_is_resolved_before_a_retry(connection: PgConnection) -> None:
-    run = run_in(connection, Status.DEAD, error_type="'AmbiguousEffect'", last_error="'the mail may be sent'")
+    run = run_in(connection, Status.DEAD, error_type="'AmbiguousEffect'", last_error="'the email may be sent'")
     explained = explain(connection, run["id"], {}, HEARTBEAT)
-    assert explained.message.endswith("AmbiguousEffect: the mail may be sent")
+    assert explained.message.endswith("AmbiguousEffect: the email may be sent")
     assert explained.commands == (f"rowcall effects list --run {run['id']} --state unknown",)
 
 
 def test_a_run_without_attempts_left(connection: PgConnection) -> None:
     run = run_in(connection, Status.FAILED, attempts="5")
     failing = only_failing(connection, run["id"])
-    assert failing.message == "5 of 5 attempts are used: no worker claims it again"
+    assert failing.message == "5 of 5 attempts are used: no worker will claim it again"
 
 
 def test_all_that_is_in_the_way_is_told_at_once(connection: PgConnection) -> None:
@@ -240,7 +240,7 @@ def test_a_run_whose_lease_is_over_is_told_where_nobody_will_end_it(connection: 
     assert "within seconds" in explain(connection, run["id"], {}, HEARTBEAT).message
     fetch_all(connection, "UPDATE rowcall.workers SET queues = ARRAY['other']")
     explained = explain(connection, run["id"], {}, HEARTBEAT)
-    assert explained.message.endswith("and no live worker serves queue mail: the next one ends the attempt")
+    assert explained.message.endswith("and no live worker serves queue mail: the next one will end the attempt")
     assert explained.commands == ("rowcall worker run --queues mail",)
 
 

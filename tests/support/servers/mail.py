@@ -1,4 +1,4 @@
-"""A mail server that keeps mails, and misbehaves at the step that a test names."""
+"""A mail server that keeps emails, and misbehaves at the step that a test names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LATE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Kept:
-    """A mail that the server accepted."""
+    """An email that the server accepted."""
 
     sender: str
     recipients: list[str]
@@ -36,7 +36,7 @@ class Kept:
 
     @property
     def message(self) -> EmailMessage:
-        """Return the mail as a mail program parses it."""
+        """Return the email as a mail program parses it."""
         message = BytesParser(policy=default).parsebytes(self.content)
         assert isinstance(message, EmailMessage)
         return message
@@ -44,7 +44,7 @@ class Kept:
 
 @dataclass
 class MailServer:
-    """The server's address, the mails it accepted, and how it will misbehave."""
+    """The server's address, the emails it accepted, and how it will misbehave."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -57,7 +57,7 @@ class MailServer:
         self.plans[step] = how
 
     async def handle_DATA(self, smtp: Conversation, session: Session, envelope: Envelope) -> str:  # noqa: N802
-        """Accept the mail after its final dot, unless the plan is to refuse it."""
+        """Accept the email after its final dot, unless the plan is to refuse it."""
         smtp.step = "dot"
         if not self.plans.get("dot", "").startswith(("4", "5")):
             assert isinstance(envelope.content, bytes)

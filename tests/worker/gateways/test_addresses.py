@@ -105,7 +105,9 @@ HTTPS = HttpUrl.parse("https://hooks.example.com/x")
 
 @pytest.mark.parametrize(("address", "meaning"), BLOCKED)
 def test_an_address_that_is_not_public_is_blocked_and_named(address: str, meaning: str) -> None:
-    with pytest.raises(Blocked, match=f"hooks.example.com is at .*, which is .*{meaning}.*: webhooks do not go there"):
+    with pytest.raises(
+        Blocked, match=f"hooks.example.com is at .*, which is .*{meaning}.*: webhooks are not sent there"
+    ):
         check(HTTPS, [ip_address(address)], allow_loopback=False)
 
 

@@ -32,7 +32,7 @@ def gateway(server: MailServer, how: str = "?starttls=never", user: str = "", ti
 
 
 def send(mail: Mail, to: str = "ada@example.com", message_id: str = "<welcome-1@example.com>", text: str = "Hi") -> str:
-    """Send a small mail."""
+    """Send a small email."""
     return mail.send(to=to, subject="Hello", text=text, message_id=message_id)
 
 
@@ -199,7 +199,7 @@ def test_until_the_final_dot_running_out_of_time_means_that_nothing_was_sent(ste
 def test_from_the_final_dot_on_nobody_knows_without_an_answer(how: str) -> None:
     with mail_server() as server:
         server.misbehave("dot", how)
-        with pytest.raises(OutcomeUnknown, match="127.0.0.1 has the mail, but did not answer") as error:
+        with pytest.raises(OutcomeUnknown, match="127.0.0.1 has the email, but did not answer") as error:
             send(gateway(server, timeout=LONG if how == DROP else SHORT))
         assert (error.value.acted, error.value.permanent) == ("maybe", False)
         # In fact, this server accepted it.

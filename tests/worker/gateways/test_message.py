@@ -1,4 +1,4 @@
-"""The bytes of a mail: names, subjects and texts arrive as typed, and cannot add headers."""
+"""The bytes of an email: names, subjects and texts arrive as typed, and cannot add headers."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_line_break_or_control_character_is_refused_with_the_fields_name(field
     ],
 )
 def test_what_is_not_one_address_is_refused(address: str) -> None:
-    with pytest.raises(Unusable, match="^the address .* must be a mail address such as name@example.com"):
+    with pytest.raises(Unusable, match="^the address .* must be an email address such as name@example.com"):
         letter(to=address)
 
 
@@ -173,7 +173,7 @@ def test_a_body_is_refused_or_travels_in_short_lines_of_seven_bits(text: str, ht
     content = made.content
     assert content.isascii()
     assert b"\0" not in content
-    # Servers disagree about a lone CR or LF, which can smuggle a second mail behind the first.
+    # Servers disagree about a lone CR or LF, which can smuggle a second email behind the first.
     assert not re.search(rb"\r(?!\n)|(?<!\r)\n", content)
     assert all(len(line) <= 998 for line in content.split(b"\r\n"))
     assert content.endswith(b"\r\n")

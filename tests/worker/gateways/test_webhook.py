@@ -106,7 +106,7 @@ def test_a_name_that_leads_anywhere_private_is_blocked_before_anything_is_sent(s
 def test_loopback_is_blocked_unless_it_is_allowed(sink: WebServer) -> None:
     webhook = gateway(allow_loopback=False)
     for url in (f"https://127.0.0.1:{sink.port}/", f"https://localhost:{sink.port}/", f"https://[::1]:{sink.port}/"):
-        with pytest.raises(Blocked, match="which is loopback: webhooks do not go there"):
+        with pytest.raises(Blocked, match="which is loopback: webhooks are not sent there"):
             deliver(url, webhook)
     with pytest.raises(Blocked, match="must begin with https"):
         deliver(sink.url, webhook)

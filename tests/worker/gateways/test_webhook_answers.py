@@ -129,7 +129,7 @@ def test_a_receiver_that_is_not_there_gets_another_chance() -> None:
     with pytest.raises(Unavailable, match=f"127.0.0.1:{port} could not be reached: .*refused") as error:
         deliver(f"http://127.0.0.1:{port}/")
     assert error.value.acted == "no"
-    with pytest.raises(Unavailable, match="the webhook's host hooks.invalid does not resolve now"):
+    with pytest.raises(Unavailable, match="the webhook's host hooks.invalid cannot be resolved at the moment"):
         deliver("https://hooks.invalid/")
 
 

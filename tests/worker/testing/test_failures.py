@@ -91,12 +91,12 @@ def test_what_was_logged_is_shown(said: str) -> None:
 
 
 def test_a_wrong_expectation_lists_what_there_is(said: str) -> None:
-    assert 'expected one run of bakery_bake with {"loaf_id": 9}, and found none; there is:' in said
+    assert 'expected one run of bakery_bake with {"loaf_id": 9}, but found none; there is:' in said
     assert 'run 1 bakery_bake {"ends": "well", "loaf_id": 7} key bake:7 (queued)' in said
     assert 'run 2 bakery_bake {"ends": "well", "loaf_id": 8} key bake:8, order 1 (queued)' in said
-    assert "expected one run of bakery_bake, and found 2; there is:" in said
-    assert "expected no run of bakery_bake under the key 'bake:7', and found 1; there is:" in said
-    assert "expected one run of bakery_remind, and found none; nothing is enqueued" in said
+    assert "expected one run of bakery_bake, but found 2; there is:" in said
+    assert "expected no run of bakery_bake under the key 'bake:7', but found 1; there is:" in said
+    assert "expected one run of bakery_remind, but found none; nothing is enqueued" in said
     assert "complaint(" not in said  # pytest shows the test's own line, not ours
 
 
@@ -182,7 +182,7 @@ def test_a_pooler_that_shares_sessions_is_refused(
 ) -> None:
     with pgbouncer(server_url, "transaction", tmp_path) as url:
         told = begun(bakery, {**environment_of_tests, "DATABASE_URL": url})
-    assert "tests cannot use DATABASE_URL: it leads to a pooler in transaction mode" in told
+    assert "tests cannot use DATABASE_URL: it points to a pooler in transaction mode" in told
 
 
 def test_a_pooler_that_keeps_sessions_apart_is_fine(

@@ -87,7 +87,7 @@ class Run:
     def check(self) -> None:
         """Raise an error if there is no point in continuing; a long handler calls this between its steps.
 
-        CancelRequested if an operator asked for it; LeaseLost if the run does not belong to this worker any more.
+        CancelRequested if an operator asked for it; LeaseLost if the run no longer belongs to this worker.
         """
         self._check_lease()
         if self._in_flight.cancel_requested:

@@ -135,7 +135,7 @@ class Asking:
     allowed: Effect | None = None
 
     def begin(self, connection: PgConnection) -> tuple[Decision, Effect]:
-        """The answer of the ledger. A repeated request may perform what the first one was allowed to."""
+        """Ask the ledger. If the request is repeated, it may perform the effect that the first was allowed to."""
         decision, effect = effects.begin(
             connection,
             self.lease,
@@ -166,7 +166,11 @@ def _reference_and_columns(kind: Kind, answer: object) -> tuple[str | None, Mapp
     if reference is None or isinstance(reference, str):
         return reference, kept, ""
     wrong = f"a reference of the type {type(reference).__name__}"
-    return None, kept, f"perform must return the provider's reference as a text, or None; it returned {wrong}{RECORDED}"
+    return (
+        None,
+        kept,
+        f"perform must return the provider's reference as a string, or None; it returned {wrong}{RECORDED}",
+    )
 
 
 def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
@@ -176,7 +180,8 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
         return EffectBusy(f"run {effect.run_id} is performing {named} now")
     if decision is Decision.CONFLICT:
         return EffectConflict(
-            f"{named} belongs to run {effect.run_id}, which requested it with other content: this run needs another key"
+            f"{named} belongs to run {effect.run_id}, which requested it with different content: this run needs"
+            " another key"
         )
     because = reason or effect.refusal or f"it was begun at {effect.intent_at:%Y-%m-%d %H:%M:%S %Z} and never settled"
     return AmbiguousEffect(

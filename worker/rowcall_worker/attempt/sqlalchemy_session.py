@@ -60,11 +60,11 @@ def _prepare(connection: WatchedConnection) -> None:
 
 
 def _made(as_: Callable[..., Any], held: Connection) -> Session:
-    """Return the session that `as_` makes; one that makes none would make none in any later attempt either."""
+    """Return the session that `as_` makes; if it makes none, no later attempt would either."""
     try:
         session = as_(bind=held, join_transaction_mode="create_savepoint")
     except TypeError as error:
-        raise Permanent(f"as_ cannot be called as a Session is ({error}): {SESSIONS}") from None
+        raise Permanent(f"as_ cannot be called like the Session class ({error}): {SESSIONS}") from None
     if not isinstance(session, Session):
         raise Permanent(f"as_ made a {type(session).__name__}: {SESSIONS}")
     return session
@@ -142,7 +142,7 @@ class Refusals:
 
     def _refuse_commit(self, session: Session) -> None:
         if not session.in_nested_transaction():
-            raise _refused("commit()", "also `with session.begin():`; session.flush() sends what is pending")
+            raise _refused("commit()", "`with session.begin():`", "; session.flush() sends what is pending")
 
     def _note_rollback(self, session: Session) -> None:
         # A nested rollback leaves the rest of the session's work to be kept.
@@ -153,12 +153,12 @@ class Refusals:
         if transaction.parent is not None:
             return
         if not self._rolled_back:
-            raise _refused("close()", "also `with session:`")
+            raise _refused("close()", "`with session:`")
         self._rolled_back = False
 
 
-def _refused(what: str, also: str) -> Permanent:
+def _refused(what: str, block: str, instead: str = "") -> Permanent:
     return Permanent(
-        f"the handler called {what} within run.step() or run.transaction(), whose end commits all of it: leave it out,"
-        f" {also}"
+        f"the handler called {what} within run.step() or run.transaction(), which commits at the end of the block:"
+        f" remove the call, and {block} if you use it{instead}"
     )

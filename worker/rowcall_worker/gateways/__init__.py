@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attachment", "Charge", "Gateways", "Written", "endpoint_secret"]
 
-# Who writes the mails that only become files.
+# Who writes the emails that only become files.
 NOBODY = Mailbox("rowcall@localhost", "Rowcall")
 
 
@@ -36,7 +36,7 @@ class Gateways:
 
     @cached_property
     def mail(self) -> Mail:
-        """Sends mails; without ROWCALL_SMTP_URL they become files."""
+        """Sends emails; without ROWCALL_SMTP_URL they become files."""
         settings = self._settings
         if settings.smtp is None:
             from rowcall_worker.gateways.mail import MailFolder

@@ -85,7 +85,7 @@ def check(url: HttpUrl, addresses: Sequence[Address], allow_loopback: bool) -> N
             continue
         if meaning is not None:
             raise Blocked(
-                f"the webhook's host {url.host} is at {address}, which is {meaning}: webhooks do not go there"
+                f"the webhook's host {url.host} is at {address}, which is {meaning}: webhooks are not sent there"
             )
         if not url.secure:
             raise Blocked(f"the webhook's URL {url} must begin with https: http is for loopback only")

@@ -1,4 +1,4 @@
-"""A mail's attachment."""
+"""An email's attachment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file attached to a mail."""
+    """A file attached to an email."""
 
     name: str
     content: bytes

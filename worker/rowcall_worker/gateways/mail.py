@@ -1,4 +1,4 @@
-"""Mail: the interface for handlers, and the folder that mails go to if no mail server is set."""
+"""Mail: the interface for handlers, and the folder that emails go to if no mail server is set."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Mail(ABC):
         pictures: Mapping[str, bytes] = NO_PICTURES,
         attachments: Sequence[Attachment] = (),
     ) -> str:
-        """Send one mail to one address, and return the id that the other side gave it.
+        """Send one email to one address, and return the id that the other side gave it.
 
-        `pictures` are PNGs by the names that the HTML uses: `<img src="cid:chart">`. Raises Unusable for content that a
-        mail cannot have, Refused if this mail will never be accepted, Unavailable if it was certainly not sent and may
-        be tried again, and OutcomeUnknown if it was sent and no answer arrived.
+        `pictures` are PNGs by the names that the HTML uses: `<img src="cid:chart">`. Raises Unusable for content that
+        an email cannot have, Refused if this email will never be accepted, Unavailable if it was certainly not sent and
+        may be tried again, and OutcomeUnknown if it was sent and no answer arrived.
         """
         return self._deliver(
             compose(
@@ -59,7 +59,7 @@ class Mail(ABC):
 
 
 class MailFolder(Mail):
-    """Mails as files, for a machine without a mail server; a repeated mail replaces its file."""
+    """Emails as files, for a machine without a mail server; a repeated email replaces its file."""
 
     def __init__(self, folder: Files, sender: Mailbox) -> None:
         super().__init__(sender)

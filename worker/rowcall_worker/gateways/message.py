@@ -1,4 +1,4 @@
-"""A mail as bytes: the headers are written here, the body by the standard library.
+"""An email as bytes: the headers are written here, the body by the standard library.
 
 The head holds what others have typed (names, subjects), and the standard library's way of folding it has lost quotes
 and let lines break in several versions of Python that are in use.  So its few lines are made here: plain ASCII where
@@ -35,7 +35,7 @@ NEVER_IN_A_LINE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 @dataclass(frozen=True)
 class Letter:
-    """A mail ready to be sent: the envelope, and what is inside."""
+    """An email ready to be sent: the envelope, and what is inside."""
 
     sender: str
     recipient: str
@@ -60,7 +60,7 @@ def compose(
     attachments: Sequence[Attachment],
     message_id: str,
 ) -> Letter:
-    """A letter to one person.  Unusable names the field that a mail cannot have."""
+    """A letter to one person.  Unusable names the field that an email cannot have."""
     recipient = _recipient(to, name)
     if not re.fullmatch(r"<[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,150}@[A-Za-z0-9.-]{1,100}>", message_id):
         raise Unusable(f"the message_id {message_id!r} must look like <name@domain>")
@@ -108,7 +108,7 @@ def _body(
         if not re.fullmatch(r"\w[\w.() -]{0,99}(?<! )", attachment.name):
             raise Unusable(
                 f"the attachment's name {attachment.name!r} must be 1 to 100 letters, digits, spaces or"
-                " . _ - ( ), with a letter, digit or _ in front"
+                " . _ - ( ), starting with a letter, a digit or _"
             )
         if not re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", attachment.media_type):
             raise Unusable(f"the attachment's media_type {attachment.media_type!r} must look like application/pdf")
@@ -120,10 +120,10 @@ def _body(
 def _line(field: str, text: str) -> str:
     """One line of text, safe in a header."""
     if len(text) > LONGEST_LINE_CHARACTERS:
-        raise Unusable(f"the {field} has {len(text)} characters; it may have {LONGEST_LINE_CHARACTERS}")
+        raise Unusable(f"the {field} has {len(text)} characters; at most {LONGEST_LINE_CHARACTERS} are allowed")
     for letter in text:
         if unicodedata.category(letter) in NEVER_IN_A_LINE:
-            raise Unusable(f"the {field} {text!r} must be one line without control characters, and contains {letter!r}")
+            raise Unusable(f"the {field} {text!r} must be one line without control characters, but contains {letter!r}")
     return text
 
 
@@ -132,7 +132,7 @@ def _paragraphs(field: str, text: str) -> str:
     for letter in text:
         if unicodedata.category(letter) in {"Cc", "Cs"} and letter not in "\t\r\n":
             raise Unusable(
-                f"the {field} must contain no control characters except tabs and line ends, and contains {letter!r}"
+                f"the {field} must contain no control characters except tabs and line ends, but contains {letter!r}"
             )
     return text
 

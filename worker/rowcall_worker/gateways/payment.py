@@ -62,7 +62,7 @@ class StripeLikeProvider:
             addresses = resolve(self._url.host, self._url.port, deadline)
         except OSError as error:
             raise Unavailable(
-                f"the payment provider {self._url.host} does not resolve now: {describe(error)}"
+                f"the payment provider {self._url.host} cannot be resolved at the moment: {describe(error)}"
             ) from error
         with post(self._url, addresses, headers, urlencode(form).encode(), deadline, self._context) as answer:
             body = answer.read(ANSWER_BYTES)
@@ -135,7 +135,7 @@ def _refuse(answer: Answer, body: bytes, idempotency_key: str) -> NoReturn:
 
 
 def _error(body: bytes) -> Mapping[str, str]:
-    """The provider's description of an error, as short plain texts; empty if its form is unknown."""
+    """The provider's description of an error, as short plain strings; empty if its form is unknown."""
     try:
         error: Any = json.loads(body)["error"]
         return {name: excerpt(str(value).encode(errors="replace")) for name, value in error.items()}

@@ -1,4 +1,4 @@
-"""Mail by SMTP: one connection for each mail, in steps that know whether the server has accepted it."""
+"""Mail by SMTP: one connection for each email, in steps that know whether the server has accepted it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from rowcall_worker.gateways.message import Letter
 from rowcall_worker.gateways.sockets import Deadline, TimedSocket, connect, resolve, secure, trusting_the_system
 from rowcall_worker.gateways.words import describe, excerpt
 
-# How long a mail server may think over one command.  Once it has the whole mail it may take all the time that is left:
-# giving up then is what sends mails twice.
+# How long a mail server may think over one command.  Once it has the whole email it may take all the time that is left:
+# giving up then is what sends emails twice.
 STEP_SECONDS = 30.0
 
-# The server has the mail; do not wait for its goodbye.
+# The server has the email; do not wait for its goodbye.
 GOODBYE_SECONDS = 1.0
 
-# The reply that the whole mail was accepted.
+# The reply that the whole email was accepted.
 TAKEN = set(range(200, 300))
 
-# Refusals of our login, not of the mail: they end when ROWCALL_SMTP_URL is corrected.
+# Refusals of our login, not of the email: they end when ROWCALL_SMTP_URL is corrected.
 ABOUT_US = frozenset({530, 534, 535, 538})
 
 
 class SmtpMail(Mail):
-    """Mails to a mail server, one conversation each, in the steps of RFC 5321."""
+    """Emails to a mail server, one conversation each, in the steps of RFC 5321."""
 
     def __init__(self, server: SmtpServer, sender: Mailbox, *, timeout: float) -> None:
         super().__init__(sender)
@@ -43,7 +43,7 @@ class SmtpMail(Mail):
         return trusting_the_system()
 
     def _deliver(self, letter: Letter) -> str:
-        """Deliver the mail. Until the final dot is sent, nothing has happened; after it, the mail may be on its way.
+        """Deliver the email. Until the final dot is sent, nothing has happened; after it, the email may be on its way.
 
         The errors of smtplib are OSErrors, except ValueErrors for unreadable answers.
         """
@@ -57,7 +57,7 @@ class SmtpMail(Mail):
                 self._hand_over(smtp, letter)
             except (OSError, ValueError) as error:
                 raise Unavailable(
-                    f"the mail server {self._server.host} closed the connection before it had the whole mail:"
+                    f"the mail server {self._server.host} closed the connection before it had the whole email:"
                     f" {describe(error)}"
                 ) from error
             deadline.patiently()
@@ -65,16 +65,16 @@ class SmtpMail(Mail):
                 reply = smtp.getreply()
             except (OSError, ValueError) as error:
                 raise OutcomeUnknown(
-                    f"the mail server {self._server.host} has the mail, but did not answer: {describe(error)}"
+                    f"the mail server {self._server.host} has the email, but did not answer: {describe(error)}"
                 ) from error
-            _expect(TAKEN, reply, "the mail", nonsense=OutcomeUnknown)
+            _expect(TAKEN, reply, "the email", nonsense=OutcomeUnknown)
             deadline.shorten(GOODBYE_SECONDS)
             with suppress(OSError, ValueError):
                 smtp.docmd("QUIT")
         return f"{excerpt(reply[1])} {letter.message_id}"
 
     def _greet(self, deadline: Deadline) -> smtplib.SMTP:
-        """Connect, encrypt and log in. An error here is not about the mail, so it is tried again."""
+        """Connect, encrypt and log in. An error here is not about the email, so it is tried again."""
         server = self._server
         plain = connect(resolve(server.host, server.port, deadline), server.port, deadline)
         smtp = smtplib.SMTP(local_hostname=_literal(plain))
@@ -114,7 +114,7 @@ class SmtpMail(Mail):
             ) from None
 
     def _hand_over(self, smtp: smtplib.SMTP, letter: Letter) -> None:
-        """Send envelope and content; the server has the mail once its last line, a dot, was sent."""
+        """Send envelope and content; the server has the email once its last line, a dot, was sent."""
         options = ""
         if letter.international:
             if not smtp.has_extn("smtputf8"):

@@ -87,7 +87,9 @@ class Webhook:
         try:
             found = self._resolve(target.host, target.port, deadline)
         except OSError as error:
-            raise Unavailable(f"the webhook's host {target.host} does not resolve now: {describe(error)}") from error
+            raise Unavailable(
+                f"the webhook's host {target.host} cannot be resolved at the moment: {describe(error)}"
+            ) from error
         addresses.check(target, found, self._allow_loopback)
         return target, found
 

@@ -107,7 +107,7 @@ class Completer:
                 self._end_with_error(connection, ended, run, error)
 
     def keep(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep what a lost database has not written for the next try."""
+        """Keep, for the next try, what could not be written because the database was lost."""
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun], seconds: float) -> None:

@@ -73,7 +73,7 @@ class InFlight:
         return run
 
     def fails(self, error: BaseException) -> None:
-        """Stop the worker in order, with this error."""
+        """Stop the worker cleanly, with this error."""
         self.failure = self.failure or error
         self.quiet.set()
 

@@ -208,13 +208,14 @@ class Producer:
         return swept, room
 
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
-        """Write ends and claim for the room there is; return when the claim began, at the latest, and the room."""
+        """Write ends, and claim for the room there is; return the earliest time a claim can have begun, and room."""
         connection = self.link.get()
         # Notifications from now on are for the next look.
         self._heard = self.leads and self.in_flight.wake_ups.heard()
         succeeded = self.completer.write_errors(connection, ended)
         if succeeded and self.leads and self.suspects.due:
-            # Otherwise the next claim, which is sent with them, would take the place under a limit that they free.
+            # Otherwise the next claim, which is sent together with these successes, would take the slots that they
+            # free under a limit.
             self._send(connection, ended, succeeded, self.request)
             succeeded = []
         swept, room = self._look(connection, room)

@@ -144,7 +144,8 @@ class Worker:
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due or a limit is reached."""
         task, started = self._task, elapsed()
-        # Before it registers: a worker that a signal killed now would count as alive until its heartbeat is late.
+        # Before it registers: otherwise a signal could kill a registered worker, which would count as alive until its
+        # heartbeat is late.
         stop = StopSignal(self.in_flight.quiet.set)
         self._watchdog.start()
         self._register()

@@ -53,7 +53,7 @@ def complaint(
     lines = [_line(run) for run in runs[:SHOWN_MOST]]
     lines += [f"... and {len(runs) - SHOWN_MOST} more"] if len(runs) > SHOWN_MOST else []
     there = "\n  ".join(["there is:", *lines]) if lines else "nothing is enqueued"
-    return f"expected {wanted} of {asked}, and found {len(found) or 'none'}; {there}"
+    return f"expected {wanted} of {asked}, but found {len(found) or 'none'}; {there}"
 
 
 def _line(run: Row) -> str:

@@ -44,11 +44,11 @@ class Recording:
         """Make the next call raise this error; with `acted`, the other side has carried out the request anyway."""
         if not isinstance(error, GatewayError):
             raise TypeError(
-                f"a gateway fails with an error of docs/gateways.md, such as Unavailable(...), not {error!r}"
+                f"fail_next takes an error listed in docs/gateways.md, such as Unavailable(...), not {error!r}"
             )
         if acted and error.acted == "no":
             raise ValueError(
-                f"{type(error).__name__} means that nothing happened; with acted=True, give OutcomeUnknown(...)"
+                f"{type(error).__name__} means that nothing happened; with acted=True, use OutcomeUnknown(...)"
             )
         self._failures.append((error, acted))
 
@@ -69,7 +69,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class SentMail:
-    """A mail as its receiver gets it; `message` is the whole mail."""
+    """An email as its receiver gets it; `message` is the whole email."""
 
     to: str
     subject: str
@@ -79,7 +79,7 @@ class SentMail:
 
 
 class RecordingMail(Mail, Recording):
-    """Mails that are kept in `sent`."""
+    """Emails that are kept in `sent`."""
 
     def __init__(self, settings: Settings) -> None:
         Mail.__init__(self, settings.mail_from or NOBODY)
@@ -202,7 +202,7 @@ class RecordingGateways(Gateways):
 
     @cached_property
     def mail(self) -> RecordingMail:
-        """Keeps mails."""
+        """Keeps emails."""
         return RecordingMail(self._settings)
 
     @cached_property

@@ -143,8 +143,8 @@ class Rowcall:
             done.append(self._done(attempted, reraise))
             if len(done) >= DRAINED_MOST:
                 raise RowcallError(
-                    f"{DRAINED_MOST} attempts were made and more is due: does {done[-1].job_type} enqueue itself, or"
-                    " try again without a pause?"
+                    f"{DRAINED_MOST} attempts were made and more runs are due: does {done[-1].job_type} enqueue itself,"
+                    " or try again without a pause?"
                 )
         return done
 
@@ -219,5 +219,5 @@ class Rowcall:
     def _what_there_is(self) -> str:
         waiting = [run for run in self._runs() if run["finished_at"] is None]
         if not waiting:
-            return "no run waits: enqueue one, and commit"
-        return "these wait: " + ", ".join(f"run {run['id']} {run['job_type']} (due {run['run_at']})" for run in waiting)
+            return "no run is waiting: enqueue one, and commit"
+        return "waiting: " + ", ".join(f"run {run['id']} {run['job_type']} (due {run['run_at']})" for run in waiting)

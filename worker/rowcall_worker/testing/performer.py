@@ -166,4 +166,4 @@ class Performer:
         if told.status == Status.DEAD:
             advice = "; rowcall.retry() queues it again"
         why = f"{told.message}{advice}"
-        return f"run {run_id} of {row['job_type']} is {told.status} and a worker does not take it now: {why}"
+        return f"run {run_id} of {row['job_type']} is {told.status} and a worker would not claim it now: {why}"

@@ -148,7 +148,7 @@ def commit(connection: PgConnection) -> None:
 
 @contextmanager
 def confirmed(connection: PgConnection) -> Iterator[None]:
-    """Raise CommitUnconfirmed if the commit in the block causes any notice (texts are localised, so any counts)."""
+    """Raise CommitUnconfirmed if the commit in the block causes any notice (messages are localised, so any counts)."""
     del connection.notices[:]
     yield
     if connection.notices and isinstance(connection, WatchedConnection):

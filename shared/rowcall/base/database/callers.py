@@ -131,4 +131,4 @@ def _advice(wrong: object) -> str:
     for attribute in ("session", "connection"):
         if hasattr(wrong, attribute):
             return f"pass its `{attribute}`"
-    return "pass an open one, such as psycopg2.connect(...) returns"
+    return "pass an open one, such as the one that psycopg2.connect(...) returns"

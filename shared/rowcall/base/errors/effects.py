@@ -35,7 +35,7 @@ class EffectNotOpen(RowcallError):
 
 
 class EffectConflict(Permanent):
-    """An effect's key was used again with other content."""
+    """An effect's key was used again with different content."""
 
 
 class AmbiguousEffect(Permanent):

@@ -39,7 +39,7 @@ class DatabaseNotSet(RowcallError):
     def __init__(self, home: object) -> None:
         super().__init__(
             f"DATABASE_URL is not set, and there is no local server in {home}: set DATABASE_URL to your PostgreSQL,"
-            " such as postgresql://me@localhost/shop, or make a local server with `rowcall up`"
+            " such as postgresql://me@localhost/shop, or create a local server with `rowcall up`"
         )
 
 

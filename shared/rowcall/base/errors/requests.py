@@ -54,7 +54,7 @@ class TooManySearches(RowcallError):
 
 
 class ScheduleInvalid(RowcallError):
-    """A schedule or one of its settings is invalid; `field` names the field, if it is only one."""
+    """A schedule or one of its settings is invalid; `field` names the field, if exactly one is invalid."""
 
     def __init__(self, field: str | None, sentence: str) -> None:
         self.field = field
@@ -106,27 +106,27 @@ class DefinitionBroken(RowcallError):
 
 
 class KeyConflict(RowcallError):
-    """An idempotency key was reused with other content; another run may hold that content's natural key."""
+    """An idempotency key was reused with different content; another run may hold that content's natural key."""
 
     def __init__(self, key: str, run_id: int, natural_key: str | None = None, other_run_id: int | None = None) -> None:
         self.key = key
         self.run_id = run_id
         other = "" if other_run_id is None else f" (and run {other_run_id} holds the natural key {natural_key!r})"
         super().__init__(
-            f"the idempotency key {key!r} belongs to run {run_id}, which was requested with other content{other};"
+            f"the idempotency key {key!r} belongs to run {run_id}, which was requested with different content{other};"
             " send the same content or another key"
         )
 
 
 class NaturalKeyConflict(RowcallError):
-    """Another run of the type, with other content, holds the natural key of a requested run."""
+    """Another run of the type, with different content, holds the natural key of a requested run."""
 
     def __init__(self, job_type: str, natural_key: str, run_id: int) -> None:
         self.key = natural_key
         self.run_id = run_id
         super().__init__(
-            f"run {run_id} of {job_type} holds the natural key {natural_key!r} and was requested with other content;"
-            f" another idempotency key does not change that; `rowcall runs show {run_id}` shows the run"
+            f"run {run_id} of {job_type} holds the natural key {natural_key!r} and was requested with different"
+            f" content; another idempotency key does not change that; `rowcall runs show {run_id}` shows the run"
         )
 
 
@@ -157,8 +157,8 @@ class TransitionRefused(RowcallError):
         self.allowed = tuple(allowed)
         because = f" ({reason})" if reason else ""
         super().__init__(
-            f"run {run_id} is {status}{because}: {event} is not possible now;"
-            f" possible: {', '.join(self.allowed) or instead}"
+            f"run {run_id} is {status}{because}: {event} is not allowed now;"
+            f" allowed: {', '.join(self.allowed) or instead}"
         )
 
 
@@ -172,7 +172,7 @@ class RunPruned(TransitionRefused):
             status,
             allowed=(),
             reason=f"its payload was pruned on {pruned_at:%Y-%m-%d}",
-            instead="to enqueue its payload again, without a key or with another one",
+            instead="enqueuing its payload again, without a key or with another one",
         )
 
 
@@ -197,12 +197,13 @@ class RunChanged(RowcallError):
         self.run_id = run_id
         self.version = version
         super().__init__(
-            f"run {run_id} has changed since you read it, and is {version} now: read it again before you change it"
+            f"run {run_id} has changed since you read it; its version is now {version}: read it again before you"
+            " change it"
         )
 
 
 def _sentence(wrong: object) -> str:
-    """Format what is wrong with a field; marshmallow nests lists and mappings, and ends each text with a period."""
+    """Format what is wrong with a field; marshmallow nests lists and mappings, and ends each message with a period."""
     if isinstance(wrong, Mapping):
         return ", ".join(f"{name}: {_sentence(inner)}" for name, inner in wrong.items())
     if isinstance(wrong, (list, tuple)):

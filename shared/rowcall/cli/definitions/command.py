@@ -147,7 +147,7 @@ def run_now_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def remove_command(name: str, as_json: bool) -> None:
-    """Remove definition NAME.  Its runs stay, and those that wait will still run."""
+    """Remove definition NAME.  Its runs stay, and those that are waiting will still run."""
     with command_transaction() as connection:
         row = definitions.remove(connection, name, operator())
     _answer(row, f"definition {name} is removed", as_json)

@@ -26,7 +26,7 @@ COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
 # The name of a schedule that is not saved.
 UNSAVED = "preview"
 
-BY_HAND = "it has no schedule: it runs only by `rowcall definitions run-now`"
+BY_HAND = "it has no schedule: it runs only on `rowcall definitions run-now`"
 
 
 def _content_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -65,7 +65,7 @@ def preview_command(
     rowcall definitions preview --at today --until tomorrow
     rowcall definitions preview nightly --at "today 02:00" --asleep "today 08:00"
 
-    A TIME without an offset is in the definition's time zone, or in UTC for all definitions together.
+    A TIME without an offset is in the definition's time zone, or in UTC when you preview all definitions.
     """
     given = {field: value for field, value in changes.items() if value is not None}
     with command_transaction() as connection:
@@ -84,7 +84,7 @@ def preview_command(
     elif alone:
         shown = preview.coming(*selected[0], start, count)
     else:
-        raise click.UsageError("give NAME or --schedule, or --until for all definitions")
+        raise click.UsageError("specify NAME or --schedule, or --until for all definitions")
     if as_json:
         show_json([vars(one) for one in shown])
     else:
@@ -95,7 +95,7 @@ def _up_to(
     ends: Mapping[str, datetime], selected: Sequence[tuple[str, Content]], start: datetime
 ) -> list[preview.Shown]:
     if len(ends) > 1:
-        raise click.UsageError("give --until or --asleep, not both")
+        raise click.UsageError("use --until or --asleep, not both")
     [(option, end)] = ends.items()
     if end <= start:
         raise click.UsageError(f"{option}, {end.isoformat()}, is not after --at, {start.isoformat()}")

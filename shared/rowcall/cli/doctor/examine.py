@@ -46,7 +46,7 @@ def examine(settings: Settings) -> list[Finding]:
             *misspelt(),
             Finding("job types", False, str(error)),
             *_database_findings(settings, None),
-            mails(settings),
+            emails(settings),
             api_port(settings),
         ]
     return [
@@ -54,7 +54,7 @@ def examine(settings: Settings) -> list[Finding]:
         Finding("job types", True, ", ".join(sorted(catalogue))),
         handlers(catalogue, settings.app),
         *_database_findings(settings, catalogue),
-        mails(settings),
+        emails(settings),
         api_port(settings),
     ]
 
@@ -65,11 +65,12 @@ def misspelt() -> Iterator[Finding]:
         yield Finding("settings", False, sentence)
 
 
-def mails(settings: Settings) -> Finding:
-    """Say where mails go, because without a mail server they are sent to nobody."""
+def emails(settings: Settings) -> Finding:
+    """Say where emails go, because without a mail server they are not sent."""
     if settings.smtp is None:
-        return Finding("mails", True, f"sent to nobody, but written to {settings.mail_folder}: set ROWCALL_SMTP_URL")
-    return Finding("mails", True, f"sent through {settings.smtp.host}")
+        message = f"written to {settings.mail_folder}, not sent: set ROWCALL_SMTP_URL to send them"
+        return Finding("emails", True, message)
+    return Finding("emails", True, f"sent through {settings.smtp.host}")
 
 
 def api_port(settings: Settings) -> Finding:
@@ -148,7 +149,8 @@ def clock(connection: PgConnection) -> Finding:
     theirs = float(database.fetch_value(connection, "SELECT extract(epoch FROM clock_timestamp())"))
     difference = theirs - (before + time.time()) / 2
     message = (
-        f"the database's is {abs(difference):.1f} seconds {'ahead of' if difference > 0 else 'behind'} this machine's"
+        f"the database's clock is {abs(difference):.1f} seconds {'ahead of' if difference > 0 else 'behind'}"
+        " this machine's"
     )
     if abs(difference) > CLOCK_DIFFERENCE_SECONDS:
         return Finding(

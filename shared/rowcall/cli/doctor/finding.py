@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """Its subject, whether it is good, and a sentence."""
+    """The subject of a check, whether it is good, and a sentence."""
 
     subject: str
     good: bool

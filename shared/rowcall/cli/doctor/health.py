@@ -70,14 +70,14 @@ def handlers(catalogue: Catalogue, app: str | None) -> Finding:
 
 
 def dead(connection: PgConnection) -> Finding:
-    """Whether runs died within a day."""
+    """Whether runs died in the last day."""
     rows = dead_lately(connection)
     if not rows:
-        return Finding("dead runs", True, "none died within a day")
+        return Finding("dead runs", True, "none died in the last day")
     return Finding(
         "dead runs",
         False,
-        f"{_counted({row['job_type']: row['runs'] for row in rows})} died within a day:"
+        f"{_counted({row['job_type']: row['runs'] for row in rows})} died in the last day:"
         " `rowcall runs list --status dead` shows them, and `rowcall runs retry ID` runs one again",
     )
 
@@ -99,7 +99,7 @@ def open_effects(connection: PgConnection) -> Finding:
     """Check that no run died before the outcome of an effect was known."""
     counts = {row["kind"]: row["effects"] for row in fetch_all(connection, LEFT_OPEN)}
     if not counts:
-        return Finding("open effects", True, "no run died with one")
+        return Finding("open effects", True, "no dead run has one")
     return Finding(
         "open effects",
         False,
@@ -130,7 +130,7 @@ def bloat(connection: PgConnection) -> Finding:
     return Finding(
         "tables",
         False,
-        f"vacuum does not keep up with {tables}: check the finding `vacuum`, and the tables' autovacuum settings",
+        f"vacuum is not keeping up with {tables}: check the finding `vacuum`, and the tables' autovacuum settings",
     )
 
 

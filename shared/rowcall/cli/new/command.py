@@ -44,7 +44,7 @@ def new_command(name: str) -> None:
     try:
         folder.mkdir()
     except OSError as error:
-        sentence = f"{folder.absolute()} cannot be created: {error.strerror}; go to another folder"
+        sentence = f"{folder.absolute()} cannot be created: {error.strerror}; change to another folder"
         raise RowcallError(sentence) from None
     try:
         _write(name, folder)
@@ -68,8 +68,8 @@ def _write(name: str, folder: Path) -> None:
 def _check(name: str, folder: Path) -> None:
     """Refuse a name that could not be imported, or would hide another package."""
     if not NAME.fullmatch(name) or keyword.iskeyword(name):
-        raise click.BadParameter(f"{name!r} cannot name a package: use lower-case words such as my_shop")
+        raise click.BadParameter(f"{name!r} is not a valid package name: use lower-case words such as my_shop")
     if folder.exists():
-        raise RowcallError(f"{folder.absolute()} exists: choose another name, or go to another folder")
+        raise RowcallError(f"{folder.absolute()} exists: choose another name, or change to another folder")
     if importlib.util.find_spec(name) is not None:
-        raise RowcallError(f"Python has a package {name!r} already and would import that one: choose another name")
+        raise RowcallError(f"Python already has a package {name!r}, and would import that one: choose another name")

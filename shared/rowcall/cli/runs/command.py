@@ -33,7 +33,7 @@ WATCHED_SECONDS = 2.0
 @click.argument("payload", type=JsonObject(), default="{}")
 @click.option(
     "--key",
-    help="Idempotency key: a repeated request with the same key and content gives the same run.  The natural key of"
+    help="Idempotency key: a repeated request with the same key and content returns the same run.  The natural key of"
     " the type applies too.",
 )
 @click.option("--run-at", type=Moment(), help="Not before this time.  [default: now]")

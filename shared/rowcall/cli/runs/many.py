@@ -36,9 +36,9 @@ class Many:
         """Return whether the filter selects the runs, and not ids."""
         by_filter = self != Many(False, False, None) or not criteria.leaves_all_open
         if run_ids and by_filter:
-            raise click.UsageError("give ids, or filters such as --status dead; not both")
+            raise click.UsageError("specify ids or filters such as --status dead, not both")
         if not run_ids and criteria.leaves_all_open and not self.everything:
-            raise click.UsageError("give ids, filters such as --status dead, or --all")
+            raise click.UsageError("specify ids, filters such as --status dead, or --all")
         return by_filter
 
     def carry_out(self, action: Action, criteria: Filter, as_json: bool) -> None:

@@ -54,7 +54,7 @@ def show_command(run_id: int, table: Table) -> None:
 
 
 def error_of(row: Row, field: str = "last_error") -> str | None:
-    """The last line of a traceback: the exception's class and its text, because a text alone may say little."""
+    """The last line of a traceback: the exception's class and its message, because a message alone may say little."""
     error, error_type = row[field], row["error_type"]
     if error is None:
         return None
@@ -62,7 +62,7 @@ def error_of(row: Row, field: str = "last_error") -> str | None:
 
 
 def _fields(run: Row, attempts: Sequence[Row], now: datetime) -> Iterator[tuple[str, str]]:
-    """What a person asks of a run, as name and text, in the order of its life; `--json` has every field."""
+    """What a person wants to know about a run, as name and text, in the order of its life; `--json` has every field."""
 
     def when(name: str) -> str:
         return f"{shown(run[name])} ({relative(run[name], now)})"

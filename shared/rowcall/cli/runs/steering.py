@@ -70,7 +70,7 @@ def run_now_command(run_ids: Sequence[int], as_json: bool) -> None:
 @click.option("--queue", "queue_name", help="Another queue.")
 @click.option("--priority", type=int, help="Another priority; a lower number is more urgent.")
 @click.option("--max-attempts", type=int, help="Give up after this many attempts.")
-@click.option("--key", help="Idempotency key: a repeated request with the same key and changes gives the same run.")
+@click.option("--key", help="Idempotency key: a repeated request with the same key and changes returns the same run.")
 @json_option
 def clone_command(
     run_id: int, payload: dict[str, Any] | None, run_at: datetime | None, queue_name: str | None, **options: Any

@@ -18,5 +18,5 @@ def confirm(consequence: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{consequence}: nobody can be asked here, so give --yes")
+        raise click.UsageError(f"{consequence}: there is no terminal to ask for confirmation; use --yes")
     click.confirm(f"{consequence}.  Continue?", abort=True, err=True)

@@ -54,7 +54,7 @@ class Table:
             names = [*columns, *(more if wide else ())]
             since = now if terminal and not self.utc else None
             cells = [[self._cell(row[name], since) for name in names] for row in rows]
-            # A number or a time that is cut would be another one.
+            # A truncated number or time would read as a different one.
             texts = [any(isinstance(row[name], (str, list, dict)) for row in rows) for name in names]
             _print([names, *cells], None if wide else shutil.get_terminal_size().columns, texts)
 

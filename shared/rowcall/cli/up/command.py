@@ -67,7 +67,7 @@ def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) 
                 click.echo(line)
             wait(running.children)
     except Stop:
-        click.echo("\nRowcall is down.")
+        click.echo("\nRowcall has stopped.")
 
 
 def _named(url: str) -> str:

@@ -85,7 +85,8 @@ class Child:
         """Raise an error if it has ended by itself."""
         code = self.process.poll()
         if code is not None:
-            raise RowcallError(f"`{self.command}` ended with {code}; {self.hint}")
+            ended = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+            raise RowcallError(f"`{self.command}` {ended}; {self.hint}")
 
 
 class Stop(BaseException):

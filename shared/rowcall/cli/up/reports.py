@@ -12,7 +12,7 @@ POSTGRES, API, WORKER = SERVICES = ("PostgreSQL", "API", "worker")
 class Reports:
     """Reports nothing: `up` prints all of it at the end, and its children write to the same standard error."""
 
-    # Settings of the children, where the environment has no others.
+    # Default settings for the children; the environment overrides them.
     environment: Mapping[str, str] = MappingProxyType({})
 
     # Where to look if a child ends by itself.

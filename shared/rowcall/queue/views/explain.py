@@ -135,7 +135,7 @@ def _conditions(connection: Connection, row: Row, heartbeat: float) -> Iterator[
     if row["attempts_left"]:
         yield Condition("attempts", True, used)
     else:
-        yield Condition("attempts", False, f"{used}: no worker claims it again", f"rowcall runs cancel {row['id']}")
+        yield Condition("attempts", False, f"{used}: no worker will claim it again", f"rowcall runs cancel {row['id']}")
     queue = row["queue"]
     if row["queue_paused_at"] is None:
         yield Condition("queue", True, f"queue {queue} is not paused")
@@ -192,7 +192,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         return Condition("worker", False, f"{message}: {sent}, and should send one every {heartbeat:g} s", command)
     if workers:
         ended = _time(max(worker["stopped_at"] for worker in workers))
-        return Condition("worker", False, f"{message}: the last one ended {ended}; the next one takes it", command)
+        return Condition("worker", False, f"{message}: the last one ended {ended}; the next one will take it", command)
     if others := fetch_value(connection, LIVE_WORKERS, _times(heartbeat)):
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
@@ -217,7 +217,7 @@ def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
         )
     many = f"{COUNTED_MOST} or more" if before >= COUNTED_MOST else str(before)
     come = "due run comes" if before == 1 else "due runs come"
-    return f"waiting for its turn: in queue {row['queue']} {many} {come} first"
+    return f"waiting for its turn: in queue {row['queue']}, {many} {come} first"
 
 
 def _suspect(leases: int) -> str:
@@ -239,7 +239,7 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
         if fetch_value(connection, SWEEPING, {"queue": queue, **_times(heartbeat)}):
             return f"{message}: a worker that serves queue {queue} ends the attempt within seconds", ()
         return (
-            f"{message}, and no live worker serves queue {queue}: the next one ends the attempt",
+            f"{message}, and no live worker serves queue {queue}: the next one will end the attempt",
             (f"rowcall worker run --queues {queue}",),
         )
     asked = f"; asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""

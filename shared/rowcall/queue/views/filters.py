@@ -107,7 +107,7 @@ class Filter:
 
     @property
     def text(self) -> str:
-        """Return a text that is the same for equal filters."""
+        """Return a string that is the same for equal filters."""
         return json.dumps({**asdict(self), "status": sorted(self.status)}, sort_keys=True, default=str)
 
     def parameters(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _wrong_with(value: object) -> str | None:
     if not isinstance(value, (str, dict)):
         return None
     if value == "":
-        return "is empty: leave it out, or give a value"
+        return "is empty: leave it out, or specify a value"
     try:
         text = stored(value)
     except ValueError as error:

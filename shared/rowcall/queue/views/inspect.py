@@ -53,7 +53,7 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
 
 
 def version_of(run: Row) -> str:
-    """Return a short text that changes with every event that matters to an operator."""
+    """Return a short string that changes with every event that matters to an operator."""
     state = json.dumps([run[name] for name in VERSION], default=lambda moment: moment.astimezone(UTC).isoformat())
     return hashlib.sha256(state.encode()).hexdigest()[:16]
 

@@ -84,7 +84,7 @@ GROUP BY run.job_type ORDER BY runs DESC, run.job_type
 
 
 def dead_lately(connection: Connection) -> list[Row]:
-    """Return how many runs of each job type died within a day, among the latest COUNTED_MOST attempts that failed."""
+    """Return how many runs of each job type died in the last day, among the latest COUNTED_MOST failed attempts."""
     return fetch_all(connection, BY_INDEX + DEAD_LATELY)
 
 

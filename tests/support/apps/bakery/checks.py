@@ -47,7 +47,9 @@ def test_drain_performs_what_the_handlers_enqueue(rowcall: Rowcall) -> None:
 def test_a_drain_without_an_end_ends(rowcall: Rowcall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowcall_worker.testing.kit.DRAINED_MOST", 5)
     rowcall.enqueue(BAKE, {"loaf_id": 1, "ends": "over and over"})
-    with pytest.raises(RowcallError, match=r"5 attempts were made and more is due: does bakery_bake enqueue itself"):
+    with pytest.raises(
+        RowcallError, match=r"5 attempts were made and more runs are due: does bakery_bake enqueue itself"
+    ):
         rowcall.drain()
 
 
@@ -57,7 +59,7 @@ def test_a_run_that_is_not_due_says_so(rowcall: Rowcall) -> None:
         RowcallError, match=rf"run {later} of bakery_bake is queued and .*: not due until .*rowcall.advance"
     ):
         rowcall.perform(later)
-    with pytest.raises(RowcallError, match=rf"nothing is due; these wait: run {later} bakery_bake \(due"):
+    with pytest.raises(RowcallError, match=rf"nothing is due; waiting: run {later} bakery_bake \(due"):
         rowcall.perform()
 
 
@@ -66,7 +68,7 @@ def test_a_run_that_has_ended_says_so(rowcall: Rowcall) -> None:
     rowcall.perform(run_id)
     with pytest.raises(RowcallError, match=rf"run {run_id} of bakery_bake is succeeded"):
         rowcall.perform(run_id)
-    with pytest.raises(RowcallError, match="nothing is due; no run waits"):
+    with pytest.raises(RowcallError, match="nothing is due; no run is waiting"):
         rowcall.perform()
 
 
@@ -274,7 +276,9 @@ def test_a_file_is_written_and_an_isolated_run_is_seen_here(rowcall: Rowcall) ->
 
 
 def test_a_gateway_fails_with_an_error_of_gateways_only(rowcall: Rowcall) -> None:
-    with pytest.raises(TypeError, match=r"an error of docs/gateways.md, such as Unavailable.*not ValueError"):
+    with pytest.raises(
+        TypeError, match=r"takes an error listed in docs/gateways.md, such as Unavailable.*not ValueError"
+    ):
         rowcall.gateways.mail.fail_next(ValueError("no"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"Declined means that nothing happened"):
         rowcall.gateways.payment.fail_next(Declined("no"), acted=True)

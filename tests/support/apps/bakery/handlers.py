@@ -72,7 +72,7 @@ WORK: dict[str, Callable[[Run], object]] = {
 
 @REMIND.handler
 def remind(run: Run) -> None:
-    """Send a mail."""
+    """Send an email."""
     run.effect(
         "sent_emails",
         key=f"remind:{run.payload['loaf_id']}",

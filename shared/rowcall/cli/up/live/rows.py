@@ -82,14 +82,15 @@ def told(run: Row, is_expected: bool) -> Text:
     if status is Status.QUEUED:
         return Text(f"due {ago(-run['due_in'])}" if run["due_in"] > 1 else "", "dim")
     if status in (Status.FAILED, Status.DEAD):
-        again = f"tried again {ago(-run['due_in'])}" if status is Status.FAILED else ""
+        retry = f"retry {ago(-run['due_in'])}" if run["due_in"] > 1 else "retry due"
+        again = retry if status is Status.FAILED else ""
         why = "on purpose, see below" if is_expected else one_line(f"{run['error_type']}: {run['error']}")
         return Text(", ".join(filter(None, (again, why))), "yellow" if is_expected else STYLES[status])
-    return Text(f"at attempt {run['attempts']}" if run["attempts"] > 1 else "", "dim")
+    return Text(f"on attempt {run['attempts']}" if run["attempts"] > 1 else "", "dim")
 
 
 def progress(run: Row) -> Text:
-    """A bar if the handler reports progress, else since when the run is running."""
+    """A bar if the handler reports progress, or how long the run has been running."""
     if run["share"] is None:
         return Text(f"started {ago(run['running_for'])}", "dim")
     done = round(run["share"] * BAR_WIDTH)

@@ -68,7 +68,7 @@ class LiveReports(Reports):
         """Print what the view showed last of runs and effects, and what stays."""
         self._screen.print(self._view.result())
         kept = f"Its logs are in {self._logs.folder}." if self.state.is_guest else f"Its data is in {self.state.home}."
-        self._screen.print(Text(f"Rowcall is down.  {kept}"))
+        self._screen.print(Text(f"Rowcall has stopped.  {kept}"))
 
     def errors_of(self, command: str) -> IO[bytes]:
         """Return its log file."""

@@ -71,7 +71,9 @@ def _services(state: State) -> RenderableType:
         table.add_row(Text(*mark), Text(name, "bold"), detail)
     if state.running and state.running.demo:
         table.add_row("", Text("demo", "bold"), Text(state.running.demo.summary))
-    table.add_row("", Text("files", "bold"), Text(f"logs in {state.home / LOGS}, all else in {state.home}", "dim"))
+    table.add_row(
+        "", Text("files", "bold"), Text(f"logs in {state.home / LOGS}, everything else in {state.home}", "dim")
+    )
     return table
 
 
@@ -83,7 +85,7 @@ def _service(state: State, name: str) -> tuple[Text, tuple[str, str]]:
         waited = f" for {int(state.reader.silent_for)} s" if state.reader else ""
         return Text(f"away{waited}: {state.away}", "red"), AWAY
     if state.away and name == WORKER:
-        return Text("waits for the database", "yellow"), READY
+        return Text("waiting for the database", "yellow"), READY
     return Text(_detail(state, name)), READY
 
 
@@ -94,8 +96,8 @@ def _detail(state: State, name: str) -> str:
     if name == API:
         return f"{state.ready[name]}   a key for it is in {state.home / 'api_key'}"
     running = state.snapshot.counts.get(Status.RUNNING, 0) if state.snapshot else 0
-    busy = f"runs {running} now" if running else "waits for runs"
-    return f"{busy}; takes only those of the queue {QUEUE}, so none of your own" if state.is_guest else busy
+    busy = f"running {running}" if running else "waiting for runs"
+    return f"{busy}; serves only queue {QUEUE}, not your own" if state.is_guest else busy
 
 
 def _lists(state: State, room: int) -> list[RenderableType]:
