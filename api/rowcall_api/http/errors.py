@@ -190,6 +190,8 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     if isinstance(error, CHANGED) and error.version is not None:
         return {"current_etag": f'"{error.version}"'}
+    if isinstance(error, errors.KeyTaken) and error.place:
+        return {"errors": invalid.listed("body", [invalid.Wrong(error.place, str(error))])}
     if isinstance(error, errors.EffectKindUnknown):
         return {"errors": invalid.from_fields({"kind": str(error)})}
     if isinstance(error, errors.EffectNotOpen):
