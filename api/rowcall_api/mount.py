@@ -11,7 +11,7 @@ from werkzeug.routing import Map, Rule
 from rowcall.base.errors import DeclarationError
 from rowcall.job_types.catalogue import optional_app_module
 from rowcall_api.app_routes import Blueprint, Problem
-from rowcall_api.http import guard, openapi
+from rowcall_api.http import guard, invalid, openapi
 from rowcall_api.http.errors import problem
 
 
@@ -75,5 +75,5 @@ def _leads_to(rule: Rule, path: str, paths: Map) -> bool:
 
 def _answered(error: Problem) -> flask.Response:
     """Return an app's `Problem` as a problem document."""
-    more = {"errors": dict(error.errors)} if error.errors else {}
+    more = {"errors": invalid.from_fields(error.errors)} if error.errors else {}
     return problem(error.type, error.type.replace("-", " "), error.status, str(error), **more)

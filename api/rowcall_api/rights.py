@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -20,7 +20,7 @@ from rowcall.base.errors import (
     RunNotFound,
 )
 from rowcall.job_types import catalogue
-from rowcall.queue import get_run, has_queue
+from rowcall.queue import BatchRun, get_run, has_queue
 from rowcall_api.http.auth import KeyLimited, ScopeMissing
 
 # A caller could guess these values bit by bit by filtering on them.
@@ -48,6 +48,23 @@ def must_be_allowed_to_enqueue(
                 f" `rowcall queues resume {queue}` creates it"
             }
         )
+
+
+def must_be_allowed_to_enqueue_all(connection: Connection, runs: Sequence[BatchRun]) -> None:
+    """Refuse a batch if this key may not enqueue one of its runs; unknown types are left to enqueue_batch."""
+    asked: dict[tuple[str, str | None, int], int] = {}
+    for place, run in enumerate(runs):
+        asked.setdefault((run.job_type, run.queue, run.priority), place)
+    wrong = {}
+    for (job_type, queue, priority), place in asked.items():
+        try:
+            must_be_allowed_to_enqueue(connection, job_type, queue, priority)
+        except JobTypeUnknown:
+            continue
+        except RunInvalid as error:
+            wrong[place] = error.fields
+    if wrong:
+        raise RunInvalid({"runs": wrong})
 
 
 def must_be_allowed_to_change_definition(connection: Connection, name: str) -> None:

@@ -22,6 +22,7 @@ Call = Callable[..., TestResponse]
 
 MAKER = Operator("tests")
 
+INVALID = "urn:rowcall:problem:invalid-input"
 PROBLEM = "application/problem+json"
 
 UNKNOWN_EFFECT = """
@@ -113,7 +114,7 @@ def refused(call: Call, digest: Digest) -> Call:
         assert problem["status"] == status
         assert "Traceback" not in str(problem)
         if field is not None:
-            assert field in problem["errors"], problem
+            assert field in {*named(answer), *(error["pointer"] for error in problem["errors"])}, problem
         return answer
 
     return request
@@ -123,6 +124,22 @@ def told(answer: TestResponse) -> dict[str, Any]:
     """Return the JSON object in the response."""
     assert isinstance(answer.json, dict)
     return answer.json
+
+
+def invalid(answer: TestResponse) -> dict[str, str]:
+    """Return the invalid values of a refused request: pointer -> detail."""
+    assert (answer.status_code, told(answer)["type"]) == (422, INVALID), told(answer)
+    return {error["pointer"]: error["detail"] for error in told(answer)["errors"]}
+
+
+def named(answer: TestResponse) -> set[str]:
+    """Return all names in the paths of the invalid values."""
+    return {name for error in told(answer)["errors"] for name in error["pointer"].split("/")[1:]}
+
+
+def fields_of(answer: TestResponse) -> set[str]:
+    """Return the fields that have an invalid value, or contain one; the whole is an empty name."""
+    return {error["pointer"].split("/")[1] if error["pointer"] else "" for error in told(answer)["errors"]}
 
 
 def let_nobody_in(url: str) -> None:

@@ -25,6 +25,7 @@ MEANINGS = {
     LogEvent.API_BROKE: "A request failed with 500; the exception is in the line.",
     LogEvent.DATABASE_LOST: "The database cannot be reached; the connection is retried until it succeeds.",
     LogEvent.DATABASE_BACK: "The database can be reached again.",
+    LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API, with the number of new ones.",
     LogEvent.RUN_ENQUEUED: "A run was enqueued through the API, or the request was a replay.",
     LogEvent.RUN_CANCELLED: "A run that was asked to stop has stopped.",
     LogEvent.RUN_FAILED: "An attempt failed, and another one follows.",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import flask
 import marshmallow
@@ -21,6 +21,8 @@ from marshmallow import ValidationError
 from webargs.core import missing
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
+
+from rowcall_api.http.invalid import REPORTED_MOST, Place, Wrong
 
 # Real payloads are flatter; deeper nesting is a mistake or an attack on the parser's stack.
 DEPTH = 32
@@ -33,12 +35,6 @@ NUMBER_CHARACTERS = 100
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 DIGITS = re.compile(r"-?[0-9]{1,19}", re.ASCII)
-
-# The maximum number of errors reported for one body.
-REPORTED_MOST = 20
-
-# The path of a value: field names and list positions.
-Place: TypeAlias = tuple[str | int, ...]
 
 NULL = "contains a null character, which cannot be stored"
 HALF_A_PAIR = "contains half of a surrogate pair, which is not a character"
@@ -92,7 +88,7 @@ def depth(body: str) -> int:
 
 def usable(value: Any) -> Any:
     """Return the parsed value; raise a ValidationError that names each part that no route can use."""
-    wrong = _by_field(islice(_wrong(value), REPORTED_MOST))
+    wrong = list(islice(_wrong(value), REPORTED_MOST))
     if wrong:
         raise ValidationError(wrong)
     return value
@@ -147,13 +143,13 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _wrong(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """Yield the path of each unusable part of a parsed body, and why it is unusable."""
+def _wrong(value: object, place: Place = ()) -> Iterator[Wrong]:
+    """Yield each unusable part of a parsed body."""
     why = value.why if isinstance(value, Refused) else _not_storable(value) if isinstance(value, str) else None
     if why:
-        yield place, why
+        yield Wrong(place, why)
     if isinstance(value, dict):
-        yield from ((place, f"has a field name that {why}") for name in value if (why := _not_storable(name)))
+        yield from (Wrong(place, f"has a field name that {why}") for name in value if (why := _not_storable(name)))
     for name, inner in _parts(value):
         yield from _wrong(inner, (*place, name))
 
@@ -162,14 +158,6 @@ def _parts(value: object) -> Iterable[tuple[str | int, object]]:
     if isinstance(value, dict):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
-
-
-def _by_field(wrong: Iterable[tuple[Place, str]]) -> dict[str, list[str]]:
-    """The same errors in marshmallow's form: field -> its errors, or those of its parts."""
-    messages: dict[str, list[str]] = {}
-    for (field, *inner), why in ((place or ("_schema",), why) for place, why in wrong):
-        messages.setdefault(str(field), []).append(f"{'.'.join(map(str, inner))}: {why}" if inner else why)
-    return messages
 
 
 def _not_storable(text: str) -> str | None:

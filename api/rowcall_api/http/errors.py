@@ -13,7 +13,7 @@ from werkzeug.exceptions import BadRequest, HTTPException, MethodNotAllowed, Not
 
 from rowcall.base import errors
 from rowcall.base.logs import LogEvent, log
-from rowcall_api.http import request_log
+from rowcall_api.http import invalid, request_log
 
 RETRY_AFTER_SECONDS = 2
 
@@ -23,14 +23,20 @@ UNREACHABLE = "the database cannot be reached: try again in a moment"
 # A sentence may quote the request, which may be long.
 DETAIL_CHARACTERS = 1000
 
+# The problem type of every request with invalid values, whether a schema or a rule of the core refuses them.
+INVALID = "invalid-input"
+
+# The detail if a schema refuses a request; `errors` says the rest.
+SOME_FIELDS = "some fields of the request are invalid"
+
 # Error -> the last part of its problem type, and the HTTP status.
 PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
-    errors.RunInvalid: ("run-invalid", 422),
+    errors.RunInvalid: (INVALID, 422),
     errors.JobTypeUnknown: ("job-type-unknown", 422),
-    errors.DefinitionInvalid: ("definition-invalid", 422),
+    errors.DefinitionInvalid: (INVALID, 422),
     errors.DefinitionNotFound: ("not-found", 404),
-    errors.ScheduleInvalid: ("time-invalid", 422),
-    errors.FilterInvalid: ("filter-invalid", 422),
+    errors.ScheduleInvalid: (INVALID, 422),
+    errors.FilterInvalid: (INVALID, 422),
     errors.SearchTooSlow: ("search-too-slow", 503),
     errors.TooManySearches: ("too-many-searches", 429),
     errors.KeyConflict: ("idempotency-key-reused", 422),
@@ -56,6 +62,31 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
 CHANGED = (errors.RunChanged, errors.DefinitionChanged)
 
 
+class InvalidValueSchema(marshmallow.Schema):
+    """An invalid value of a request."""
+
+    in_ = fields.String(
+        data_key="in",
+        required=True,
+        validate=marshmallow.validate.OneOf(["body", "query", "header", "path"]),
+        metadata={"description": "The part of the request that has the value."},
+    )
+    pointer = fields.String(
+        required=True,
+        metadata={
+            "description": "A JSON pointer (RFC 6901) to the value; empty if the whole is meant. For a query, a header"
+            " or a path, it is a slash and the name of the parameter.",
+            "example": "/payload/user_id",
+        },
+    )
+    code = fields.String(
+        required=True,
+        validate=marshmallow.validate.OneOf([*invalid.CODES.values(), invalid.OTHER]),
+        metadata={"description": "Stable, so programs can rely on it."},
+    )
+    detail = fields.String(required=True, metadata={"description": "What is wrong with the value."})
+
+
 class ProblemSchema(marshmallow.Schema):
     """The format of every error response."""
 
@@ -63,7 +94,9 @@ class ProblemSchema(marshmallow.Schema):
     title = fields.String(required=True)
     status = fields.Integer(required=True)
     detail = fields.String(metadata={"description": "What is wrong, and what to do."})
-    errors = fields.Dict(metadata={"description": "Field -> what is wrong with it."})
+    errors = fields.List(
+        fields.Nested(InvalidValueSchema), metadata={"description": "The invalid values, at most 20 of each part."}
+    )
     current_status = fields.String(metadata={"description": "The current status, which does not allow the request."})
     allowed_events = fields.List(fields.String(), metadata={"description": "The events that are allowed instead."})
     current_etag = fields.String(metadata={"description": "The current ETag of the changed resource."})
@@ -99,9 +132,11 @@ def http_problem(error: HTTPException) -> flask.Response:
     """An error of Flask, Werkzeug or flask-smorest."""
     status = error.code or 500
     more = getattr(error, "data", None) or {}
-    wrong = more.get("errors") or _by_field(more.get("messages"))
-    detail = "some fields of the request are invalid" if wrong else _detail(error)
-    response = problem(_slug(error.name), error.name, status, detail, **({"errors": wrong} if wrong else {}))
+    wrong = invalid.from_webargs(more.get("messages") or {})
+    if wrong:
+        response = problem(INVALID, INVALID.replace("-", " "), status, SOME_FIELDS, errors=wrong)
+    else:
+        response = problem(_slug(error.name), error.name, status, _detail(error))
     for name, value in error.get_headers(flask.request.environ):
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
@@ -121,14 +156,6 @@ def _detail(error: HTTPException) -> str:
     if isinstance(error, RequestEntityTooLarge):
         return f"the body is larger than {flask.current_app.config['MAX_CONTENT_LENGTH']} bytes"
     return str(own)
-
-
-def _by_field(messages: Any) -> dict[str, Any]:
-    """webargs' messages, without the location (json, query, headers) of the field."""
-    by_field: dict[str, Any] = {}
-    for fields_or_all in (messages or {}).values():
-        by_field |= fields_or_all if isinstance(fields_or_all, dict) else {"_schema": fields_or_all}
-    return by_field
 
 
 def unreadable(_: ParseException) -> flask.Response:
@@ -156,15 +183,17 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
 def _more(error: errors.RowcallError) -> dict[str, Any]:
     """Return the additional members of the problem document for programs."""
     if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
-        return {"errors": error.fields}
+        return {"errors": invalid.from_fields(error.fields)}
     if isinstance(error, errors.ScheduleInvalid) and error.field:
-        return {"errors": {error.field: str(error)}}
+        return {"errors": invalid.from_fields({error.field: str(error)})}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     if isinstance(error, CHANGED) and error.version is not None:
         return {"current_etag": f'"{error.version}"'}
+    if isinstance(error, errors.KeyTaken) and error.place:
+        return {"errors": invalid.listed("body", [invalid.Wrong(error.place, str(error))])}
     if isinstance(error, errors.EffectKindUnknown):
-        return {"errors": {"kind": str(error)}}
+        return {"errors": invalid.from_fields({"kind": str(error)})}
     if isinstance(error, errors.EffectNotOpen):
         return {"current_status": error.state, "allowed_events": []}
     return {}

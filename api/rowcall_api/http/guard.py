@@ -20,6 +20,7 @@ from werkzeug.exceptions import (
 )
 
 from rowcall_api.http import auth
+from rowcall_api.http.invalid import UNKNOWN
 
 API = "/v1"
 
@@ -127,4 +128,4 @@ def _query_is_asked_for() -> None:
     method = "get" if request.method in {"HEAD", "OPTIONS"} else request.method.lower()
     taken = (request.endpoint, method) in flask.current_app.extensions[WITH_QUERY]
     if request.endpoint and request.args and not taken:
-        abort(422, messages={"query": {name: ["Unknown field."] for name in request.args}})
+        abort(422, messages={"query": {name: [UNKNOWN] for name in request.args}})

@@ -72,13 +72,17 @@ def name(**more: Any) -> fields.String:
 
 
 def key_header() -> fields.String:
-    """Return the field for Idempotency-Key, which makes it safe to repeat a request.
+    """Return the field for Idempotency-Key, which makes it safe to repeat a request."""
+    return idempotency_key(data_key="Idempotency-Key")
+
+
+def idempotency_key(**more: Any) -> fields.String:
+    """Return the field for an idempotency key, of which a body allows the same ones as the header.
 
     It must not contain a comma, because HTTP joins repeated headers with commas, nor characters that a header could
     change.
     """
     return fields.String(
-        data_key="Idempotency-Key",
         load_default=None,
         validate=[
             validate.Length(1, KEY_CHARACTERS),
@@ -88,4 +92,5 @@ def key_header() -> fields.String:
             ),
         ],
         metadata={"description": "Requests with the same key have an effect only once.", "example": "k-1"},
+        **more,
     )

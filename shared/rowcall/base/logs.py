@@ -33,6 +33,7 @@ class LogEvent(StrEnum):
     DATABASE_LOST = "database lost"
     DATABASE_BACK = "database back"
     RUN_ENQUEUED = "run enqueued"
+    BATCH_ENQUEUED = "batch enqueued"
     RUN_CANCELLED = "run cancelled"
     RUN_FAILED = "run failed"
     RUN_DEAD = "run dead"

@@ -3,6 +3,7 @@
 All functions take the caller's connection first, run in its transaction, and never commit.
 """
 
+from rowcall.queue.batch import BATCH_MOST, BatchRun, enqueue_batch
 from rowcall.queue.bulk import Action, Bulk, bulk
 from rowcall.queue.cancel import ask_to_cancel, cancel, cancel_any, force_cancel
 from rowcall.queue.claims.claim import claim
@@ -35,7 +36,9 @@ from rowcall.queue.views.lists import Page, count_runs, list_runs
 from rowcall.queue.views.searches import limit_searches
 
 __all__ = [
+    "BATCH_MOST",
     "Action",
+    "BatchRun",
     "Bulk",
     "ClaimRequest",
     "ClaimResult",
@@ -67,6 +70,7 @@ __all__ = [
     "count_runs",
     "enqueue",
     "enqueue_as",
+    "enqueue_batch",
     "enqueue_many",
     "exchange",
     "expire",

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
-from rowcall.base.errors import KeyGone, RunInvalid
+from rowcall.base.errors import KeyGone, KeyTaken, RunInvalid
 from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
@@ -156,16 +156,20 @@ def enqueue_many(
         prepared(declared, payload, options, key)
         for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
     ]
-    columns = {
+    return enqueue_prepared(connection, requests, columns_of(declared, options, key_owner, created_by))
+
+
+def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, created_by: str | None) -> dict[str, Any]:
+    """Return the columns that runs of this type with these options share."""
+    return {
         **options,
         "job_type": declared.name,
-        "queue": queue or declared.queue,
-        "max_attempts": max_attempts or declared.max_attempts,
+        "queue": options["queue"] or declared.queue,
+        "max_attempts": options["max_attempts"] or declared.max_attempts,
         "unique_mode": declared.unique,
         "key_owner": key_owner,
         "created_by": _creator(created_by),
     }
-    return enqueue_prepared(connection, requests, columns)
 
 
 def _creator(given: str | None) -> str | None:
@@ -208,12 +212,16 @@ def outcomes_of(
     new = {row["position"]: row["id"] for row in rows}
     left = [request.keys for position, request in enumerate(requests, 1) if position not in new]
     holders = find_holders(connection, columns["job_type"], columns["key_owner"], left)
-    return [
-        Enqueued(new[position], replayed=False)
-        if position in new
-        else Enqueued(replayed(holders, columns["job_type"], request.keys), replayed=True)
-        for position, request in enumerate(requests, 1)
-    ]
+    outcomes = []
+    for position, request in enumerate(requests, 1):
+        try:
+            known = position not in new
+            run_id = replayed(holders, columns["job_type"], request.keys) if known else new[position]
+        except KeyTaken as error:
+            error.position = position - 1
+            raise
+        outcomes.append(Enqueued(run_id, replayed=known))
+    return outcomes
 
 
 def check_options(declared: JobType, options: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from psycopg2.errorcodes import UNIQUE_VIOLATION
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
 from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunPruned, TransitionRefused
-from rowcall.job_types import catalogue
+from rowcall.job_types import JobType, catalogue
 from rowcall.queue.enqueue import TRIES, Enqueued, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.holders import Keys, find_holders
@@ -43,11 +43,17 @@ def enqueue_as(
     """Enqueue for a caller of the API or the command line; a type with the scope `admin` adds a row to audit_log."""
     whose: Options = {"key_owner": operator.key_owner, "created_by": operator.who}
     outcome = enqueue(connection, job_type, payload, **whose, **options)
-    declared = catalogue()[job_type]
-    if declared.scope == "admin" and not outcome.replayed:
-        asked = {"job_type": job_type, "payload": declared.checked(payload)}
-        record(connection, operator.who, "enqueue", "run", outcome.run_id, None, asked, operator.request_id)
+    audit_enqueued(connection, operator, catalogue()[job_type], payload, outcome)
     return outcome
+
+
+def audit_enqueued(
+    connection: Connection, operator: Operator, declared: JobType, payload: Mapping[str, Any], outcome: Enqueued
+) -> None:
+    """Add a row to audit_log for a new run of a type with the scope `admin`."""
+    if declared.scope == "admin" and not outcome.replayed:
+        asked = {"job_type": declared.name, "payload": declared.checked(payload)}
+        record(connection, operator.who, "enqueue", "run", outcome.run_id, None, asked, operator.request_id)
 
 
 def run_now(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowcall.queue.views.pages import PAGE_BYTES
-from tests.api.conftest import Call, told
+from tests.api.conftest import Call, invalid, told
 
 LARGE = {"job_type": "noop", "payload": {"text": "x" * 60_000}}
 
@@ -24,4 +24,4 @@ def test_pages_of_large_definitions_end_by_their_bytes_and_together_have_each_on
 @pytest.mark.parametrize("cursor", ["", "%00", "large-03", "x" * 200])
 def test_what_is_no_cursor_is_refused_by_name(call: Call, cursor: str) -> None:
     refused = call("GET", f"/v1/definitions?cursor={cursor}", scope="read")
-    assert (refused.status_code, list(told(refused)["errors"])) == (422, ["cursor"])
+    assert list(invalid(refused)) == ["/cursor"]

@@ -175,3 +175,35 @@ def test_what_is_wrong_with_the_database_is_in_the_log_and_not_in_an_answer(
         if answer.status_code == 503:
             assert "the database cannot be reached" in told(answer)["detail"]
     app.extensions["database"].dispose()
+
+
+def test_each_invalid_value_is_told_with_its_part_of_the_request_its_pointer_and_a_code(call: Call) -> None:
+    body = {"payload": {"a/b": "\0"}, "priority": None, "colour": "red"}
+    unstorable = call("POST", "/v1/runs", json=body)
+    assert told(unstorable)["errors"] == [
+        {
+            "in": "body",
+            "pointer": "/payload/a~1b",
+            "code": "invalid",
+            "detail": "contains a null character, which cannot be stored",
+        }
+    ]
+    body["payload"] = {}
+    by_schema = call("POST", "/v1/runs", json=body)
+    assert {(error["in"], error["pointer"], error["code"]) for error in told(by_schema)["errors"]} == {
+        ("body", "/job_type", "missing"),
+        ("body", "/priority", "null"),
+        ("body", "/colour", "unknown"),
+    }
+    for path, where, pointer in [
+        ("/v1/runs?limit=0", "query", "/limit"),
+        ("/v1/runs?cursor=nonsense", "query", "/cursor"),
+        ("/v1/stats?colour=red", "query", "/colour"),
+    ]:
+        [error] = told(call("GET", path))["errors"]
+        assert (error["in"], error["pointer"]) == (where, pointer)
+
+
+def test_an_invalid_value_of_a_filter_in_a_body_is_told_there(call: Call) -> None:
+    refused = call("POST", "/v1/runs/cancel", json={"filter": {"status": ["succeeded"]}})
+    assert [(error["in"], error["pointer"]) for error in told(refused)["errors"]] == [("body", "/filter/status")]

@@ -43,7 +43,7 @@ ENQUEUE = [
             "now()",
         ),
     ),
-    *at("enqueue.py", "outcomes_of", ("a replay is reported as new", "replayed=True", "replayed=False")),
+    *at("enqueue.py", "outcomes_of", ("a replay is reported as new", "replayed=known", "replayed=False")),
     *at(
         "holders.py",
         "FIND_HOLDERS",

@@ -145,6 +145,20 @@ def test_rows_values_and_errors_are_those_of_psycopg2(held: Any) -> None:
     assert fetch_all(held, "SELECT name FROM facts") == []
 
 
+def test_a_block_that_fails_undoes_what_was_done_before_a_block_within_it_failed(held: Any) -> None:
+    fetch_all(held, "CREATE TEMPORARY TABLE facts (name text UNIQUE) ON COMMIT DROP")
+
+    def insert() -> None:
+        with all_or_nothing(held):
+            fetch_all(held, "INSERT INTO facts VALUES ('a')")
+            with all_or_nothing(held):
+                fetch_all(held, "INSERT INTO facts VALUES ('b'), ('b')")
+
+    with pytest.raises(Exception, match="facts_name_key"):
+        insert()
+    assert fetch_all(held, "SELECT name FROM facts") == []
+
+
 @contextmanager
 def by_itself(connection: psycopg.Connection) -> Iterator[None]:
     connection.set_autocommit(True)

@@ -231,6 +231,8 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
     except BaseException:
         if not driver.closed:
             fetch_all(connection, "ROLLBACK" if alone else "ROLLBACK TO SAVEPOINT all_or_nothing")
+            if not alone:  # Otherwise an outer block, whose savepoint has the same name, would roll back to this one.
+                fetch_all(connection, "RELEASE SAVEPOINT all_or_nothing")
         raise
     fetch_all(connection, "COMMIT" if alone else "RELEASE SAVEPOINT all_or_nothing")
 

@@ -105,7 +105,17 @@ class DefinitionBroken(RowcallError):
         super().__init__(f"definition {name!r} cannot be decided: {reason}")
 
 
-class KeyConflict(RowcallError):
+class KeyTaken(RowcallError):
+    """A run with different content has a key of a request.
+
+    `position` is the place of that request among several; `place` is its path in the body of a batch.
+    """
+
+    position = 0
+    place: tuple[str | int, ...] = ()
+
+
+class KeyConflict(KeyTaken):
     """An idempotency key was reused with different content; another run may hold that content's natural key."""
 
     def __init__(self, key: str, run_id: int, natural_key: str | None = None, other_run_id: int | None = None) -> None:
@@ -118,7 +128,7 @@ class KeyConflict(RowcallError):
         )
 
 
-class NaturalKeyConflict(RowcallError):
+class NaturalKeyConflict(KeyTaken):
     """Another run of the type, with different content, holds the natural key of a requested run."""
 
     def __init__(self, job_type: str, natural_key: str, run_id: int) -> None:

@@ -1,0 +1,99 @@
+"""Invalid input: says what is wrong with a request, value by value, in one form for all routes.
+
+Each problem has `in` (body, query, header or path), a JSON pointer (RFC 6901) to the value, a code for programs, and a
+detail for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+
+import flask
+import marshmallow
+
+# The path of a value: field names and list positions.
+Place: TypeAlias = tuple[str | int, ...]
+
+# Bounds a response, because a body can have thousands of invalid values.
+REPORTED_MOST = 20
+
+# Marshmallow's name for what concerns an object as a whole.
+WHOLE = "_schema"
+
+UNKNOWN = "Unknown field."
+
+# Marshmallow reports only texts.
+CODES = {
+    marshmallow.fields.Field.default_error_messages["required"]: "missing",
+    marshmallow.fields.Field.default_error_messages["null"]: "null",
+    UNKNOWN: "unknown",
+}
+OTHER = "invalid"
+
+# webargs' names of the places.
+LOCATIONS = {"json": "body", "json_or_form": "body", "headers": "header", "path": "path", "query": "query"}
+
+
+class Wrong(NamedTuple):
+    """An invalid value: its path, and what is wrong with it."""
+
+    place: Place
+    why: str
+
+
+def listed(where: str, wrong: Iterable[Wrong]) -> list[dict[str, str]]:
+    """Return the `errors` of a problem document for values in this part of the request."""
+    return [
+        {"in": where, "pointer": pointer(one.place), "code": CODES.get(one.why, OTHER), "detail": one.why}
+        for one in islice(wrong, REPORTED_MOST)
+    ]
+
+
+def pointer(place: Place) -> str:
+    """Return a path as a JSON pointer; the whole is an empty one."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)
+
+
+def from_webargs(messages: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the `errors` for what webargs reports: location -> messages of marshmallow."""
+    return [error for where, found in messages.items() for error in listed(LOCATIONS.get(where, where), flat(found))]
+
+
+def from_fields(fields: Mapping[str, object]) -> list[dict[str, str]]:
+    """Return the `errors` for what a function of the core reports: field -> what is wrong with it."""
+    return [
+        error
+        for name, found in fields.items()
+        for where, place in [_place_of(name)]
+        for error in listed(where, flat(found, place))
+    ]
+
+
+def flat(messages: object, place: Place = ()) -> Iterator[Wrong]:
+    """Yield each problem in marshmallow's nested messages."""
+    if isinstance(messages, Mapping):
+        for name, inner in messages.items():
+            yield from flat(inner, place if name == WHOLE else (*place, name))
+    elif isinstance(messages, Wrong):
+        yield Wrong((*place, *messages.place), messages.why)
+    elif isinstance(messages, (list, tuple)):
+        for one in messages:
+            yield from flat(one, place)
+    else:
+        yield Wrong(place, str(messages))
+
+
+def _place_of(name: str) -> tuple[str, Place]:
+    """Where a request has this field: the core does not know whether it comes from a body, a query, or elsewhere."""
+    if name == "idempotency_key":
+        return "header", ("Idempotency-Key",)
+    if name in (flask.request.view_args or {}):
+        return "path", (name,)
+    if flask.request.method in ("GET", "HEAD"):
+        return "query", (name,)
+    body = flask.request.get_json(silent=True)
+    criteria = body.get("filter") if isinstance(body, dict) else None
+    inside = isinstance(criteria, dict) and name in criteria
+    return "body", (("filter", name) if inside else (name,))

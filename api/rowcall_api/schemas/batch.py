@@ -1,0 +1,42 @@
+"""Schemas for enqueueing many runs in one request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields, post_load, validate
+
+from rowcall.queue import BATCH_MOST, BatchRun
+from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.fields import idempotency_key
+from rowcall_api.schemas.runs import EnqueueSchema
+
+
+class BatchRunSchema(EnqueueSchema):
+    """A run of a batch, with an idempotency key of its own."""
+
+    idempotency_key = idempotency_key(allow_none=True)
+
+    @post_load
+    def _as_request(self, sent: dict[str, Any], **_: Any) -> BatchRun:
+        return BatchRun(**sent)
+
+
+class BatchSchema(Schema):
+    """The runs to enqueue."""
+
+    runs = fields.List(fields.Nested(BatchRunSchema), required=True, validate=validate.Length(1, BATCH_MOST))
+
+
+class BatchOutcomeSchema(AnswerSchema):
+    """The run of one request."""
+
+    id = fields.Integer()
+    replayed = fields.Boolean(metadata={"description": "The run existed: an earlier request has the same key."})
+
+
+class BatchOutcomesSchema(AnswerSchema):
+    """The runs, in the order of the request."""
+
+    items = fields.List(fields.Nested(BatchOutcomeSchema))
+    new = fields.Integer(metadata={"description": "How many of them are new."})
