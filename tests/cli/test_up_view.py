@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,10 +45,9 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
     with live_terminal(home, *UP) as terminal:
         terminal.wait_for("^Rowcall is starting", "PostgreSQL +starting", "worker +starting")
         terminal.wait_for(r"^Runs .*\d+ succeeded .*1 dead", "^ +6 .* on attempt 2", "sent_.*applied|mail .*applied")
-        view = "\n".join(whole_view(terminal))
+        view = "\n".join(terminal.wait_for("^Rowcall is up", r"^● +worker +waiting for runs$", WHOLE))
         assert re.search(r"^● +PostgreSQL +\d+\.\d+, data in \S+$", view, re.MULTILINE)
         assert re.search(r"^● +API +http://127\.0\.0\.1:\d+ +a key for it is in /\S+$", view, re.MULTILINE)
-        assert re.search(r"^● +worker +waiting for runs$", view, re.MULTILINE)
         assert re.search(r"demo +added 20 users with orders and invoices; enqueued 9 runs$", view, re.MULTILINE)
         [declined] = re.findall(
             r"^Run (\d+): this charge is declined on purpose: `.*rowcall runs retry \1`", view, re.M
@@ -140,6 +141,25 @@ def test_ctrl_c_ends_a_start_that_is_not_finished(beside: dict[str, str]) -> Non
         assert terminal.wait_for_end() == 0
         assert_the_terminal_is_as_before(terminal)
         assert "Rowcall has stopped.  Its logs are in " in terminal.printed
+
+
+TWO_SIGNALS = """
+import os, signal
+from rowcall.cli.up.processes import Stop, listen_to_signals
+listen_to_signals()
+try:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+except Stop:
+    print("stopped")
+"""
+
+
+def test_of_two_signals_at_once_the_second_is_ignored_without_a_word() -> None:
+    ended = subprocess.run([sys.executable, "-c", TWO_SIGNALS], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "stopped\n", "")
 
 
 @pytest.mark.parametrize("plain", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])

@@ -139,11 +139,14 @@ def wait(children: Sequence[Child]) -> None:
 
 def listen_to_signals() -> None:
     """Raise Stop at the first signal, and ignore further ones during cleanup."""
+    stopped = False
 
-    def stop(number: int, _: FrameType | None) -> None:
-        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(name, signal.SIG_IGN)
-        raise Stop
+    def stop(_: int, __: FrameType | None) -> None:
+        # Not by SIG_IGN: Python would print an error for a signal that came just before.
+        nonlocal stopped
+        if not stopped:
+            stopped = True
+            raise Stop
 
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, stop)
