@@ -23,6 +23,8 @@ from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 
 LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "error")
+# What a narrow terminal is better without than without the error.
+SPARE = ("queue", "attempts", "run_at", "finished_at")
 
 # Seconds between two looks of --watch.
 WATCHED_SECONDS = 2.0
@@ -97,7 +99,7 @@ def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: T
         empty = f"no runs match {in_words(criteria)}"
     if not table.as_json:
         rows = [{**row, "error": None if row["status"] == Status.SUCCEEDED else error_of(row)} for row in rows]
-    table.show(rows, LISTED, now, empty)
+    table.show(rows, LISTED, now, empty, spare=SPARE)
 
 
 for steering in (show_command, explain_command, retry_command, cancel_command, run_now_command, clone_command):
