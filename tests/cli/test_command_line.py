@@ -127,6 +127,7 @@ def test_a_time_may_be_in_words_and_is_then_in_utc(environment: dict[str, str]) 
     [
         (["runs", "show", "999999"], 1, "there is no run 999999; `rowcall runs list` shows all runs"),
         (["enqueue", "nop"], 1, "there is no job type 'nop'; known here: "),
+        (["enqueue", "noopp"], 1, "; did you mean 'noop'?\n"),
         (["enqueue", "noop", "[1]"], 2, "the payload must be a JSON object"),
         (["enqueue", "noop", "{"], 2, "the payload is not JSON"),
         (
