@@ -17,6 +17,7 @@ from rowcall.base.errors import AmbiguousEffect, RunNotFound
 from rowcall.job_types import Catalogue
 from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.views.inspect import was_erased
 from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, RUNNING_ALONE, SERVING, SWEEPING
 from rowcall.queue.workers import missed, silence
 from rowcall.status import Event, Status, sources_of
@@ -96,7 +97,8 @@ def explain(
     if row["finished_at"] is not None:
         message, commands = _ended(row, status)
         if row["pruned_at"] is not None:
-            message, commands = f"{message}; payload pruned {_time(row['pruned_at'])}", ()
+            gone = "erased" if was_erased(connection, run_id) else "pruned"
+            message, commands = f"{message}; payload {gone} {_time(row['pruned_at'])}", ()
         return Explained(run_id, status, message, commands)
     lacking = catalogue.lacks(row["job_type"]) if catalogue is not None else None
     conditions = tuple(_conditions(connection, row, heartbeat, lacking))
