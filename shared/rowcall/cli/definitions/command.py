@@ -157,6 +157,9 @@ def remove_command(name: str, as_json: bool) -> None:
     with command_transaction() as connection:
         row = definitions.remove(connection, name, operator())
     _answer(row, f"definition {name} is removed", as_json)
+    if name in catalogue().definitions:
+        again = f"the code declares {name}, so the next `rowcall migrate` creates it again"
+        click.echo(f"{again}: to stop it for good, pause it (`rowcall definitions pause {name}`) instead", err=True)
 
 
 def _difference(one: Difference) -> dict[str, Any]:
