@@ -89,6 +89,13 @@ def test_each_shell_gets_its_script(environment: dict[str, str], shell: str) -> 
     assert "_ROWCALL_COMPLETE" in told.stdout
 
 
+def test_the_line_that_installs_it_stands_beside_the_sentence_that_says_so(environment: dict[str, str]) -> None:
+    lines = rowcall(environment, "completion", "--help").stdout.splitlines()
+    said = next(place for place, line in enumerate(lines) if "the line for your shell once" in line)
+    assert ["bash" in lines[said + 2], "zsh" in lines[said + 3], "fish" in lines[said + 4]] == [True] * 3
+    assert len(lines[said + 1].strip()) == 0
+
+
 def test_bash_completes_commands_and_options(environment: dict[str, str]) -> None:
     script = rowcall(environment, "completion", "bash").stdout
     typed = f"""{script}
