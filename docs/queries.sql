@@ -380,7 +380,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
 FROM rowcall.sent_emails WHERE id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -392,7 +392,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
 FROM rowcall.sent_reports WHERE id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -404,7 +404,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
 FROM rowcall.payments WHERE id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -416,7 +416,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
 FROM rowcall.delivered_webhooks WHERE id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -428,7 +428,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
 FROM rowcall.generated_files WHERE id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -441,7 +441,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
 FROM rowcall.other_effects WHERE id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -452,7 +452,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
 FROM rowcall.sent_emails WHERE state = 'applied' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -463,7 +463,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
 FROM rowcall.sent_reports WHERE state = 'applied' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -474,7 +474,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
 FROM rowcall.payments WHERE state = 'applied' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -485,7 +485,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
 FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -496,7 +496,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
 FROM rowcall.generated_files WHERE state = 'applied' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -508,7 +508,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
 FROM rowcall.other_effects WHERE state = 'applied' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -519,7 +519,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
 FROM rowcall.sent_emails WHERE state = 'intent' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -530,7 +530,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
 FROM rowcall.sent_emails WHERE state = 'unknown' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -541,7 +541,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
 FROM rowcall.sent_emails WHERE state = 'refused' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -552,7 +552,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
 FROM rowcall.sent_reports WHERE state = 'intent' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -563,7 +563,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
 FROM rowcall.sent_reports WHERE state = 'unknown' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -574,7 +574,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
 FROM rowcall.sent_reports WHERE state = 'refused' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -585,7 +585,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
 FROM rowcall.payments WHERE state = 'intent' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -596,7 +596,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
 FROM rowcall.payments WHERE state = 'unknown' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -607,7 +607,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
 FROM rowcall.payments WHERE state = 'refused' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -618,7 +618,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
 FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -629,7 +629,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
 FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -640,7 +640,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
 FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -651,7 +651,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
 FROM rowcall.generated_files WHERE state = 'intent' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -662,7 +662,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
 FROM rowcall.generated_files WHERE state = 'unknown' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -673,7 +673,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
 FROM rowcall.generated_files WHERE state = 'refused' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -685,7 +685,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
 FROM rowcall.other_effects WHERE state = 'intent' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -697,7 +697,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
 FROM rowcall.other_effects WHERE state = 'unknown' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -709,7 +709,7 @@ ROLLBACK;
 BEGIN;
 (
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
 FROM rowcall.other_effects WHERE state = 'refused' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
@@ -723,7 +723,7 @@ BEGIN;
 (
 WITH its AS MATERIALIZED (
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
 FROM rowcall.sent_emails WHERE run_id = :'run_id')
 SELECT * FROM its
 WHERE id < :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
@@ -740,7 +740,7 @@ BEGIN;
 (
 WITH its AS MATERIALIZED (
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
 FROM rowcall.sent_reports WHERE run_id = :'run_id')
 SELECT * FROM its
 WHERE id < :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
@@ -757,7 +757,7 @@ BEGIN;
 (
 WITH its AS MATERIALIZED (
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
 FROM rowcall.payments WHERE run_id = :'run_id')
 SELECT * FROM its
 WHERE id < :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
@@ -774,7 +774,7 @@ BEGIN;
 (
 WITH its AS MATERIALIZED (
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
 FROM rowcall.delivered_webhooks WHERE run_id = :'run_id')
 SELECT * FROM its
 WHERE id < :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
@@ -791,7 +791,7 @@ BEGIN;
 (
 WITH its AS MATERIALIZED (
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
 FROM rowcall.generated_files WHERE run_id = :'run_id')
 SELECT * FROM its
 WHERE id < :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
@@ -809,7 +809,7 @@ BEGIN;
 (
 WITH its AS MATERIALIZED (
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
 FROM rowcall.other_effects WHERE run_id = :'run_id' AND (:'kind'::text IS NULL OR kind = :'kind'))
 SELECT * FROM its
 WHERE id < :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
@@ -935,7 +935,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.sent_emails SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = now(), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -945,7 +945,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.sent_reports SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = now(), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -955,7 +955,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.payments SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = now(), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -965,7 +965,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.delivered_webhooks SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = now(), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -975,7 +975,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.generated_files SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = now(), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -985,7 +985,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.other_effects SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = now(), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -3872,50 +3872,6 @@ SELECT count(*) FROM (
 ) AS first;
 ROLLBACK;
 
--- rowcall.queue.views.explain: SERVING
--- Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
-\set missed '100'
-\set silence '150'
-\set job_type 'noop'
-\set queue 'default'
-BEGIN;
-SELECT id, stopped_at, heartbeat_at, heartbeat_at < now() - :'missed' * interval '1 second' AS late
-FROM rowcall.workers
-WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
-    AND (queues IS NULL OR :'queue' = ANY(queues))
-ORDER BY id;
-ROLLBACK;
-
--- rowcall.queue.views.explain: RUNNING_ALONE
--- The workers among these that run a suspect alone, and its id; uses job_runs_suspect.
-\set workers '{"worker-1"}'
-BEGIN;
-SELECT locked_by, id FROM rowcall.job_runs
-WHERE finished_at IS NULL AND suspect > 0 AND suspect >= 2 AND status = 'running'
-    AND locked_by = ANY(:'workers'::text[])
-ORDER BY id;
-ROLLBACK;
-
--- rowcall.queue.views.explain: LIVE_WORKERS
--- Live workers, whatever they serve.
-\set missed '100'
-BEGIN;
-SELECT count(*) FROM rowcall.workers
-WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND stopped_at IS NULL;
-ROLLBACK;
-
--- rowcall.queue.views.explain: SWEEPING
--- Whether a live worker sweeps its queue; it may serve any job types.
-\set missed '100'
-\set queue 'default'
-BEGIN;
-SELECT EXISTS (
-    SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND stopped_at IS NULL
-        AND (queues IS NULL OR :'queue' = ANY(queues))
-);
-ROLLBACK;
-
 -- rowcall.queue.views.explain: IS_UNLOCKED
 -- Like the claim, skip a row that another transaction has locked.
 \set id '1'
@@ -3928,6 +3884,13 @@ ROLLBACK;
 BEGIN;
 SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
 FROM rowcall.job_runs AS run WHERE run.id = :'run_id';
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: WAS_ERASED
+-- Whether an operator erased the run's details; pruning leaves no such row.  Uses audit_log_subject.
+\set run_id '1'
+BEGIN;
+SELECT EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'run' AND subject_id = :'run_id' AND action = 'erase');
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: LOCK_RUN
@@ -4424,6 +4387,59 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
 ) AS scanned;
+ROLLBACK;
+
+-- rowcall.queue.views.live_workers: SERVING
+-- Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
+\set missed '100'
+\set silence '150'
+\set job_type 'noop'
+\set queue 'default'
+BEGIN;
+SELECT id, stopped_at, heartbeat_at, NOT (heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true)) AS late
+FROM rowcall.workers
+WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
+    AND (queues IS NULL OR :'queue' = ANY(queues))
+ORDER BY id;
+ROLLBACK;
+
+-- rowcall.queue.views.live_workers: RUNNING_ALONE
+-- The workers among these that run a suspect alone, and its id; uses job_runs_suspect.
+\set workers '{"worker-1"}'
+BEGIN;
+SELECT locked_by, id FROM rowcall.job_runs
+WHERE finished_at IS NULL AND suspect > 0 AND suspect >= 2 AND status = 'running'
+    AND locked_by = ANY(:'workers'::text[])
+ORDER BY id;
+ROLLBACK;
+
+-- rowcall.queue.views.live_workers: LIVE_WORKERS
+-- Live workers, whatever they serve.
+\set missed '100'
+BEGIN;
+SELECT count(*) FROM rowcall.workers WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL;
+ROLLBACK;
+
+-- rowcall.queue.views.live_workers: SWEEPING
+-- Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
+-- live, whatever its last heartbeat: it may have a shorter lease than this process has.
+\set missed '100'
+\set locked_by 'worker-1'
+\set queue 'default'
+BEGIN;
+SELECT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL AND id <> :'locked_by' AND (queues IS NULL OR :'queue' = ANY(queues))
+);
+ROLLBACK;
+
+-- rowcall.queue.views.live_workers: HOLDER
+-- The worker that runs it, and whether it has missed a heartbeat.
+\set late '45'
+\set locked_by 'worker-1'
+BEGIN;
+SELECT heartbeat_at, stopped_at IS NOT NULL OR heartbeat_at < now() - :'late' * interval '1 second' AS late
+FROM rowcall.workers WHERE id = :'locked_by';
 ROLLBACK;
 
 -- rowcall.queue.views.searches: TAKE_SLOT

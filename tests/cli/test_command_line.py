@@ -89,6 +89,13 @@ def test_each_shell_gets_its_script(environment: dict[str, str], shell: str) -> 
     assert "_ROWCALL_COMPLETE" in told.stdout
 
 
+def test_the_line_that_installs_it_stands_beside_the_sentence_that_says_so(environment: dict[str, str]) -> None:
+    lines = rowcall(environment, "completion", "--help").stdout.splitlines()
+    said = next(place for place, line in enumerate(lines) if "the line for your shell once" in line)
+    assert ["bash" in lines[said + 2], "zsh" in lines[said + 3], "fish" in lines[said + 4]] == [True] * 3
+    assert len(lines[said + 1].strip()) == 0
+
+
 def test_bash_completes_commands_and_options(environment: dict[str, str]) -> None:
     script = rowcall(environment, "completion", "bash").stdout
     typed = f"""{script}
@@ -127,6 +134,7 @@ def test_a_time_may_be_in_words_and_is_then_in_utc(environment: dict[str, str]) 
     [
         (["runs", "show", "999999"], 1, "there is no run 999999; `rowcall runs list` shows all runs"),
         (["enqueue", "nop"], 1, "there is no job type 'nop'; known here: "),
+        (["enqueue", "noopp"], 1, "; did you mean 'noop'?\n"),
         (["enqueue", "noop", "[1]"], 2, "the payload must be a JSON object"),
         (["enqueue", "noop", "{"], 2, "the payload is not JSON"),
         (

@@ -43,7 +43,22 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
             f" VALUES (%(id)s, 1, 1, '{Event.GIVE_UP}', 'w', now())",
             {"id": run["id"]},
         )
-    assert wrong(well)["dead runs"].startswith("1 of noop died in the last day: `rowcall runs list --status dead`")
+        another = run_in(connection, Status.DEAD)
+    told = wrong(well)["dead runs"]
+    assert told.startswith("1 of noop died in the last day: `rowcall runs list --status dead`")
+    assert told.endswith("`rowcall runs retry ID` runs one again")
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(
+            connection,
+            "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
+            " SELECT run_id || ' ' || number, run_id, 1, '', CASE number WHEN 3 THEN 'intent' ELSE 'unknown' END"
+            " FROM unnest(%(run_ids)s::bigint[]) AS run_id, generate_series(1, 3) AS number",
+            {"run_ids": [run["id"], another["id"]]},
+        )
+    assert (
+        f"; first resolve the effects of {run['id']}, {another['id']}, whose outcome is unknown"
+        in wrong(well)["dead runs"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -292,3 +292,8 @@ def test_a_key_is_limited_only_to_what_is_there(
     refused = rowcall(environment, "keys", "create", "wrong", "--scope", "enqueue", *limit)
     assert (refused.returncode, told in refused.stderr) == (1, True), refused.stderr
     assert "wrong" not in {row["name"] for row in api_keys.list_keys(connection)}
+
+
+def test_the_help_says_that_a_key_can_have_several_scopes(environment: dict[str, str]) -> None:
+    helped = " ".join(rowcall(environment, "keys", "create", "--help").stdout.split())
+    assert "[enqueue|read|operate|admin] What the key may do. May be repeated." in helped

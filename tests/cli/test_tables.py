@@ -58,6 +58,14 @@ def test_a_list_fits_the_terminal_and_cuts_what_is_longest(environment: dict[str
     assert "  PrinterErr" in dead
 
 
+def test_a_narrow_terminal_gets_what_matters_most(environment: dict[str, str]) -> None:
+    heading, *lines = on_terminal(environment, "runs", "list", columns=40)
+    assert heading.split() == ["id", "job_type", "status", "error"]
+    assert max(map(len, [heading, *lines])) <= 40
+    assert [line.split()[2] for line in lines] == ["queued", "dead", "succeeded"]
+    assert len(on_terminal(environment, "runs", "list", columns=12)[0]) <= 12
+
+
 def test_times_are_relative_to_the_databases_clock(environment: dict[str, str]) -> None:
     [queued] = [line for line in on_terminal(environment, "runs", "list") if " queued " in line]
     assert "in 2 days" in queued

@@ -54,6 +54,17 @@ def test_what_happened_is_never_done_again(connection: PgConnection, kind: effec
 
 
 @KINDS_OF_BOTH
+def test_why_it_was_unknown_is_not_said_of_what_is_known_to_have_happened(
+    connection: PgConnection, kind: effects.Kind
+) -> None:
+    _, effect = unknown(connection, kind)
+    fetch_all(connection, f"UPDATE rowcall.{kind.table.name} SET refusal = 'the database was restored'")
+    assert effects.resolve(connection, kind.name, effect.id, True, OPERATOR)["refusal"] is None
+    [audited] = fetch_all(connection, "SELECT before FROM rowcall.audit_log WHERE action = 'resolve'")
+    assert audited["before"]["refusal"] == "the database was restored"
+
+
+@KINDS_OF_BOTH
 def test_what_did_not_happen_is_done_by_the_runs_next_attempt(connection: PgConnection, kind: effects.Kind) -> None:
     lease, effect = unknown(connection, kind)
     assert effects.resolve(connection, kind.name, effect.id, False, OPERATOR)["state"] == "refused"
@@ -112,6 +123,20 @@ def test_what_waits_for_an_operator_is_listed_and_a_runs_effects_are_too(connect
     assert effects.list_effects(connection, kind="payments") == []
     [own] = effects.effects_of(connection, lease.run_id)
     assert (own["kind"], own["key"], own["state"]) == ("sent_emails", "welcome:1", "unknown")
+
+
+def test_a_list_has_what_an_operator_looks_for_elsewhere(connection: PgConnection) -> None:
+    _, effect = unknown(connection)
+    fetch_all(
+        connection, "UPDATE rowcall.sent_emails SET message_id = '<7@example.com>', recipient = 'ada@example.com'"
+    )
+    [listed] = effects.list_effects(connection, states=["unknown"])
+    assert listed["details"] == {
+        "idempotency_key": "welcome:1",
+        "message_id": "<7@example.com>",
+        "recipient": "ada@example.com",
+    }
+    assert "details" not in effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
 
 
 def test_what_waits_for_an_operator_is_counted_by_kind(connection: PgConnection) -> None:

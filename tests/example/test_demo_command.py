@@ -27,7 +27,7 @@ def test_a_database_with_users_of_its_own_is_refused(environment: dict[str, str]
         user(connection, email="somebody@shop.test")
     refused = rowcall({**environment, "DATABASE_URL": fresh_url}, "demo", "seed")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("Error: this database has users that are not the demo's")
+    assert refused.stderr.startswith("rowcall: this database has users that are not the demo's")
 
 
 def test_a_schema_of_somebody_elses_is_refused_and_left_as_it_was(
@@ -37,7 +37,9 @@ def test_a_schema_of_somebody_elses_is_refused_and_left_as_it_was(
         database.fetch_all(connection, "CREATE SCHEMA example; CREATE TABLE example.users (email text)")
     refused = rowcall({**environment, "DATABASE_URL": migrated_url}, "demo", "seed")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("Error: this database has a schema `example` with tables that are not the demo's")
+    assert refused.stderr.startswith(
+        "rowcall: this database has a schema `example` with tables that are not the demo's"
+    )
     with database.transaction(migrated_url) as connection:
         tables = "SELECT relname FROM pg_class WHERE relnamespace = 'example'::regnamespace"
         assert database.fetch_all(connection, tables) == [{"relname": "users"}]
@@ -68,6 +70,6 @@ def test_what_cannot_be_meant_is_a_wrong_use(environment: dict[str, str]) -> Non
 def test_the_database_of_another_app_is_left_alone(environment: dict[str, str], migrated_url: str) -> None:
     refused = rowcall({**environment, "DATABASE_URL": migrated_url, "ROWCALL_APP": "shop"}, "demo", "seed")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("Error: ROWCALL_APP is 'shop', so this database is probably that app's")
+    assert refused.stderr.startswith("rowcall: ROWCALL_APP is 'shop', so this database is probably that app's")
     with database.transaction(migrated_url) as connection:
         assert database.fetch_value(connection, "SELECT to_regnamespace('example')::text") is None

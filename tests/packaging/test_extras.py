@@ -9,9 +9,11 @@ import sys
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
+import click
 import pytest
 
 from rowcall.cli import extras
+from rowcall.cli.main import rowcall
 from tests.packaging.installed import Environment
 from tests.packaging.test_tree import packages
 from tests.support.processes import LIMIT_SECONDS
@@ -102,8 +104,18 @@ def test_the_help_lists_a_command_without_its_extra_and_says_what_it_needs() -> 
     helped = rowcall_without("flask,cronsim", "--help")
     assert helped.returncode == 0, helped.stderr
     shown = " ".join(helped.stdout.split())
-    assert "api rowcall api needs the api extra: pip install 'rowcall[api]'" in shown
-    assert "worker rowcall worker needs the worker extra: pip install 'rowcall[worker]'" in shown
+    assert "api Serve the HTTP API, until SIGTERM or Ctrl-C. (needs the api extra)" in shown
+    assert "worker Perform due runs. (needs the worker extra)" in shown
+
+
+def test_a_command_is_described_alike_with_and_without_its_extra() -> None:
+    context = click.Context(rowcall)
+    commands = {name: rowcall.get_command(context, name) for name in rowcall.list_commands(context)}
+    assert {
+        name: command.get_short_help_str(1000)
+        for name, command in commands.items()
+        if command is not None and name in extras.ABOUT
+    } == extras.ABOUT
 
 
 def test_a_module_that_a_teams_own_package_misses_is_not_taken_for_an_extra(tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ SAMPLES = {
     "known": "mail",
     "lease_no": "1",
     "lease_keys": '{"1/1": 120}',
+    "late": "45",
+    "locked_by": "worker-1",
     "lane_ids": "0",
     "lane_priorities": "0",
     "lane_queues": "default",

@@ -20,4 +20,4 @@ def explain_run(run_id: int) -> queue.Explained:
     """Explain why a run has its status: the conditions of a claim, and the commands that would change them."""
     heartbeat = settings.read().heartbeat
     with transaction() as connection:
-        return queue.explain(connection, run_id, catalogue().limits, heartbeat)
+        return queue.explain(connection, run_id, catalogue().limits, heartbeat, catalogue())

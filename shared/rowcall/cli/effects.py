@@ -15,6 +15,7 @@ from rowcall.effects.operate import STATES
 from rowcall.effects.restore import restored
 
 LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
+MORE = ("details",)
 
 
 @click.group("effects", cls=Group)
@@ -37,7 +38,7 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
         now = clock(connection)
     given = [f"--kind {kind}"] * (kind is not None) + [f"--state {state}" for state in states]
     given += [f"--run {run_id}"] * (run_id is not None)
-    table.show(rows, LISTED, now, f"no effects match {' '.join(given)}" if given else "there are no effects")
+    table.show(rows, LISTED, now, f"no effects match {' '.join(given)}" if given else "there are no effects", MORE)
 
 
 @effects_command.command("resolve")

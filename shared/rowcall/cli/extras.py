@@ -8,6 +8,15 @@ from collections.abc import Sequence
 # All other commands need `cli`, which each of these extras includes.
 EXTRAS = {"api": "api", "demo": "example", "up": "all", "worker": "worker"}
 
+# What these commands do, for the help where they cannot be imported.
+ABOUT = {
+    "api": "Serve the HTTP API, until SIGTERM or Ctrl-C.",
+    "demo": "Add the rows of a small SaaS, to try the example's jobs on.",
+    "migrate": "Migrate the database to this version's schema.",
+    "up": "Start PostgreSQL, the API and a worker on this machine, and show a run succeed.",
+    "worker": "Perform due runs.",
+}
+
 # Modules that Rowcall imports but installs only with extras.  Any other missing module is imported by the app, and gets
 # a traceback.
 PACKAGES = frozenset(
@@ -36,6 +45,11 @@ PACKAGES = frozenset(
 def is_missing(error: ModuleNotFoundError) -> bool:
     """Return whether the missing module belongs to an extra."""
     return (error.name or "").partition(".")[0] in PACKAGES
+
+
+def described(name: str) -> str:
+    """Say what a command does, and which extra it needs."""
+    return f"{ABOUT.get(name, '')} (needs the {EXTRAS.get(name, 'cli')} extra)".strip()
 
 
 def needs(words: Sequence[str]) -> str:

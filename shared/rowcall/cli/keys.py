@@ -30,7 +30,14 @@ def keys_command() -> None:
 
 @keys_command.command("create")
 @click.argument("name")
-@click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(api_keys.SCOPES))
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(api_keys.SCOPES),
+    help="What the key may do.  May be repeated.",
+)
 @click.option("--expires", "expires_at", type=Moment(), help="When the key expires, such as 90d.  [default: never]")
 @click.option("--types", help="Job types that the key may enqueue and change, separated by commas.  [default: all]")
 @click.option("--queues", help="Queues that the key may enqueue to and change, separated by commas.  [default: all]")

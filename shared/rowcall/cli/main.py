@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import psycopg2.errors
@@ -66,6 +66,15 @@ class FrontDoor(Group):
                 raise
             return _not_installed(cmd_name, error)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what an app's command refuses is shown as Rowcall's own commands show it."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            if type(error) is not click.ClickException:
+                raise
+            raise RowcallError(error.message) from None
+
 
 def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
     """Return a placeholder for a command whose extra is missing: it appears in --help, and fails when it is run."""
@@ -76,7 +85,7 @@ def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
     return click.Command(
         name,
         callback=fail,
-        short_help=extras.needs([name]),
+        short_help=extras.described(name),
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )

@@ -16,23 +16,30 @@ from rowcall.effects.kinds import KINDS, TABLES, Table, table_of
 from rowcall.effects.operate import STATES, listing, of_kind
 from rowcall.queue.views.pages import PAGE_BYTES, fitting
 
+
+def _listed(table: Table) -> str:
+    """Return the SELECT of a list: with the table's own columns, by which an operator finds the effect elsewhere."""
+    named = ", ".join(f"'{name}', {name}" for name in (*table.key, *table.known, *table.learned))
+    return listing(table, f"jsonb_strip_nulls(jsonb_build_object({named})) AS details")
+
+
 # At most a page of each table, and one more row, which shows that there is another page.
 NEWEST = "ORDER BY id DESC LIMIT %(limit)s + 1"
 
 # Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 # scans {table}_kind.
 ALL = {
-    table.name: f"({listing(table)} WHERE id < %(behind_{table.name})s{of_kind(table)} {NEWEST})" for table in TABLES
+    table.name: f"({_listed(table)} WHERE id < %(behind_{table.name})s{of_kind(table)} {NEWEST})" for table in TABLES
 }
 APPLIED = {
-    table.name: f"({listing(table)} WHERE state = 'applied' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
+    table.name: f"({_listed(table)} WHERE state = 'applied' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
     for table in TABLES
 }
 
 # For each state but applied, it scans a range of the partial index {table}_open.
 OPEN = {
     (table.name, state): (
-        f"({listing(table)} WHERE state = '{state}' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
+        f"({_listed(table)} WHERE state = '{state}' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
     )
     for table in TABLES
     for state in STATES
@@ -42,7 +49,7 @@ OPEN = {
 # Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 OF_A_RUN = {
     table.name: f"""(
-WITH its AS MATERIALIZED ({listing(table)} WHERE run_id = %(run_id)s{of_kind(table)})
+WITH its AS MATERIALIZED ({_listed(table)} WHERE run_id = %(run_id)s{of_kind(table)})
 SELECT * FROM its
 WHERE id < %(behind_{table.name})s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[])) {NEWEST}
 )"""

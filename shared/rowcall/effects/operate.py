@@ -12,12 +12,12 @@ from rowcall.effects.statements import STATEMENTS
 STATES = ("intent", "applied", "unknown", "refused")
 
 
-def listing(table: Table) -> str:
-    """Return the SELECT that shows effects of this table, without a condition."""
+def listing(table: Table, *more: str) -> str:
+    """Return the SELECT that shows effects of this table, without a condition; `more` are further columns."""
     kind = "kind" if table.shared else f"'{table.name}' AS kind"
     return f"""
 SELECT {kind}, id, concat_ws('/', {", ".join(table.key)}) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
+    {", ".join(("provider_reference AS reference, refusal, intent_at, applied_at", *more))}
 FROM rowcall.{table.name}"""
 
 
@@ -34,7 +34,7 @@ LOCK = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)} FOR UPD
 HAPPENED = {
     table.name: f"""
 UPDATE rowcall.{table.name} SET state = 'applied', provider_reference = coalesce(%(reference)s, provider_reference),
-    applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = now(), updated_at = now()
 WHERE id = %(id)s
 RETURNING *
 """

@@ -23,8 +23,9 @@ WITHOUT_APP = "ROWCALL_APP is not set, so only Rowcall's own job types are known
 class Catalogue(Mapping[str, JobType]):
     """The job types by name; the error for an unknown name lists the known ones, and may add a hint."""
 
-    def __init__(self, *modules: ModuleType, hint: str = "") -> None:
+    def __init__(self, *modules: ModuleType, hint: str = "", app: str | None = None) -> None:
         self._hint = hint
+        self._app = app
         self._types: dict[str, JobType] = {}
         self._definitions: dict[str, Definition] = {}
         for module in modules:
@@ -55,6 +56,14 @@ class Catalogue(Mapping[str, JobType]):
         """The queues whose type has a max_running, with that limit."""
         return {kind.queue: kind.max_running for kind in self._types.values() if kind.max_running is not None}
 
+    def lacks(self, name: str) -> str | None:
+        """Return a sentence that says why this process does not know a job type, or None if it does."""
+        if name in self:
+            return None
+        if self._app is None:
+            return f"ROWCALL_APP is not set, and Rowcall itself has no type {name}"
+        return f"ROWCALL_APP={self._app} has no type {name}"
+
     def __getitem__(self, name: str) -> JobType:
         try:
             return self._types[name]
@@ -79,7 +88,7 @@ def load_catalogue(app: str | None) -> Catalogue:
     """Load the catalogue of this app; without an app, only Rowcall's own types."""
     if app is None:
         return Catalogue(builtin, housekeeping, hint=WITHOUT_APP)
-    return Catalogue(builtin, housekeeping, app_module(app, "job_types"))
+    return Catalogue(builtin, housekeeping, app_module(app, "job_types"), app=app)
 
 
 def app_module(app: str, name: str) -> ModuleType:

@@ -31,7 +31,7 @@ from rowcall.queue.operate import allowed_events, enqueue_as, retry, run_now
 from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, remove_queue, resume_queue
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
-from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of
+from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of, was_erased
 from rowcall.queue.views.lists import Page, count_runs, list_runs
 from rowcall.queue.views.searches import limit_searches
 
@@ -102,4 +102,5 @@ __all__ = [
     "unclaim",
     "unlocked",
     "version_of",
+    "was_erased",
 ]

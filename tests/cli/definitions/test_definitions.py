@@ -184,6 +184,15 @@ def test_a_file_with_mistakes_tells_each_on_a_line_and_changes_nothing(applied: 
 # Pause, resume, run now, remove
 
 
+def test_who_removes_what_the_code_declares_is_told_that_it_comes_back(say: Say) -> None:
+    well(say("apply"))
+    declared = json.loads(well(say("list", "--json")))[0]["name"]
+    removed = say("remove", declared)
+    assert (removed.code, removed.stdout) == (0, f"definition {declared} is removed\n")
+    assert removed.stderr.startswith(f"the code declares {declared}, so the next `rowcall migrate` creates it again: ")
+    assert f"`rowcall definitions pause {declared}`" in removed.stderr
+
+
 def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
     assert well(applied("pause", "nightly")).startswith("definition nightly has been paused since 20")
     assert cells(applied("list"))[3][5].startswith("20")

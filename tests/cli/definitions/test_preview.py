@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.definitions.saying import Say, cells, well
+from tests.support.terminal import on_terminal
 
 pytestmark = pytest.mark.usefixtures("example_app")
 
@@ -27,6 +28,26 @@ def test_the_next_times_of_a_definition_are_shown_with_what_is_special_about_the
         "Mon 2026-03-30 02:30 CEST",
     ]
     assert "02:30 does not exist on 2026-03-29 in Europe/Berlin: runs at 03:00" in rows[1]
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_a_narrow_terminal_shows_when_it_runs_and_what_is_special_about_it(
+    environment: dict[str, str], columns: int
+) -> None:
+    tried = ["--schedule", "30 2 * * *", "--time-zone", "Europe/Berlin", "--at", "2026-10-24", "--count", "3"]
+    shown = on_terminal(environment, "definitions", "preview", *tried, columns=columns)
+    assert shown[3].split() == ["wall", "nominal_at", "outcome", "note"]
+    assert [line[:43] for line in shown[4:]] == [
+        "Sat 2026-10-24 02:30 CEST  2026-10-24 00:30",
+        "Sun 2026-10-25 02:30 CEST  2026-10-25 00:30",
+        "Mon 2026-10-26 02:30 CET   2026-10-26 01:30",
+    ]
+    assert "  enqueued  02:30 " in shown[5]
+    assert " twice on 2026-10-25 in Europe/Berlin: " in shown[5]
+    late = on_terminal(environment, "definitions", "preview", *tried, "--jitter", "1h", columns=columns)
+    assert "run_at" in late[3]
+    wide = on_terminal(environment, "definitions", "preview", *tried, "--wide", columns=columns)
+    assert "2026-10-24 00:30:00+00:00" in "".join(wide)
 
 
 def test_programs_get_the_same(applied: Say) -> None:

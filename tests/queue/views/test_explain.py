@@ -227,7 +227,7 @@ def test_a_run_that_runs_is_told_who_has_it_and_how_to_end_it(connection: PgConn
     explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert "asked to stop" in explained.message
     assert explained.commands == (f"rowcall runs cancel {run['id']} --force",)
-    fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second'")
+    fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '1 second', locked_by = 'dead'")
     explained = explain(connection, run["id"], {}, HEARTBEAT)
     assert "its lease expired" in explained.message
     assert explained.message.endswith("a worker that serves queue default ends the attempt within seconds")
@@ -235,7 +235,8 @@ def test_a_run_that_runs_is_told_who_has_it_and_how_to_end_it(connection: PgConn
 
 
 def test_a_run_whose_lease_is_over_is_told_where_nobody_will_end_it(connection: PgConnection) -> None:
-    run = run_in(connection, Status.RUNNING, queue="'mail'", locked_until="now() - interval '1 second'")
+    expired = "now() - interval '1 second'"
+    run = run_in(connection, Status.RUNNING, queue="'mail'", locked_until=expired, locked_by="'dead'")
     fetch_all(connection, "UPDATE rowcall.workers SET job_types = ARRAY['other']")
     assert "within seconds" in explain(connection, run["id"], {}, HEARTBEAT).message
     fetch_all(connection, "UPDATE rowcall.workers SET queues = ARRAY['other']")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rowcall.base.errors.process import RowcallError
+
+# Comparing a name takes longer the longer it is, and no job type has a longer one.
+COMPARED_CHARACTERS = 100
 
 
 class JobTypeUnknown(RowcallError):
@@ -14,7 +18,9 @@ class JobTypeUnknown(RowcallError):
     def __init__(self, name: str, known: Sequence[str], hint: str = "") -> None:
         self.name = name
         self.known = tuple(known)
-        super().__init__(f"there is no job type {name!r}; known here: {', '.join(self.known)}{hint and f'; {hint}'}")
+        near = difflib.get_close_matches(name, self.known, n=1) if len(name) <= COMPARED_CHARACTERS else []
+        parts = (f"known here: {', '.join(self.known)}", hint, f"did you mean {near[0]!r}?" if near else "")
+        super().__init__("; ".join((f"there is no job type {name!r}", *filter(None, parts))))
 
 
 class RunInvalid(RowcallError):

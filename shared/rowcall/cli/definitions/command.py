@@ -23,10 +23,13 @@ from rowcall.schedule import zone_named
 
 LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at")
 MORE = ("revision", "managed_by")
+# What a narrow terminal is better without than without the problem.
+SPARE = ("time_zone", "paused_at", "job_type")
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
-UNDECIDED = "no nominal time has passed yet"
+NONE_PASSED = "no nominal time has passed yet"
+PAUSED = "paused"
 BY_HAND = "it has no schedule: run it with `rowcall definitions run-now`"
 
 
@@ -41,12 +44,14 @@ def list_command(table: Table) -> None:
     """List all definitions, with their next times and problems."""
     with command_transaction() as connection:
         rows, now = definitions.list_definitions(connection), definitions.clock(connection)
+        last = definitions.last_tick(connection)
     if table.as_json:
-        show_json([_with_problem(row) for row in rows])
+        show_json([_with_problem(row, last, now) for row in rows])
     else:
-        local = [{**row, **_local(row), "problem": definitions.problem_of(row, catalogue())} for row in rows]
+        local = [{**row, **_next(row), "problem": _problem(row, last, now)} for row in rows]
         columns = (*LISTED, "problem") if any(row["problem"] for row in local) else LISTED
-        table.show(local, columns, now, "there are no definitions; `rowcall definitions apply FILE` creates them", MORE)
+        empty = "there are no definitions; `rowcall definitions apply FILE` creates them"
+        table.show(local, columns, now, empty, MORE, spare=SPARE)
 
 
 @definitions_command.command("show")
@@ -64,15 +69,16 @@ def show_command(name: str, occurrences: int, table: Table) -> None:
     with command_transaction() as connection:
         row = definitions.get_definition(connection, name)
         occurred = definitions.occurrences_of(connection, row["id"], occurrences)
+        last, now = definitions.last_tick(connection), definitions.clock(connection)
     if table.as_json:
-        show_json({**_with_problem(row), "occurrences": occurred})
+        show_json({**_with_problem(row, last, now), "occurrences": occurred})
         return
-    problem = definitions.problem_of(row, catalogue())
+    problem = _problem(row, last, now)
     more = {"problem": problem} if problem else {}
-    show_fields(definitions.in_words({**_with_state(row), **_local(row), **more}))
+    show_fields(definitions.in_words({**_with_state(row), **_next(row), **more}))
     click.echo()
     local = [{**one, "nominal_at": _by_its_clock(row, one["nominal_at"])} for one in occurred]
-    table.show(local, OCCURRED, empty=UNDECIDED if row["schedule"] else BY_HAND)
+    table.show(local, OCCURRED, empty=_without_occurrences(row, last, now))
 
 
 @definitions_command.command("apply")
@@ -151,6 +157,9 @@ def remove_command(name: str, as_json: bool) -> None:
     with command_transaction() as connection:
         row = definitions.remove(connection, name, operator())
     _answer(row, f"definition {name} is removed", as_json)
+    if name in catalogue().definitions:
+        again = f"the code declares {name}, so the next `rowcall migrate` creates it again"
+        click.echo(f"{again}: to stop it for good, pause it (`rowcall definitions pause {name}`) instead", err=True)
 
 
 def _difference(one: Difference) -> dict[str, Any]:
@@ -171,6 +180,19 @@ def _local(row: Row) -> dict[str, Any]:
     return {"next_run_at": due and _by_its_clock(row, due)}
 
 
+def _next(row: Row) -> dict[str, Any]:
+    """Return when the definition runs next, in its time zone; a paused one does not."""
+    return {"next_run_at": PAUSED} if row["paused_at"] and row["next_run_at"] else _local(row)
+
+
+def _without_occurrences(row: Row, last: Row, now: datetime) -> str:
+    """Say why the definition has no occurrences."""
+    if not row["schedule"]:
+        return BY_HAND
+    because = definitions.undecided_because(row, last, now)
+    return f"{shown(_local(row)['next_run_at'])} is due and undecided: {because}" if because else NONE_PASSED
+
+
 def _by_its_clock(row: Row, moment: datetime) -> datetime:
     """Convert a time to the definition's zone; keep the time if the zone is invalid."""
     with suppress(ScheduleInvalid):
@@ -178,9 +200,14 @@ def _by_its_clock(row: Row, moment: datetime) -> datetime:
     return moment
 
 
-def _with_problem(row: Row) -> dict[str, Any]:
+def _with_problem(row: Row, last: Row, now: datetime) -> dict[str, Any]:
     """Return a definition with its state and its problem, for JSON."""
-    return {**_with_state(row), "problem": definitions.problem_of(row, catalogue())}
+    return {**_with_state(row), "problem": _problem(row, last, now)}
+
+
+def _problem(row: Row, last: Row, now: datetime) -> str | None:
+    """Return why the definition's next nominal time cannot be decided, or has not been."""
+    return definitions.problem_of(row, catalogue()) or definitions.overdue(row, last, now)
 
 
 def _with_state(row: Row) -> dict[str, Any]:

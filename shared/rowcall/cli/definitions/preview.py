@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,8 +14,8 @@ from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import DefinitionInvalid, DefinitionNotFound, ScheduleInvalid
 from rowcall.cli.session import command_transaction
-from rowcall.cli.terminal.output import json_option, show_json
-from rowcall.cli.terminal.table import Table
+from rowcall.cli.terminal.output import show_json
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import preview
 from rowcall.definitions.content import OPTIONS, SENT, Content
 from rowcall.job_types import catalogue
@@ -53,9 +53,9 @@ def _option(field: str) -> str:
 )
 @click.option("--asleep", metavar="TIME", help="Show what an outage from --at to this time would do.")
 @click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many times to show.")
-@json_option
+@table_options
 def preview_command(
-    name: str | None, at: str, until: str | None, asleep: str | None, count: int, as_json: bool, **changes: Any
+    name: str | None, at: str, until: str | None, asleep: str | None, count: int, table: Table, **changes: Any
 ) -> None:
     """Show the next times of definition NAME, or of an expression that is not yet saved.
 
@@ -85,10 +85,10 @@ def preview_command(
         shown = preview.coming(*selected[0], start, count)
     else:
         raise click.UsageError("specify NAME or --schedule, or --until for all definitions")
-    if as_json:
+    if table.as_json:
         show_json([vars(one) for one in shown])
     else:
-        _show(shown, selected[0][1] if alone else None)
+        _show(shown, selected[0][1] if alone else None, table)
 
 
 def _up_to(
@@ -128,7 +128,7 @@ def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
+def _show(shown: Sequence[preview.Shown], content: Content | None, table: Table) -> None:
     """Print a table; for a single definition, print its rules first."""
     if content is not None and content.schedule is not None:
         rules = definitions.in_words(definitions.as_sent(content))
@@ -136,6 +136,29 @@ def _show(shown: Sequence[preview.Shown], content: Content | None) -> None:
         others = [name for name in OPTIONS if name not in ("schedule", "time_zone") and rules[name] is not None]
         click.echo(", ".join(f"{name} {rules[name]}" for name in others) + "\n")
     empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
-    Table().show([vars(one) for one in shown], COLUMNS if content else ("name", *COLUMNS), empty=empty)
+    columns: tuple[str, ...] = COLUMNS if content else ("name", *COLUMNS)
+    if table.cuts:
+        rows = _in_short(shown)
+        columns = tuple(name for name in columns if name != "run_at" or _run_later(shown))
+    else:
+        rows = [vars(one) for one in shown]
+    table.show(rows, columns, empty=empty, whole=COLUMNS)
     if len(shown) == preview.SHOWN_MOST:
         click.echo(f"these are the first {preview.SHOWN_MOST}: continue with --at")
+
+
+def _run_later(shown: Sequence[preview.Shown]) -> bool:
+    """Return whether a run is due at another time than its nominal one."""
+    return any(one.run_at not in (None, one.nominal_at) for one in shown)
+
+
+def _in_short(shown: Sequence[preview.Shown]) -> list[dict[str, Any]]:
+    """Return the rows with short times in UTC, beside the local time in words."""
+    return [
+        {
+            **vars(one),
+            "nominal_at": f"{one.nominal_at.astimezone(UTC):%Y-%m-%d %H:%MZ}",
+            "run_at": one.run_at and f"{one.run_at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}",
+        }
+        for one in shown
+    ]

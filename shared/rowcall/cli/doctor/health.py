@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pkgutil import resolve_name
 
@@ -51,6 +51,18 @@ WHERE effect.state = 'intent' GROUP BY 1"""
     for table in TABLES
 )
 
+# The dead runs that a retry would let die again; the index {table}_open.
+UNRESOLVED = " UNION ".join(
+    f"""
+SELECT run.id FROM rowcall.{table.name} AS effect
+JOIN rowcall.job_runs AS run ON run.id = effect.run_id AND run.status = '{Status.DEAD}'
+WHERE effect.state = 'unknown'"""
+    for table in TABLES
+)
+
+# How many of these runs are named.
+NAMED_MOST = 10
+
 OLD = timedelta(hours=1)
 # An idle slot has no time; it is old after so many transactions.
 OLD_XIDS = 1_000_000
@@ -78,8 +90,18 @@ def dead(connection: PgConnection) -> Finding:
         "dead runs",
         False,
         f"{_counted({row['job_type']: row['runs'] for row in rows})} died in the last day:"
-        " `rowcall runs list --status dead` shows them, and `rowcall runs retry ID` runs one again",
+        " `rowcall runs list --status dead` shows them, and `rowcall runs retry ID` runs one again"
+        + _unresolved(fetch_all(connection, f"{UNRESOLVED} ORDER BY id LIMIT {NAMED_MOST + 1}")),
     )
+
+
+def _unresolved(runs: Sequence[Row]) -> str:
+    """Name the runs whose effect must be resolved before a retry."""
+    if not runs:
+        return ""
+    named = ", ".join(str(run["id"]) for run in runs[:NAMED_MOST]) + (", ..." if len(runs) > NAMED_MOST else "")
+    first = f"first resolve the effects of {named}, whose outcome is unknown"
+    return f"; {first} (`rowcall effects list --state unknown`), or they die again"
 
 
 def unknown_effects(connection: PgConnection) -> Finding:

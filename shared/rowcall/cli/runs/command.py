@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
+import psycopg2
 
 from rowcall import queue
+from rowcall.base.errors import RowcallError
+from rowcall.base.outages import is_outage, is_passing
+from rowcall.base.redaction import redacted
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered, in_words
@@ -23,6 +28,8 @@ from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 
 LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "error")
+# What a narrow terminal is better without than without the error.
+SPARE = ("queue", "attempts", "run_at", "finished_at")
 
 # Seconds between two looks of --watch.
 WATCHED_SECONDS = 2.0
@@ -76,11 +83,28 @@ def runs_command() -> None:
 @table_options
 def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], watch: bool, table: Table) -> None:
     """List the newest runs that match the options."""
-    _list(criteria, limit, include, table)
-    while watch:
-        time.sleep(WATCHED_SECONDS)  # the list is read again at intervals; Ctrl-C interrupts it
-        click.clear()
+    if watch:
+        _watch(lambda: _list(criteria, limit, include, table))
+    else:
         _list(criteria, limit, include, table)
+
+
+def _watch(show: Callable[[], None]) -> None:
+    """Show the list again and again until Ctrl-C, even if the database goes away after the first time."""
+    try:
+        show()
+        while True:
+            time.sleep(WATCHED_SECONDS)  # the list is read again at intervals; Ctrl-C interrupts it
+            click.clear()
+            try:
+                show()
+            except (RowcallError, psycopg2.Error) as error:
+                if not (is_outage(error) or is_passing(error)):
+                    raise
+                reason = " ".join(redacted(str(error)).split())
+                click.echo(f"the database is away: {reason}; the next look is in {WATCHED_SECONDS:g} seconds")
+    except KeyboardInterrupt:
+        click.echo()  # after the terminal's ^C
 
 
 def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: Table) -> None:
@@ -97,7 +121,7 @@ def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: T
         empty = f"no runs match {in_words(criteria)}"
     if not table.as_json:
         rows = [{**row, "error": None if row["status"] == Status.SUCCEEDED else error_of(row)} for row in rows]
-    table.show(rows, LISTED, now, empty)
+    table.show(rows, LISTED, now, empty, spare=SPARE)
 
 
 for steering in (show_command, explain_command, retry_command, cancel_command, run_now_command, clone_command):

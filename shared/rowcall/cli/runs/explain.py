@@ -20,7 +20,7 @@ def explain_command(run_id: int, as_json: bool) -> None:
     """Explain why run RUN_ID has not run, and suggest commands."""
     heartbeat = settings.read().heartbeat
     with command_transaction() as connection:
-        explained = queue.explain(connection, run_id, catalogue().limits, heartbeat)
+        explained = queue.explain(connection, run_id, catalogue().limits, heartbeat, catalogue())
     if as_json:
         show_json(dataclasses.asdict(explained))
         return

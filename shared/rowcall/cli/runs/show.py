@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import click
 
-from rowcall import queue
+from rowcall import effects, queue
 from rowcall.base.database import Row
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import show_json, shown
@@ -15,7 +16,8 @@ from rowcall.cli.terminal.table import Table, relative, table_options
 from rowcall.definitions import clock
 from rowcall.status import Event, Status
 
-ENDED = ("attempt", "outcome", "error", "worker", "ended_at")
+# The error comes last, because it may be long: other columns are padded to their longest cell.
+ENDED = ("attempt", "outcome", "worker", "ended_at")
 
 
 @click.command("show")
@@ -25,6 +27,8 @@ def show_command(run_id: int, table: Table) -> None:
     """Show one run: its error if it failed, its fields, and its attempts that did not succeed."""
     with command_transaction() as connection:
         run, attempts, now = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id), clock(connection)
+        performed = effects.effects_of(connection, run_id)
+        gone = "erased" if run["pruned_at"] and queue.was_erased(connection, run_id) else "pruned"
     if table.as_json:
         show_json({**run, "attempts_ended": attempts})
         return
@@ -34,11 +38,11 @@ def show_command(run_id: int, table: Table) -> None:
         click.echo(click.style(error_of(run), fg="red"))
     if run["pruned_at"]:
         click.echo(
-            f"The details were pruned at {shown(run['pruned_at'])}: payload, result, errors and attempts are gone;"
+            f"The details were {gone} at {shown(run['pruned_at'])}: payload, result, errors and attempts are gone;"
             " its final status stays until the key expires."
         )
     click.echo()
-    told = dict(_fields(run, attempts, now))
+    told = {**dict(_fields(run, attempts, now)), **_effects(run_id, performed)}
     width = max(map(len, told))
     for name, value in told.items():
         click.echo(f"{name.ljust(width)}  {value}")
@@ -48,9 +52,14 @@ def show_command(run_id: int, table: Table) -> None:
             click.echo(shown(line))
     if attempts:
         click.echo()
-        # Only attempts in child processes have forensics.
-        forensics = ("forensics",) if any(attempt["forensics"] for attempt in attempts) else ()
-        table.show([{**one, "error": error_of(one, "error")} for one in attempts], (*ENDED, *forensics), now)
+        _show_attempts(_numbered(attempts, _before(run, attempts)), now, table)
+
+
+def _show_attempts(attempts: Sequence[Row], now: datetime, table: Table) -> None:
+    # Only attempts in child processes have forensics.
+    forensics = ("forensics",) if any(attempt["forensics"] for attempt in attempts) else ()
+    rows = [{**one, "error": error_of(one, "error")} for one in attempts]
+    table.show(rows, (*ENDED, *forensics, "error"), now, spare=("worker", "ended_at"))
 
 
 def error_of(row: Row, field: str = "last_error") -> str | None:
@@ -81,10 +90,32 @@ def _fields(run: Row, attempts: Sequence[Row], now: datetime) -> Iterator[tuple[
         yield "locked_by", f"{shown(run['locked_by'])}, lease {run['lease_no']} until {when('locked_until')}"
 
 
+def _effects(run_id: int, performed: Sequence[Row]) -> dict[str, str]:
+    """How many effects the run has in each state, and the command that lists them."""
+    counts = Counter(effect["state"] for effect in performed)
+    states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    return {"effects": f"{states}; `rowcall effects list --run {run_id}`"} if states else {}
+
+
 def _counted(run: Row, attempts: Sequence[Row]) -> str:
     """The attempts since the last retry, from which they are counted anew, and those before it."""
     counted = f"{run['attempts']} of {run['max_attempts']}"
+    before = _before(run, attempts)
+    return f"{counted} since the last retry, {before} before it" if before > 0 else counted
+
+
+def _before(run: Row, attempts: Sequence[Row]) -> int:
+    """How many attempts were made before the last retry."""
     # A snooze does not count, and the attempt that runs or has succeeded is not among those that ended otherwise.
     made = sum(attempt["outcome"] != Event.SNOOZE for attempt in attempts)
-    before = made + (run["status"] in (Status.RUNNING, Status.SUCCEEDED)) - run["attempts"]
-    return f"{counted} since the last retry, {before} before it" if before > 0 else counted
+    before: int = made + (run["status"] in (Status.RUNNING, Status.SUCCEEDED)) - run["attempts"]
+    return before
+
+
+def _numbered(attempts: Sequence[Row], before: int) -> list[Row]:
+    """The attempts, with a word at the numbers of those before the last retry, which begins again at 1."""
+    numbered = []
+    for attempt in attempts:
+        numbered.append({**attempt, "attempt": f"{attempt['attempt']} before retry"} if before > 0 else attempt)
+        before -= attempt["outcome"] != Event.SNOOZE
+    return numbered

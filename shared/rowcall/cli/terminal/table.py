@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,24 +39,35 @@ class Table:
         now: datetime | None = None,
         empty: str = "",
         more: Iterable[str] = (),
+        whole: Iterable[str] = (),
+        spare: Iterable[str] = (),
     ) -> None:
         """Print rows under their headings, or `empty` if there are none.
 
-        On a terminal, times are relative to `now`, if it is given; elsewhere the columns `more` are printed too.
+        On a terminal, times are relative to `now`, if it is given; elsewhere the columns `more` are printed too.  Where
+        the terminal is narrow, texts are cut except those of the columns `whole`, and then columns are left out: those
+        of `spare` first, then the last ones.
         """
         if self.as_json:
             show_json(rows)
         elif not rows:
             click.echo(empty)
         else:
-            terminal = sys.stdout.isatty()
-            wide = self.wide or not terminal
-            names = [*columns, *(more if wide else ())]
-            since = now if terminal and not self.utc else None
-            cells = [[self._cell(row[name], since) for name in names] for row in rows]
-            # A truncated number or time would read as a different one.
-            texts = [any(isinstance(row[name], (str, list, dict)) for row in rows) for name in names]
-            _print([names, *cells], None if wide else shutil.get_terminal_size().columns, texts)
+            names = [*columns, *(() if self.cuts else more)]
+            since = now if sys.stdout.isatty() and not self.utc else None
+            cells = {name: [name, *(self._cell(row[name], since) for row in rows)] for name in names}
+            widths = {name: max(map(len, column)) for name, column in cells.items()}
+            if self.cuts:
+                # A truncated number or time would read as a different one.
+                texts = {name for name in names if _is_text([row[name] for row in rows])} - set(whole)
+                room = shutil.get_terminal_size().columns + len(GAP)
+                widths = _fitted(_kept(widths, room, texts, [*spare, *reversed(names)], set(whole)), room, texts)
+            _print(cells, widths)
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the table is made to fit: on a terminal, unless all columns are asked for."""
+        return sys.stdout.isatty() and not self.wide
 
     def _cell(self, value: object, since: datetime | None) -> str:
         if isinstance(value, datetime):
@@ -99,20 +110,37 @@ def relative(moment: datetime, now: datetime) -> str:
     return f"in {words}" if moment > now else f"{words} ago"
 
 
-def _print(lines: Sequence[Sequence[str]], room: int | None, texts: Sequence[bool]) -> None:
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    if room is not None:
-        widths = _fitted(widths, room - len(GAP) * (len(widths) - 1), texts)
-    for line in lines:
-        cells = (_cut(cell, width).ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo(GAP.join(cells).rstrip())
+def _is_text(values: Sequence[object]) -> bool:
+    return any(isinstance(value, (str, list, dict)) for value in values) and not any(
+        isinstance(value, datetime) for value in values
+    )
 
 
-def _fitted(widths: Sequence[int], room: int, texts: Sequence[bool]) -> list[int]:
+def _print(cells: Mapping[str, Sequence[str]], widths: Mapping[str, int]) -> None:
+    for line in zip(*(cells[name] for name in widths), strict=True):
+        padded = (_cut(cell, width).ljust(width) for cell, width in zip(line, widths.values(), strict=True))
+        click.echo(GAP.join(padded).rstrip())
+
+
+def _kept(
+    widths: Mapping[str, int], room: int, texts: Collection[str], spare: Iterable[str], whole: Collection[str]
+) -> dict[str, int]:
+    """The columns that fit if texts are cut as far as they may be; one stays in any case."""
+    kept = dict(widths)
+    for name in spare:
+        least = (min(width, NARROWEST) if one in texts else width for one, width in kept.items())
+        if sum(width + len(GAP) for width in least) <= room or len(kept) == 1:
+            break
+        if name not in whole:
+            kept.pop(name, None)
+    return kept
+
+
+def _fitted(widths: Mapping[str, int], room: int, texts: Collection[str]) -> dict[str, int]:
     """Widths that fit, if only columns of text give way, the widest first."""
-    fitted = list(widths)
-    while sum(fitted) > room:
-        widest = max((place for place, text in enumerate(texts) if text), key=fitted.__getitem__, default=None)
+    fitted = dict(widths)
+    while sum(width + len(GAP) for width in fitted.values()) > room:
+        widest = max((name for name in fitted if name in texts), key=fitted.__getitem__, default=None)
         if widest is None or fitted[widest] <= NARROWEST:
             break
         fitted[widest] -= 1

@@ -14,8 +14,11 @@ from math import ceil
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.durations import duration_words
 from rowcall.base.errors import AmbiguousEffect, RunNotFound
+from rowcall.job_types import Catalogue
 from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.views.inspect import was_erased
+from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, RUNNING_ALONE, SERVING, SWEEPING
 from rowcall.queue.workers import missed, silence
 from rowcall.status import Event, Status, sources_of
 
@@ -47,38 +50,6 @@ SELECT count(*) FROM (
 ) AS first
 """
 
-# Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
-SERVING = """
-SELECT id, stopped_at, heartbeat_at, heartbeat_at < now() - %(missed)s * interval '1 second' AS late
-FROM rowcall.workers
-WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
-    AND (queues IS NULL OR %(queue)s = ANY(queues))
-ORDER BY id
-"""
-
-# The workers among these that run a suspect alone, and its id; uses job_runs_suspect.
-RUNNING_ALONE = f"""
-SELECT locked_by, id FROM rowcall.job_runs
-WHERE finished_at IS NULL AND suspect > 0 AND suspect >= {ALONE} AND status = '{Status.RUNNING}'
-    AND locked_by = ANY(%(workers)s::text[])
-ORDER BY id
-"""
-
-# Live workers, whatever they serve.
-LIVE_WORKERS = """
-SELECT count(*) FROM rowcall.workers
-WHERE heartbeat_at > now() - %(missed)s * interval '1 second' AND stopped_at IS NULL
-"""
-
-# Whether a live worker sweeps its queue; it may serve any job types.
-SWEEPING = """
-SELECT EXISTS (
-    SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - %(missed)s * interval '1 second' AND stopped_at IS NULL
-        AND (queues IS NULL OR %(queue)s = ANY(queues))
-)
-"""
-
 # Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
 
@@ -104,10 +75,17 @@ class Explained:
     conditions: tuple[Condition, ...] = ()
 
 
-def explain(connection: Connection, run_id: int, declared: Mapping[str, int], heartbeat: float) -> Explained:
+def explain(
+    connection: Connection,
+    run_id: int,
+    declared: Mapping[str, int],
+    heartbeat: float,
+    catalogue: Catalogue | None = None,
+) -> Explained:
     """Explain why this run is waiting, what it is doing, or how it ended.
 
-    `declared` are the catalogue's limits, as in ClaimRequest; workers send a heartbeat every `heartbeat` seconds.
+    `declared` are the catalogue's limits, as in ClaimRequest; workers send a heartbeat every `heartbeat` seconds.  With
+    the `catalogue`, a worker is proposed only if one that starts here would know the job type.
     """
     parameters = {"run_id": run_id, "declared": json.dumps(dict(declared))}
     row = fetch_one(connection, RUN_AND_QUEUE, parameters) if 0 < run_id <= LARGEST_ID else None
@@ -119,9 +97,11 @@ def explain(connection: Connection, run_id: int, declared: Mapping[str, int], he
     if row["finished_at"] is not None:
         message, commands = _ended(row, status)
         if row["pruned_at"] is not None:
-            message, commands = f"{message}; payload pruned {_time(row['pruned_at'])}", ()
+            gone = "erased" if was_erased(connection, run_id) else "pruned"
+            message, commands = f"{message}; payload {gone} {_time(row['pruned_at'])}", ()
         return Explained(run_id, status, message, commands)
-    conditions = tuple(_conditions(connection, row, heartbeat))
+    lacking = catalogue.lacks(row["job_type"]) if catalogue is not None else None
+    conditions = tuple(_conditions(connection, row, heartbeat, lacking))
     failing = [condition for condition in conditions if not condition.holds]
     message = "; ".join(condition.message for condition in failing) or _next_in_line(connection, row, heartbeat)
     return Explained(
@@ -129,7 +109,7 @@ def explain(connection: Connection, run_id: int, declared: Mapping[str, int], he
     )
 
 
-def _conditions(connection: Connection, row: Row, heartbeat: float) -> Iterator[Condition]:
+def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str | None) -> Iterator[Condition]:
     yield _due(row)
     used = f"{row['attempts']} of {row['max_attempts']} attempts are used"
     if row["attempts_left"]:
@@ -146,7 +126,11 @@ def _conditions(connection: Connection, row: Row, heartbeat: float) -> Iterator[
         )
     if row["max_running"] is not None:
         yield _limit(row)
-    yield _served(connection, row, heartbeat)
+    served = _served(connection, row, heartbeat)
+    if lacking is not None and not served.holds:
+        message = f"{served.message}; {lacking}: start a worker with the ROWCALL_APP that has it"
+        served = Condition(served.name, False, message)
+    yield served
     unlocked: bool = fetch_value(connection, IS_UNLOCKED, row)
     message = "its row is not locked" if unlocked else "another transaction has locked its row: try again"
     yield Condition("row", unlocked, message)
@@ -191,8 +175,9 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         sent = f"{last['id']} sent its last heartbeat {_time(last['heartbeat_at'])}"
         return Condition("worker", False, f"{message}: {sent}, and should send one every {heartbeat:g} s", command)
     if workers:
-        ended = _time(max(worker["stopped_at"] for worker in workers))
-        return Condition("worker", False, f"{message}: the last one ended {ended}; the next one will take it", command)
+        ended = max(worker["stopped_at"] for worker in workers)
+        missed_it = "; the next one will take it" if ended < row["run_at"] else ", when it was due, and did not take it"
+        return Condition("worker", False, f"{message}: the last one ended {_time(ended)}{missed_it}", command)
     if others := fetch_value(connection, LIVE_WORKERS, _times(heartbeat)):
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
@@ -236,15 +221,25 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
         message, queue = f"{message}; its lease expired {_time(row['locked_until'])}", row["queue"]
-        if fetch_value(connection, SWEEPING, {"queue": queue, **_times(heartbeat)}):
+        if fetch_value(connection, SWEEPING, {**row, **_times(heartbeat)}):
             return f"{message}: a worker that serves queue {queue} ends the attempt within seconds", ()
         return (
             f"{message}, and no live worker serves queue {queue}: the next one will end the attempt",
             (f"rowcall worker run --queues {queue}",),
         )
     asked = f"; asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
+    until = _time(row["locked_until"])
+    holder = fetch_one(connection, HOLDER, {**row, "late": 1.5 * heartbeat})
+    if holder is None:
+        beat = f"lease until {until}"
+    else:
+        last = _time(holder["heartbeat_at"])
+        beat = f"its worker's last heartbeat: {last}; if it is dead, another worker takes over at {until}"
+        if holder["late"]:
+            # The run recovers by itself.
+            return f"{message}; {beat}{asked}", ()
     force = " --force" if row["cancel_requested_at"] else ""
-    return f"{message}; lease until {_time(row['locked_until'])}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
+    return f"{message}; {beat}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
 
 
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:

@@ -6,13 +6,18 @@ import hashlib
 import json
 from datetime import UTC
 
-from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
+from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import RunNotFound
 from rowcall.queue.views import pages
 
 GET_RUN = """
 SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
 FROM rowcall.job_runs AS run WHERE run.id = %(run_id)s
+"""
+
+# Whether an operator erased the run's details; pruning leaves no such row.  Uses audit_log_subject.
+WAS_ERASED = """
+SELECT EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'run' AND subject_id = %(run_id)s AND action = 'erase')
 """
 
 # For a change: waits for a transaction that is changing the run, and returns the changed run.
@@ -50,6 +55,12 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
     if row is None:
         raise RunNotFound(run_id)
     return row
+
+
+def was_erased(connection: Connection, run_id: int) -> bool:
+    """Return whether an operator erased the details of this run."""
+    erased: bool = fetch_value(connection, WAS_ERASED, {"run_id": run_id})
+    return erased
 
 
 def version_of(run: Row) -> str:

@@ -1,0 +1,45 @@
+"""Which workers live, as far as their rows tell, and what they serve: the statements of explain."""
+
+from __future__ import annotations
+
+from rowcall.queue.claims.request import ALONE
+from rowcall.status import Status
+
+# Whether a worker sends its heartbeats: it has not missed two by the settings of this process, and has not overslept by
+# its own.
+BEATING = "heartbeat_at > now() - %(missed)s * interval '1 second' AND coalesce(sleeps_until > now(), true)"
+
+# Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
+SERVING = f"""
+SELECT id, stopped_at, heartbeat_at, NOT ({BEATING}) AS late
+FROM rowcall.workers
+WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
+    AND (queues IS NULL OR %(queue)s = ANY(queues))
+ORDER BY id
+"""
+
+# The workers among these that run a suspect alone, and its id; uses job_runs_suspect.
+RUNNING_ALONE = f"""
+SELECT locked_by, id FROM rowcall.job_runs
+WHERE finished_at IS NULL AND suspect > 0 AND suspect >= {ALONE} AND status = '{Status.RUNNING}'
+    AND locked_by = ANY(%(workers)s::text[])
+ORDER BY id
+"""
+
+# Live workers, whatever they serve.
+LIVE_WORKERS = f"SELECT count(*) FROM rowcall.workers WHERE {BEATING} AND stopped_at IS NULL"
+
+# Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
+# live, whatever its last heartbeat: it may have a shorter lease than this process has.
+SWEEPING = f"""
+SELECT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE {BEATING} AND stopped_at IS NULL AND id <> %(locked_by)s AND (queues IS NULL OR %(queue)s = ANY(queues))
+)
+"""
+
+# The worker that runs it, and whether it has missed a heartbeat.
+HOLDER = """
+SELECT heartbeat_at, stopped_at IS NOT NULL OR heartbeat_at < now() - %(late)s * interval '1 second' AS late
+FROM rowcall.workers WHERE id = %(locked_by)s
+"""

@@ -1,0 +1,89 @@
+"""`rowcall runs show`: the attempts before a retry and after it, the run's effects, and what became of its details."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rowcall.base import database
+from rowcall.status import Event, Status
+from tests.support.processes import rowcall
+from tests.support.rows import run_in
+
+ATTEMPTS = f"""
+INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error, error_type)
+SELECT %(run_id)s, lease_no, attempt, outcome, 'a:1:b', now(), now(), error, 'PrinterError' FROM (
+    VALUES (1, 1, '{Event.FAIL}', 'jam'), (2, 2, '{Event.SNOOZE}', NULL), (3, 2, '{Event.GIVE_UP}', 'fire'),
+        (4, 1, '{Event.FAIL}', repeat('smoke ', 50))
+) AS attempts(lease_no, attempt, outcome, error)
+"""
+
+EFFECTS = """
+INSERT INTO rowcall.sent_emails
+    (idempotency_key, run_id, lease_no, content_hash, state, applied_at, recipient, message_id)
+VALUES ('welcome:7', %(run_id)s, 1, '', 'applied', now(), 'ada@example.com', '<7@x>'),
+    ('welcome:8', %(run_id)s, 1, '', 'unknown', NULL, NULL, NULL)
+"""
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+    """The environment of a `rowcall` process on a database for the test."""
+    return {**environment, "DATABASE_URL": fresh_url}
+
+
+def made(url: str, *statements: str, status: Status = Status.FAILED, **columns: str) -> str:
+    """Insert a run with what these statements add, and return its id."""
+    with database.transaction(url) as connection:
+        run = run_in(connection, status, **columns)
+        for statement in statements:
+            database.fetch_all(connection, statement, {"run_id": run["id"]})
+    return str(run["id"])
+
+
+def test_attempts_before_the_last_retry_are_told_from_those_after_it(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    shown = rowcall(environment, "runs", "show", made(fresh_url, ATTEMPTS, attempts="1", lease_no="4")).stdout
+    assert [line.split("  ")[0] for line in shown.splitlines()[-5:]] == [
+        "attempt",
+        "1 before retry",
+        "2 before retry",
+        "2 before retry",
+        "1",
+    ]
+
+
+def test_a_long_error_does_not_stretch_the_lines_of_the_other_attempts(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    shown = rowcall(environment, "runs", "show", made(fresh_url, ATTEMPTS, attempts="1", lease_no="4")).stdout
+    heading, *short, long = shown.splitlines()[-5:]
+    assert heading.endswith("  error")
+    assert max(map(len, short)) < 120 < len(long)
+
+
+def test_a_run_says_how_many_effects_it_has(environment: dict[str, str], fresh_url: str) -> None:
+    run_id = made(fresh_url, EFFECTS)
+    assert (
+        f"effects     1 applied, 1 unknown; `rowcall effects list --run {run_id}`\n"
+        in rowcall(environment, "runs", "show", run_id).stdout
+    )
+    assert "effects" not in rowcall(environment, "runs", "show", made(fresh_url)).stdout
+
+
+def test_effects_are_listed_with_what_finds_them_elsewhere(environment: dict[str, str], fresh_url: str) -> None:
+    run_id = made(fresh_url, EFFECTS)
+    _, sent = json.loads(rowcall(environment, "effects", "list", "--run", run_id, "--json").stdout)
+    assert (sent["details"]["message_id"], sent["details"]["recipient"]) == ("<7@x>", "ada@example.com")
+    assert "<7@x>" in rowcall(environment, "effects", "list", "--run", run_id, "--wide").stdout
+
+
+def test_what_was_erased_is_not_called_pruned(environment: dict[str, str], fresh_url: str) -> None:
+    pruned = made(fresh_url, status=Status.SUCCEEDED, pruned_at="now()")
+    assert "The details were pruned at " in rowcall(environment, "runs", "show", pruned).stdout
+    erased = made(fresh_url, status=Status.SUCCEEDED)
+    assert rowcall(environment, "erase", erased, "--yes").returncode == 0
+    assert "The details were erased at " in rowcall(environment, "runs", "show", erased).stdout
+    assert "; payload erased " in rowcall(environment, "runs", "explain", erased).stdout
