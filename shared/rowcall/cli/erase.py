@@ -9,7 +9,7 @@ import click
 from rowcall.base.database import LARGEST_ID, Connection, commit
 from rowcall.base.errors import RowcallError, RunNotFound
 from rowcall.cli.runs.filtered import filtered, in_words
-from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.session import command_transaction, needs_rights_of, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.effects.erase import erase_details
@@ -39,7 +39,7 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
         confirm(f"this erases the content of {selected} permanently (--dry-run counts them)", yes)
     counts = {"matched": 0, "erased": 0, "effects": 0}
     unfinished: list[int] = []
-    with command_transaction() as connection:
+    with needs_rights_of("the owner of the tables"), command_transaction() as connection:
         for found in _pages(connection, run_ids, criteria):
             counts["matched"] += len(found.finished)
             unfinished += found.unfinished
