@@ -10,21 +10,9 @@ import pytest
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.base.database import fetch_value
-from tests.support.processes import LIMIT_SECONDS, rowcall
+from tests.support.processes import LIMIT_SECONDS, redirected, rowcall
 
 COMMANDS = [("runs", "list"), ("types",), ("doctor",), ("enqueue", "noop"), ("runs", "show", "1"), ("--help",)]
-
-
-def redirected(environment: dict[str, str], redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `rowcall` with a shell's redirection."""
-    return subprocess.run(
-        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *own_command(*arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
