@@ -10,12 +10,13 @@ from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
+from psycopg2.extensions import parse_dsn
 
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.schema import REVISION
 from rowcall.status import Status
-from tests.support.processes import rowcall
+from tests.support.processes import redirected, rowcall
 
 ON_PATH = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -60,6 +61,24 @@ def test_what_we_start_of_ourselves_is_ours_though_the_folder_has_something_of_t
     (tmp_path / "shared" / "__init__.py").touch()
     told = subprocess.run(own_command("--version"), cwd=tmp_path, capture_output=True, text=True, check=True)
     assert told.stdout.startswith("rowcall, version ")
+
+
+# A module whose import is interrupted.
+CTRL_C = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+
+
+@pytest.mark.parametrize("module", ["rowcall_shop/job_types.py", "click.py", "marshmallow.py"])
+def test_ctrl_c_ends_a_command_without_a_word_even_during_its_imports(
+    environment: dict[str, str], tmp_path: Path, module: str
+) -> None:
+    file = tmp_path / module
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(CTRL_C)
+    # Not through `rowcall`, whose process has imported everything already.
+    ended = redirected(
+        {**environment, "PYTHONPATH": str(tmp_path), "ROWCALL_APP": "rowcall_shop"}, "; exit $?", "types"
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> None:
@@ -161,6 +180,19 @@ def test_what_a_status_does_not_allow_is_refused_with_what_it_does(environment: 
     refused = rowcall(environment, "runs", "retry", str(run_id))
     assert refused.returncode == 1
     assert f"run {run_id} is queued (lease 0): retry is not possible now; possible: cancel, run now" in refused.stderr
+
+
+@pytest.mark.parametrize("words", [["runs", "list"], ["migrate"], ["worker", "once"]], ids=" ".join)
+@pytest.mark.parametrize("url", ["postgresql://me@127.0.0.1:1/x", "no_such_database"])
+def test_a_connection_that_was_never_there_is_not_called_lost(
+    environment: dict[str, str], words: list[str], url: str
+) -> None:
+    if url == "no_such_database":
+        url = environment["DATABASE_URL"].replace(parse_dsn(environment["DATABASE_URL"])["dbname"], url)
+    ended = rowcall({**environment, "DATABASE_URL": url}, *words)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.startswith("rowcall: no connection to postgresql://"), ended.stderr
+    assert "lost the connection" not in ended.stderr
 
 
 def test_a_database_that_is_not_there_ends_with_three_and_hides_the_password(environment: dict[str, str]) -> None:

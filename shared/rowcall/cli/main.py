@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import psycopg2.errors
@@ -46,6 +47,8 @@ OWN = {
     "doctor": "rowcall.cli.doctor.command:doctor_command",
     "completion": "rowcall.cli.completion:completion_command",
 }
+# What a shell reports for a program that SIGINT has ended.
+INTERRUPTED = 128 + signal.SIGINT
 # An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
 
@@ -65,6 +68,19 @@ class FrontDoor(Group):
             if not extras.is_missing(error):
                 raise
             return _not_installed(cmd_name, error)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Import and run the command; Ctrl-C ends it as it ends a program without a handler, but lets it clean up."""
+        was = signal.getsignal(signal.SIGINT)
+        if was is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        finally:
+            if was is signal.SIG_DFL:
+                signal.signal(signal.SIGINT, was)
 
 
 def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
