@@ -182,6 +182,36 @@ def test_what_a_status_does_not_allow_is_refused_with_what_it_does(environment: 
     assert f"run {run_id} is queued (lease 0): retry is not possible now; possible: cancel, run now" in refused.stderr
 
 
+# What PostgreSQL raises if a table cannot grow.
+FULL_DISK = """
+CREATE FUNCTION rowcall.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = 'disk_full';
+END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON rowcall.{table} FOR EACH ROW EXECUTE FUNCTION rowcall.full_disk()
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("job_runs", ["enqueue", "noop"]),
+        ("queues", ["queues", "pause", "mail"]),
+        ("api_keys", ["keys", "create", "shop", "--scope", "read"]),
+    ],
+)
+def test_a_database_whose_disk_is_full_is_not_called_a_lost_connection(
+    environment: dict[str, str], fresh_url: str, table: str, words: list[str]
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, FULL_DISK.format(table=table))
+    ended = rowcall({**environment, "DATABASE_URL": fresh_url}, *words)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == (
+        'rowcall: the database lacks a resource and has refused this: could not extend file "base/1/2": No space left'
+        " on device; its operator must free what it lacks\n"
+    )
+
+
 @pytest.mark.parametrize("words", [["runs", "list"], ["migrate"], ["worker", "once"]], ids=" ".join)
 @pytest.mark.parametrize("url", ["postgresql://me@127.0.0.1:1/x", "no_such_database"])
 def test_a_connection_that_was_never_there_is_not_called_lost(
@@ -199,6 +229,19 @@ def test_a_database_that_is_not_there_ends_with_three_and_hides_the_password(env
     gone = rowcall({**environment, "DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/none"}, "runs", "list")
     assert gone.returncode == 3
     assert gone.stderr.startswith("rowcall: no connection to postgresql://me:***@127.0.0.1:1/none: ")
+
+
+@pytest.mark.parametrize(
+    ("setting", "example"),
+    [
+        ("DATABASE_URL", "postgresql://user@host:5432/database (a password follows the user after a colon)"),
+        ("ROWCALL_SMTP_URL", "smtp://user@host:587 or smtps://user@host:465 (a password follows the user"),
+    ],
+)
+def test_the_example_of_a_url_is_not_redacted(environment: dict[str, str], setting: str, example: str) -> None:
+    refused = rowcall({**environment, setting: "localhost"}, "runs", "list")
+    assert refused.returncode == 2
+    assert example in refused.stderr
 
 
 def test_a_wrong_setting_ends_with_two_and_names_it(environment: dict[str, str]) -> None:

@@ -31,6 +31,7 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
 ) -> None:
     said = new(tmp_path, "my_shop")
     assert (said.returncode, said.stderr) == (0, "")
+    assert max(map(len, said.stdout.splitlines())) <= 80
     folder = tmp_path / "my_shop"
     tested = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],

@@ -17,11 +17,12 @@ from rowcall import __version__
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
 from rowcall.base.files import FULL
-from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage, is_passing
+from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, SHORTAGE, is_outage, is_passing
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import discard_output
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -148,8 +149,7 @@ def main() -> None:
 def _end_of_system(error: OSError) -> None:
     """End with a sentence if the output or a disk is full, or the current folder is gone."""
     if error.errno in FULL and error.filename is None:
-        # Otherwise the interpreter would try again at its end, and say so.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         _end(f"the output or a file cannot be written: {error.strerror}; what the command has changed stays changed", 1)
     try:
         Path.cwd()
@@ -169,6 +169,11 @@ def _end_of_database(cause: Exception) -> None:
         _end(LOCKED, DatabaseUnreachable.exit_code)
     if is_passing(cause):
         _end(f"the database ended a statement: {reason}; try again in a moment", DatabaseUnreachable.exit_code)
+    if (getattr(cause, "pgcode", None) or "").startswith(SHORTAGE):
+        _end(
+            f"the database lacks a resource and has refused this: {reason}; its operator must free what it lacks",
+            DatabaseUnreachable.exit_code,
+        )
     if isinstance(cause, psycopg2.OperationalError) or is_outage(cause):
         _end(
             f"lost the connection to the database: {reason}; run `rowcall doctor` to find the cause",
