@@ -31,7 +31,7 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
 ) -> None:
     said = new(tmp_path, "my_shop")
     assert (said.returncode, said.stderr) == (0, "")
-    assert max(map(len, said.stdout.splitlines())) <= 80
+    assert max(map(len, said.stdout.splitlines())) <= 100
     folder = tmp_path / "my_shop"
     tested = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
@@ -71,6 +71,7 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
         ("Shop", 2, "cannot name a package: use lower-case words"),
         ("class", 2, "cannot name a package"),
         ("../shop", 2, "cannot name a package"),
+        ("tests", 2, "'tests' is the folder of the app's tests"),
         ("json", 1, "Python has a package 'json' already"),
         ("here", 1, "exists: choose another name"),
     ],

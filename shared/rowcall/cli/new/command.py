@@ -31,7 +31,10 @@ NEXT = """\
   cd {name}
   export ROWCALL_APP={name}
   pytest               # performs the handler on a real PostgreSQL (pip install pytest)
-  rowcall up           # starts everything; then, in another terminal with the same settings:
+  rowcall up           # starts PostgreSQL, the API and a worker
+
+Then, in another terminal with the same settings:
+
   rowcall enqueue {name}_weekly_report '{{"week": "2026-01-05"}}'
   rowcall runs list
 """

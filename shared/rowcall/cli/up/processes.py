@@ -84,6 +84,8 @@ class Child:
     def check(self) -> None:
         """Raise an error if it has ended by itself."""
         code = self.process.poll()
+        if code is not None and code < 0:  # it could not say why
+            raise RowcallError(f"`{self.command}` was killed by signal {-code}")
         if code is not None:
             raise RowcallError(f"`{self.command}` ended with {code}; {self.hint}")
 
