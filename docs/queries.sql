@@ -14,6 +14,57 @@ BEGIN;
 SELECT pg_advisory_xact_lock(33346484);
 ROLLBACK;
 
+-- rowcall.definitions.erase: FIND
+-- The row of a removed definition stays, and the audit log has the payloads before and after each change.
+\set payload '{"user_id": 1}'
+BEGIN;
+SELECT id, name, removed_at IS NULL AS live, payload @> :'payload'::jsonb AS matches
+FROM rowcall.job_definitions AS definition
+WHERE payload @> :'payload'::jsonb OR EXISTS (
+    SELECT FROM rowcall.audit_log WHERE subject = 'definition' AND subject_id = definition.id
+        AND (before -> 'payload' @> :'payload'::jsonb OR after -> 'payload' @> :'payload'::jsonb)
+)
+ORDER BY id;
+ROLLBACK;
+
+-- rowcall.definitions.erase: UNAUDITED
+-- All payloads of a definition that is erased; of another one, the former payloads that match.
+\set definition_id '1'
+\set whole 'false'
+\set payload '{"user_id": 1}'
+\set batch '100'
+BEGIN;
+UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
+WHERE id = ANY(ARRAY(
+    SELECT id FROM rowcall.audit_log
+    WHERE subject = 'definition' AND subject_id = :'definition_id' AND (before ? 'payload' OR after ? 'payload')
+        AND (:'whole' OR before -> 'payload' @> :'payload'::jsonb OR after -> 'payload' @> :'payload'::jsonb)
+    ORDER BY id LIMIT :'batch' FOR UPDATE
+))
+RETURNING id;
+ROLLBACK;
+
+-- rowcall.definitions.erase: ERASE
+-- A definition that has been created again meanwhile, or that another transaction has locked, is not erased.
+\set definition_id '1'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+WITH removed AS MATERIALIZED (
+    SELECT id FROM rowcall.job_definitions
+    WHERE id = :'definition_id' AND removed_at IS NOT NULL AND payload @> :'payload'::jsonb
+    FOR UPDATE SKIP LOCKED
+), erased AS (
+    UPDATE rowcall.job_definitions SET payload = '{}', updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM removed))
+    RETURNING id
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, request_id)
+    SELECT :'who', 'erase', 'definition', id, :'request_id' FROM removed
+)
+SELECT id FROM erased;
+ROLLBACK;
+
 -- rowcall.definitions.run_now: SET_DEFINITION
 \set definition_id '1'
 \set run_id '1'

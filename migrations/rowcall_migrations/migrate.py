@@ -12,9 +12,9 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from psycopg2.errors import InsufficientPrivilege, LockNotAvailable
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
-from rowcall.base.database import engine
+from rowcall.base.database import drivers_error, engine, unreachable
 from rowcall.base.errors import DatabaseUnreachable, MigrationRefused, SchemaMismatch
 from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.schema import REVISION, Schema, mismatch, schema_of
@@ -42,7 +42,7 @@ def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
     folder = scripts()
     pool = engine(url, pool_size=2)
     try:
-        with _one_migrator(pool):
+        with _one_migrator(pool, url):
             done = _in_turns(pool, folder, lock_timeout, target)
             # Only newer code knows a newer schema's indexes; without tables there are none.
             if done.after is None or done.after > REVISION:
@@ -54,13 +54,17 @@ def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
 
 
 @contextmanager
-def _one_migrator(pool: sqlalchemy.Engine) -> Iterator[None]:
+def _one_migrator(pool: sqlalchemy.Engine, url: str) -> Iterator[None]:
     """Hold the migrators' lock, in a separate transaction.
 
     In a transaction, so that it also works through a pooler in transaction mode.  READ COMMITTED, so that it keeps no
     snapshot that the build of an index would wait for.
     """
-    with pool.connect().execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
+    try:
+        connected = pool.connect()
+    except OperationalError as error:
+        raise unreachable(url, drivers_error(error)) from None
+    with connected.execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         connection.exec_driver_sql(
             f"{INTERNAL_NAMES} SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0;"
             f" SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"

@@ -10,12 +10,13 @@ from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
+from psycopg2.extensions import parse_dsn
 
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.schema import REVISION
 from rowcall.status import Status
-from tests.support.processes import rowcall
+from tests.support.processes import redirected, rowcall
 
 ON_PATH = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -60,6 +61,24 @@ def test_what_we_start_of_ourselves_is_ours_though_the_folder_has_something_of_t
     (tmp_path / "shared" / "__init__.py").touch()
     told = subprocess.run(own_command("--version"), cwd=tmp_path, capture_output=True, text=True, check=True)
     assert told.stdout.startswith("rowcall, version ")
+
+
+# A module whose import is interrupted.
+CTRL_C = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+
+
+@pytest.mark.parametrize("module", ["rowcall_shop/job_types.py", "click.py", "marshmallow.py"])
+def test_ctrl_c_ends_a_command_without_a_word_even_during_its_imports(
+    environment: dict[str, str], tmp_path: Path, module: str
+) -> None:
+    file = tmp_path / module
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(CTRL_C)
+    # Not through `rowcall`, whose process has imported everything already.
+    ended = redirected(
+        {**environment, "PYTHONPATH": str(tmp_path), "ROWCALL_APP": "rowcall_shop"}, "; exit $?", "types"
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_a_run_is_asked_for_shown_and_listed(environment: dict[str, str]) -> None:
@@ -171,10 +190,66 @@ def test_what_a_status_does_not_allow_is_refused_with_what_it_does(environment: 
     assert f"run {run_id} is queued (lease 0): retry is not allowed now; allowed: cancel, run now" in refused.stderr
 
 
+# What PostgreSQL raises if a table cannot grow.
+FULL_DISK = """
+CREATE FUNCTION rowcall.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = 'disk_full';
+END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON rowcall.{table} FOR EACH ROW EXECUTE FUNCTION rowcall.full_disk()
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("job_runs", ["enqueue", "noop"]),
+        ("queues", ["queues", "pause", "mail"]),
+        ("api_keys", ["keys", "create", "shop", "--scope", "read"]),
+    ],
+)
+def test_a_database_whose_disk_is_full_is_not_called_a_lost_connection(
+    environment: dict[str, str], fresh_url: str, table: str, words: list[str]
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, FULL_DISK.format(table=table))
+    ended = rowcall({**environment, "DATABASE_URL": fresh_url}, *words)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == (
+        'rowcall: the database lacks a resource and has refused this: could not extend file "base/1/2": No space left'
+        " on device; its operator must free what it lacks\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["runs", "list"], ["migrate"], ["worker", "once"]], ids=" ".join)
+@pytest.mark.parametrize("url", ["postgresql://me@127.0.0.1:1/x", "no_such_database"])
+def test_a_connection_that_was_never_there_is_not_called_lost(
+    environment: dict[str, str], words: list[str], url: str
+) -> None:
+    if url == "no_such_database":
+        url = environment["DATABASE_URL"].replace(parse_dsn(environment["DATABASE_URL"])["dbname"], url)
+    ended = rowcall({**environment, "DATABASE_URL": url}, *words)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.startswith("rowcall: no connection to postgresql://"), ended.stderr
+    assert "lost the connection" not in ended.stderr
+
+
 def test_a_database_that_is_not_there_ends_with_three_and_hides_the_password(environment: dict[str, str]) -> None:
     gone = rowcall({**environment, "DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/none"}, "runs", "list")
     assert gone.returncode == 3
     assert gone.stderr.startswith("rowcall: no connection to postgresql://me:***@127.0.0.1:1/none: ")
+
+
+@pytest.mark.parametrize(
+    ("setting", "example"),
+    [
+        ("DATABASE_URL", "postgresql://user@host:5432/database (a password follows the user after a colon)"),
+        ("ROWCALL_SMTP_URL", "smtp://user@host:587 or smtps://user@host:465 (a password follows the user"),
+    ],
+)
+def test_the_example_of_a_url_is_not_redacted(environment: dict[str, str], setting: str, example: str) -> None:
+    refused = rowcall({**environment, setting: "localhost"}, "runs", "list")
+    assert refused.returncode == 2
+    assert example in refused.stderr
 
 
 def test_a_wrong_setting_ends_with_two_and_names_it(environment: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rowcall.base import database
 from rowcall.schema.revision import schema_of
-from tests.support.processes import rowcall
+from tests.support.processes import redirected, rowcall
 from tests.support.terminal import on_terminal
 
 
@@ -25,6 +25,13 @@ def test_where_nobody_can_be_asked_yes_must_be_given(
     assert (refused.returncode, refused.stdout) == (2, "")
     assert consequence in refused.stderr
     assert "--yes" in refused.stderr
+
+
+@pytest.mark.parametrize("words", [["prune"], ["erase", "1"], ["migrate", "--to", "base"], ["up"]], ids=" ".join)
+def test_a_closed_standard_input_is_like_an_empty_one(environment: dict[str, str], words: list[str]) -> None:
+    closed, empty = (redirected(environment, redirection, *words) for redirection in ("<&-", "</dev/null"))
+    assert (closed.returncode, closed.stdout, closed.stderr) == (empty.returncode, empty.stdout, empty.stderr)
+    assert "there is no terminal to ask for confirmation; use --yes" in closed.stderr
 
 
 @pytest.mark.parametrize(("answer", "is_there"), [("n", True), ("", True), ("y", False)])

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import signal
+import struct
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.pq import ExecStatus, PGconn
+from psycopg2.extensions import make_dsn
 
 from rowcall.base import database
+from rowcall.base.database import PgConnection
 from rowcall.cli.doctor.health import bloat, holding
 from rowcall.status import Event, Status
-from tests.support.processes import rowcall
+from tests.support.processes import rowcall, wait_until
 from tests.support.rows import run_in
 from tests.support.server import own_server
 
@@ -96,6 +101,7 @@ def test_a_definition_that_cannot_be_decided(well: dict[str, str], fresh_url: st
     [
         ("import no_such_package\n", "no_such_package"),
         ("1 / 0\n", "division by zero"),
+        ("raise SystemExit(0)\n", "SystemExit: 0"),
         ("", "job type 'lonely' has no handler"),
     ],
 )
@@ -123,6 +129,52 @@ def test_a_transaction_that_holds_vacuum_back_is_named_with_the_command_that_end
         assert f"session {pid} of " in found.message
         assert f"`SELECT pg_terminate_backend({pid})`" in found.message
     sleeper.close()
+
+
+def test_a_transaction_that_has_written_and_is_idle_holds_vacuum_back_without_a_snapshot(fresh_url: str) -> None:
+    sleeper = database.connect(fresh_url)
+    database.fetch_all(sleeper, "INSERT INTO rowcall.queues (name) VALUES ('slow')")
+    with database.transaction(fresh_url) as connection:
+        assert holding(connection).good, "a short one does not count"
+        found = holding(connection, older=timedelta(0))
+        assert not found.good
+        assert f"session {sleeper.get_backend_pid()} of " in found.message
+    sleeper.close()
+
+
+def test_a_standby_that_holds_vacuum_back_is_named_with_and_without_a_slot(tmp_path: Path) -> None:
+    with own_server(tmp_path) as server:
+        owner = database.connect(server.url)
+        owner.autocommit = True
+        database.fetch_all(owner, "SELECT pg_create_physical_replication_slot('near', true)")
+        for slot, told in (
+            ("", "standby 'east' of"),
+            ("SLOT near ", "replication slot 'near' has held it back"),
+        ):
+            standby = standby_with_feedback(owner, server.url, slot)
+            wait_until(partial(said_by, owner, told), f"doctor says: {told}")
+            assert holding(owner).good, "a young one does not count"
+            assert "end the oldest query on" in holding(owner, xids=-1).message
+            standby.finish()
+            wait_until(lambda: not database.fetch_value(owner, "SELECT count(*) FROM pg_stat_replication"), "it left")
+        assert "`SELECT pg_drop_replication_slot('near')` ends it" in holding(owner, xids=-1).message
+        owner.close()
+
+
+def standby_with_feedback(owner: PgConnection, url: str, slot: str) -> PGconn:
+    """Connect as a standby does, and report the oldest transaction that its queries may still need."""
+    standby = PGconn.connect(make_dsn(url, replication="true", application_name="east").encode())
+    start = database.fetch_value(owner, "SELECT pg_current_wal_lsn()")
+    assert standby.exec_(f"START_REPLICATION {slot}PHYSICAL {start}".encode()).status == ExecStatus.COPY_BOTH
+    oldest = int(database.fetch_value(owner, "SELECT txid_current()"))
+    standby.put_copy_data(b"h" + struct.pack("!qIIII", 0, oldest, 0, 0, 0))
+    standby.flush()
+    return standby
+
+
+def said_by(connection: PgConnection, words: str) -> bool:
+    """Whether doctor names this if everything counts as old."""
+    return words in holding(connection, older=timedelta(0), xids=-1).message
 
 
 def test_what_no_session_shows_and_holds_vacuum_back_too(tmp_path: Path) -> None:

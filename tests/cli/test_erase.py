@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,7 +79,16 @@ def test_nothing_of_a_person_is_left_but_keys_and_references(environment: dict[s
     sql(environment, DETAILS.format(run=first, mail=MAIL))
     assert everything(environment).count(MAIL) > 8
     told = erased(environment, "--payload", '{"user_id": 7}')
-    assert told == {"matched": 2, "erased": 2, "effects": 2, "unfinished": [], "dry_run": False}
+    assert told == {
+        "matched": 2,
+        "erased": 2,
+        "effects": 2,
+        "unfinished": [],
+        "dry_run": False,
+        "definitions_matched": 0,
+        "definitions_erased": 0,
+        "live_definitions": [],
+    }
     left = everything(environment)
     assert (MAIL in left, "Ada" in left, '"user_id": 8' in left, "ref-1" in left) == (False, False, True, True)
     audited = sql(environment, "SELECT action, subject_id, after FROM rowcall.audit_log ORDER BY id")
@@ -103,7 +113,7 @@ def test_a_dry_run_counts_and_changes_nothing(environment: dict[str, str]) -> No
     runs_of(environment)
     before = everything(environment)
     told = rowcall(environment, "erase", "--payload", '{"user_id": 7}', "--dry-run").stdout
-    assert told == "finished runs that match: 2; dry run: nothing was erased\n"
+    assert told == "finished runs that match: 2; definitions: 0; dry run: nothing was erased\n"
     assert everything(environment) == before
 
 
@@ -112,7 +122,7 @@ def test_a_run_that_has_not_finished_is_named_and_the_others_are_erased(environm
     with database.transaction(environment["DATABASE_URL"]) as connection:
         waiting = run_in(connection, Status.QUEUED, payload="""'{"user_id": 7}'""")["id"]
     ended = rowcall(environment, "erase", "--payload", '{"user_id": 7}', "--yes")
-    assert (ended.returncode, ended.stdout) == (1, "runs erased: 2; effects erased: 0\n")
+    assert (ended.returncode, ended.stdout) == (1, "runs erased: 2; effects erased: 0; definitions erased: 0\n")
     assert ended.stderr == (
         f"rowcall: matching runs that have not finished: 1 (run {waiting}); wait for them, or `rowcall runs cancel"
         f" {waiting}`\n"
@@ -127,6 +137,54 @@ def test_more_than_one_page_is_erased(environment: dict[str, str]) -> None:
         """ SELECT 'noop', 'cancelled', '{"user_id": 7}', now() FROM generate_series(1, 1201)""",
     )
     assert erased(environment, "--payload", '{"user_id": 7}')["erased"] == 1201
+
+
+def definition_of(environment: dict[str, str], file: Path, name: str, payload: str) -> None:
+    """Apply a definition with this payload."""
+    file.write_text(f'[definitions.{name}]\njob_type = "noop"\npayload = {payload}\n')
+    applied = rowcall(environment, "definitions", "apply", str(file))
+    assert applied.returncode == 0, applied.stderr
+
+
+def test_nothing_of_a_person_is_left_in_a_removed_definition_nor_in_what_was_audited(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    definition_of(environment, tmp_path / "file.toml", "zel", f'{{ who = "{MAIL}" }}')
+    definition_of(environment, tmp_path / "file.toml", "zel", f'{{ who = "{MAIL}", user_id = 7 }}')
+    assert rowcall(environment, "definitions", "remove", "zel").returncode == 0
+    told = rowcall(environment, "erase", "--payload", '{"user_id": 7}', "--dry-run").stdout
+    assert told == "finished runs that match: 0; definitions: 1; dry run: nothing was erased\n"
+    assert MAIL in everything(environment)
+    assert erased(environment, "--payload", '{"user_id": 7}')["definitions_erased"] == 1
+    assert MAIL not in everything(environment)
+    actions = sql(environment, "SELECT action FROM rowcall.audit_log WHERE subject = 'definition' ORDER BY id")
+    assert [row["action"] for row in actions] == ["created", "changed", "remove", "erase"]
+    assert erased(environment, "--payload", '{"user_id": 7}')["definitions_matched"] == 0
+
+
+def test_a_live_definition_is_named_and_left_until_it_is_changed(environment: dict[str, str], tmp_path: Path) -> None:
+    definition_of(environment, tmp_path / "file.toml", "zel", f'{{ who = "{MAIL}", user_id = 7 }}')
+    ended = rowcall(environment, "erase", "--payload", '{"user_id": 7}', "--yes")
+    assert (ended.returncode, ended.stdout) == (1, "runs erased: 0; effects erased: 0; definitions erased: 0\n")
+    assert ended.stderr == (
+        "rowcall: matching definitions that are live: zel; change them, or `rowcall definitions remove zel`, and run"
+        " the same command again\n"
+    )
+    assert everything(environment).count(MAIL) == 2
+    definition_of(environment, tmp_path / "file.toml", "zel", '{ user_id = 8, who = "Grace" }')
+    definition_of(environment, tmp_path / "file.toml", "zel", "{ user_id = 8 }")
+    assert erased(environment, "--payload", '{"user_id": 7}')["definitions_erased"] == 1
+    left = everything(environment)
+    assert (MAIL in left, '"user_id": 8' in left) == (False, True)
+    audited = sql(environment, "SELECT before, after FROM rowcall.audit_log WHERE action = 'changed' ORDER BY id")
+    assert ["payload" in row["after"] for row in audited] == [False, True], "a row without the person stays whole"
+
+
+def test_another_filter_beside_the_payload_is_about_runs_and_leaves_definitions(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    definition_of(environment, tmp_path / "file.toml", "zel", "{ user_id = 7 }")
+    assert erased(environment, "--payload", '{"user_id": 7}', "--type", "noop")["live_definitions"] == []
 
 
 @pytest.mark.parametrize(

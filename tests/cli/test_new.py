@@ -33,6 +33,7 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
 ) -> None:
     said = new(tmp_path, "my_shop")
     assert (said.returncode, said.stderr) == (0, "")
+    assert max(map(len, said.stdout.splitlines())) <= 100
     folder = tmp_path / "my_shop"
     tested = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
@@ -72,6 +73,7 @@ def test_the_app_passes_its_tests_and_strict_types_and_its_commands_work(
         ("Shop", 2, "is not a valid package name: use lower-case words"),
         ("class", 2, "is not a valid package name"),
         ("../shop", 2, "is not a valid package name"),
+        ("tests", 2, "'tests' is the folder of the app's tests"),
         ("json", 1, "Python already has a package 'json'"),
         ("here", 1, "exists: choose another name"),
     ],

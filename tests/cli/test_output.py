@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -10,21 +11,9 @@ import pytest
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.base.database import fetch_value
-from tests.support.processes import LIMIT_SECONDS, rowcall
+from tests.support.processes import LIMIT_SECONDS, redirected, rowcall
 
 COMMANDS = [("runs", "list"), ("types",), ("doctor",), ("enqueue", "noop"), ("runs", "show", "1"), ("--help",)]
-
-
-def redirected(environment: dict[str, str], redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `rowcall` with a shell's redirection."""
-    return subprocess.run(
-        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *own_command(*arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
@@ -46,6 +35,25 @@ def test_without_an_output_a_command_does_its_work(environment: dict[str, str], 
     ended = redirected(environment, ">&-", *arguments)
     assert (ended.returncode, ended.stderr) == (usual, "")
     assert runs(environment) == asked + (arguments[0] == "enqueue")
+
+
+@pytest.mark.parametrize("words", [("create", "shop", "--scope", "read"), ("rotate", "{key}")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("redirection", "reason"),
+    [("> /dev/full", "the key cannot be shown: No space left on device"), (">&-", "the key cannot be shown, because")],
+)
+def test_a_key_that_nobody_could_read_is_not_made(
+    environment: dict[str, str], fresh_url: str, words: tuple[str, ...], redirection: str, reason: str
+) -> None:
+    environment = {**environment, "DATABASE_URL": fresh_url}
+    made = rowcall(environment, "keys", "create", "old", "--scope", "read", "--json")
+    key_id = str(json.loads(made.stdout)["id"])
+    before = rowcall(environment, "keys", "list", "--json").stdout
+    ended = redirected(environment, redirection, "keys", *(word.replace("{key}", key_id) for word in words))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"rowcall: {reason}")
+    assert ended.stderr.endswith("; nothing was changed\n")
+    assert rowcall(environment, "keys", "list", "--json").stdout == before
 
 
 def runs(environment: dict[str, str]) -> int:

@@ -43,7 +43,7 @@ def test_an_existing_app_gets_its_first_job(tmp_path: Path, empty_url: str) -> N
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "models.py").write_text(MODELS)
     (tmp_path / "order.py").write_text(ORDER)
-    for block in blocks("existing-app.md", "python"):
+    for block in (*blocks("existing-app.md", "python"), *blocks("existing-app.md", "ini")):
         (tmp_path / block.splitlines()[0].removeprefix("# ")).write_text(block)
     install, migrate, work = blocks("existing-app.md", "sh")
     # This environment has what the first line installs, and the fixture's database in place of localhost's.
@@ -58,6 +58,21 @@ def test_an_existing_app_gets_its_first_job(tmp_path: Path, empty_url: str) -> N
     with database.transaction(empty_url) as connection:
         assert fetch_value(connection, 'SELECT receipt_sent FROM "order"')
     assert len(list((tmp_path / ".rowcall" / "mail").iterdir())) == 1
+    assert "1 passed" in folder.type(f"{sys.executable} -P -m pytest -q -p no:cacheprovider")
+    assert len(list((tmp_path / ".rowcall" / "mail").iterdir())) == 1
+
+
+def test_runs_of_a_removed_job_type_stay_until_they_are_cancelled(tmp_path: Path, fresh_url: str) -> None:
+    [removed] = [block for block in blocks("jobs.md", "sh") if "runs cancel" in block]
+    Reader(tmp_path).type("rowcall new shop")
+    shop = tmp_path / "shop"
+    with_type = Reader(shop, fresh_url, ROWCALL_APP="shop")
+    with_type.type("""rowcall migrate && rowcall enqueue shop_weekly_report '{"week": "2026-01-05"}'""")
+    without = Reader(shop, fresh_url, ROWCALL_APP="")
+    assert "claimed 0" in without.type("rowcall worker once")
+    said = without.type(removed.replace("shop_welcome", "shop_weekly_report"))
+    assert "queued" in said
+    assert "1 matched, 1 changed" in said
 
 
 def test_the_lines_of_a_crontab_become_definitions(tmp_path: Path, fresh_url: str) -> None:
@@ -84,5 +99,5 @@ def test_a_copy_of_production_repeats_nothing(tmp_path: Path, fresh_url: str) ->
 def test_no_block_is_left_out(page: str) -> None:
     text = (ROOT / "docs" / page).read_text()
     assert len(re.findall("^```[a-z]", text, re.M)) == sum(
-        len(blocks(page, language)) for language in ("python", "sh", "toml")
+        len(blocks(page, language)) for language in ("python", "sh", "toml", "ini")
     )

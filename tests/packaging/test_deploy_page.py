@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import urllib.error
@@ -18,7 +19,7 @@ from rowcall.base.database import fetch_value
 from tests.support.page import Reader, blocks
 from tests.support.processes import LIMIT_SECONDS, ROOT, wait_until
 
-START, PRINTED, REMOVE = blocks("deploy.md", "sh")
+START, PRINTED, REMOVE, REMOVE_ROLES = blocks("deploy.md", "sh")
 
 
 @pytest.fixture
@@ -60,6 +61,33 @@ def test_the_commands_start_it_and_remove_it(reader: Reader, empty_url: str) -> 
     reader.type(REMOVE)
     with database.transaction(empty_url) as connection:
         assert not fetch_value(connection, "SELECT to_regnamespace('rowcall') IS NOT NULL")
+
+
+def test_the_roles_are_removed_with_their_rights_on_an_apps_own_tables(reader: Reader, empty_url: str) -> None:
+    # Roles belong to the whole server, so other tests must not meet these.
+    ours = {f"rowcall_{duty}": f"removed_{duty}" for duty in ("enqueue", "worker", "api")}
+    roles = " ".join(f"--role {name.partition('_')[2]}={own}" for name, own in ours.items())
+    reader.type(f'rowcall migrate; rowcall migrate --grants {roles} | psql --set ON_ERROR_STOP=1 "$DATABASE_URL"')
+    reader.type("psql \"$DATABASE_URL\" --command 'CREATE TABLE orders (); GRANT ALL ON orders TO removed_worker'")
+    reader.type(REMOVE)
+    reader.type(re.sub("rowcall_(?=enqueue|worker|api)", "removed_", REMOVE_ROLES))
+    with database.transaction(empty_url) as connection:
+        assert not fetch_value(connection, "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'removed%%'", {})
+
+
+@pytest.mark.parametrize(
+    ("page", "program"), [("backup.md", "pg_dump"), ("deploy.md", "psql"), ("database.md", "psql")]
+)
+def test_the_pages_say_what_to_give_to_postgresqls_programs(
+    page: str, program: str, tmp_path: Path, empty_url: str
+) -> None:
+    [written] = re.findall("write\n`(.*)` in place of", (ROOT / "docs" / page).read_text())
+    driver = empty_url.replace("postgresql:", "postgresql+psycopg2:", 1)
+    folder = Reader(tmp_path, DATABASE_URL=driver)
+    folder.type(f'{program} "$DATABASE_URL" < /dev/null', code=1 if program == "pg_dump" else 2)
+    folder.type(f"{program} {written} < /dev/null")
+    folder.environment["DATABASE_URL"] = empty_url
+    folder.type(f"{program} {written} < /dev/null")
 
 
 def test_each_command_prints_a_configuration_for_this_app(reader: Reader) -> None:

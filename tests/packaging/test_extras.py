@@ -126,6 +126,12 @@ def test_a_module_that_a_teams_own_package_misses_is_not_taken_for_an_extra(tmp_
     assert ended.stderr.endswith("ModuleNotFoundError: No module named 'team_payments'\n")
 
 
+def test_a_worker_of_the_example_refuses_to_start_without_what_its_documents_need(module_url: str) -> None:
+    ended = rowcall_without("PIL,fontTools", "worker", "once", DATABASE_URL=module_url, ROWCALL_APP="rowcall_example")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.endswith("ImportError: the example needs PIL, fontTools: pip install 'rowcall[example]'\n")
+
+
 @pytest.mark.network
 @pytest.mark.timeout(900)
 def test_the_wheel_installed_with_one_extra_after_the_other_says_what_it_lacks(

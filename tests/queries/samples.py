@@ -26,6 +26,7 @@ SAMPLES = {
     "ahead": "100",
     "amount_minor": "1250",
     "anew": "false",
+    "whole": "false",
     "at": INFINITE,
     "bare": "false",
     "batch": "100",

@@ -194,6 +194,24 @@ def test_the_api_deletes_no_runs(server: Role) -> None:
     refused(server, "DELETE FROM rowcall.job_runs")
 
 
+def test_erase_and_prune_say_whose_rights_they_need(
+    worker: Role, server: Role, environment: dict[str, str], fresh_url: str
+) -> None:
+    [run] = asked(
+        fresh_url,
+        "INSERT INTO rowcall.job_runs (job_type, status, finished_at) VALUES ('noop', 'cancelled', now() - '9 years'::"
+        "interval) RETURNING id",
+    )
+    for by, words, needed in (
+        (worker, ["erase", str(run["id"])], "the owner of the tables"),
+        (server, ["prune"], "the worker's role of `rowcall migrate --grants`, or of the owner of the tables"),
+    ):
+        ended = rowcall({**environment, "DATABASE_URL": by.url}, *words, "--yes")
+        assert ended.returncode == 1
+        assert ended.stderr.startswith("rowcall: the database refuses this role: permission denied for table ")
+        assert ended.stderr.endswith(f"; this command needs the rights of {needed}\n")
+
+
 def refused(by: Role, statement: str) -> None:
     """Assert that the database refuses a statement to this role."""
     with database.transaction(by.url) as connection:

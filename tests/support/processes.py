@@ -31,6 +31,18 @@ def rowcall(environment: Mapping[str, str], *arguments: str) -> subprocess.Compl
     )
 
 
+def redirected(environment: Mapping[str, str], redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `rowcall` with a shell's redirection."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *own_command(*arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
 def starts_alike(environment: Mapping[str, str]) -> bool:
     """Whether Python would start the same with this environment, except for the tests' apps, which a fork can load."""
     names = [

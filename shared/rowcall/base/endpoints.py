@@ -103,7 +103,8 @@ class SmtpServer:
     @classmethod
     def parse(cls, text: str) -> SmtpServer:
         """Parse `smtp://user:password@host:587` (STARTTLS unless `?starttls=never`) or `smtps://...@host:465`."""
-        form = "a URL such as smtp://user:password@host:587 or smtps://user:password@host:465"
+        # Without a password, which would be redacted.
+        form = "a URL such as smtp://user@host:587 or smtps://user@host:465 (a password follows the user after a colon)"
         try:
             parts = urlsplit(text.strip())
             host, port = _host(parts.hostname or ""), parts.port

@@ -12,7 +12,8 @@ from rowcall.base.errors import DatabaseUnreachable
 
 # Prefixes of error codes: failed connections (08), insufficient disk, memory or connections (53), shutdown and startup
 # (57P), a read-only server (25006), an idle transaction that the server ended (25P03), system errors such as I/O (58).
-OUTAGES = ("08", "53", "57P", "25006", "25P03", "58")
+SHORTAGE = "53"
+OUTAGES = ("08", SHORTAGE, "57P", "25006", "25P03", "58")
 
 READ_ONLY_REMEDY = "connect to the primary (target_session_attrs=read-write), or let its operator make it writable"
 

@@ -122,7 +122,9 @@ def database_url(text: str) -> str:
         return f"postgresql://{rest}"
     if not NAMES_A_DATABASE & set(connection_keywords(text) or ()):
         raise ValueError(
-            "a URL such as postgresql://user:password@host:5432/database, or host=... dbname=..., as libpq accepts them"
+            # Without a password, which would be redacted.
+            "a URL such as postgresql://user@host:5432/database (a password follows the user after a colon), or"
+            " host=... dbname=..., as libpq accepts them"
         )
     return text.strip()
 

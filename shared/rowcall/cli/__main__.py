@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-
-from rowcall.cli import extras
 
 
 def main() -> None:
     """Run a command; if it fails because an extra is missing, say which one."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # While modules are imported, and at the interpreter's end, Ctrl-C ends the process without a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from rowcall.cli import extras
+
     try:
         # Imported here, because without extras click is not installed.
         from rowcall.cli import main as front_door

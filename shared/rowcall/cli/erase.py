@@ -9,9 +9,10 @@ import click
 from rowcall.base.database import LARGEST_ID, Connection, commit
 from rowcall.base.errors import RowcallError, RunNotFound
 from rowcall.cli.runs.filtered import filtered, in_words
-from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.session import command_transaction, needs_rights_of, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.definitions.erase import Matching, erase_definition, find_definitions
 from rowcall.effects.erase import erase_details
 from rowcall.queue import Filter
 from rowcall.queue.retention.erase import Found, erase, find, find_ids
@@ -31,6 +32,9 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
     The payload, result, progress, errors and attempts are erased, along with the details of the runs' effects, such as
     an email's recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot be
     undone.
+
+    With --payload as the only filter, the payloads of removed definitions that match are erased too, and former
+    payloads of other definitions.
     """
     if bool(run_ids) is not criteria.leaves_all_open:
         raise click.UsageError("specify either ids or filters, such as --payload '{\"user_id\": 7}'")
@@ -40,7 +44,8 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
         confirm(f"this erases the content of {selected} permanently (--dry-run counts them)", yes)
     counts = {"matched": 0, "erased": 0, "effects": 0}
     unfinished: list[int] = []
-    with command_transaction() as connection:
+    definitions = Definitions(criteria)
+    with needs_rights_of("the owner of the tables"), command_transaction() as connection:
         for found in _pages(connection, run_ids, criteria):
             counts["matched"] += len(found.finished)
             unfinished += found.unfinished
@@ -49,13 +54,58 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
                 counts["effects"] += erase_details(connection, erased)
                 counts["erased"] += len(erased)
             commit(connection)
+        definitions.find(connection)
+        if not dry_run:
+            definitions.erase(connection)
+    counts |= {"definitions_matched": len(definitions.found), "definitions_erased": definitions.erased}
     if as_json:
-        show_json({**counts, "unfinished": unfinished, "dry_run": dry_run})
-    elif dry_run:
-        click.echo(f"finished runs that match: {counts['matched']}; dry run: nothing was erased")
+        live = [one.name for one in definitions.live]
+        show_json({**counts, "unfinished": unfinished, "live_definitions": live, "dry_run": dry_run})
     else:
-        click.echo(f"runs erased: {counts['erased']}; effects erased: {counts['effects']}")
-    _complain(0 if dry_run else counts["matched"] - counts["erased"], unfinished)
+        click.echo((_PREVIEW if dry_run else _DONE).format(**counts))
+    _complain(0 if dry_run else counts["matched"] - counts["erased"], unfinished, definitions.left(dry_run))
+
+
+_PREVIEW = "finished runs that match: {matched}; definitions: {definitions_matched}; dry run: nothing was erased"
+_DONE = "runs erased: {erased}; effects erased: {effects}; definitions erased: {definitions_erased}"
+
+
+class Definitions:
+    """The definitions that match a filter of nothing but a payload; any other filter is about runs."""
+
+    def __init__(self, criteria: Filter) -> None:
+        self._payload = criteria.payload if criteria == Filter(payload=criteria.payload) else None
+        self.found: list[Matching] = []
+        self.live: list[Matching] = []
+        self.erased = 0
+
+    def find(self, connection: Connection) -> None:
+        """Find those that can be erased, and the live ones that must be changed first."""
+        for one in find_definitions(connection, self._payload) if self._payload else ():
+            (self.live if one.stays else self.found).append(one)
+
+    def erase(self, connection: Connection) -> None:
+        """Erase them, with a commit after each step."""
+        for one in self.found:
+            for done in erase_definition(connection, one, self._payload or {}, operator()):
+                commit(connection)
+                self.erased += done
+
+    def left(self, dry_run: bool) -> list[str]:
+        """Say which definitions still match."""
+        reasons = []
+        if self.live:
+            names = ", ".join(one.name for one in self.live)
+            reasons.append(
+                f"matching definitions that are live: {names}; change them, or `rowcall definitions remove"
+                f" {self.live[0].name}`, and run the same command again"
+            )
+        if not dry_run and self.erased < len(self.found):
+            locked = len(self.found) - self.erased
+            reasons.append(
+                f"matching definitions that other transactions have locked: {locked}; run the same command again"
+            )
+        return reasons
 
 
 def _pages(connection: Connection, run_ids: tuple[int, ...], criteria: Filter) -> Iterator[Found]:
@@ -75,8 +125,8 @@ def _pages(connection: Connection, run_ids: tuple[int, ...], criteria: Filter) -
             return
 
 
-def _complain(locked: int, unfinished: list[int]) -> None:
-    """Fail if the data of a run that matches is still there."""
+def _complain(locked: int, unfinished: list[int], definitions: list[str]) -> None:
+    """Fail if the data of a run or a definition that matches is still there."""
     reasons = []
     if unfinished:
         shown = ", ".join(map(str, unfinished[:10])) + (", ..." if len(unfinished) > 10 else "")
@@ -86,5 +136,5 @@ def _complain(locked: int, unfinished: list[int]) -> None:
         )
     if locked:
         reasons.append(f"matching runs that other transactions have locked: {locked}; run the same command again")
-    if reasons:
+    if reasons := reasons + definitions:
         raise RowcallError("; ".join(reasons))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
@@ -12,7 +15,7 @@ from rowcall.base.errors import RowcallError, ScheduleInvalid
 from rowcall.cli.parameters import Moment
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
-from rowcall.cli.terminal.output import json_option, show_json, shown
+from rowcall.cli.terminal.output import discard_output, json_option, show_json, shown
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
@@ -56,10 +59,9 @@ def create_command(
         _check_known(connection, limits)
         key = api_keys.create_key(connection, name, scopes, operator(), expires_at, limits=limits)
         [key_id] = [row["id"] for row in api_keys.list_keys(connection) if row["prefix"] == key.split("_")[1]]
+        _show_secret(as_json, {"id": key_id, "key": key})
     if as_json:
-        show_json({"id": key_id, "key": key})
         return
-    click.echo(key)
     until = f"; it expires at {shown(expires_at)}" if expires_at else ""
     click.echo(f"this is key {key_id}, for {name}, and is not shown again{until}", err=True)
 
@@ -87,10 +89,11 @@ def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
         raise click.BadParameter(f"{grace!r} is not a duration: write 24h or '2 days'", param_hint="--grace")
     with command_transaction() as connection:
         rotated = api_keys.rotate_key(connection, key_id, length, operator())
+        _show_secret(
+            as_json, {"key": rotated.key, "expires_at": rotated.expires_at, "old_ends_at": rotated.old_ends_at}
+        )
     if as_json:
-        show_json({"key": rotated.key, "expires_at": rotated.expires_at, "old_ends_at": rotated.old_ends_at})
         return
-    click.echo(rotated.key)
     until = f"; the new key expires at {shown(rotated.expires_at)}" if rotated.expires_at else ""
     click.echo(f"key {key_id} expires at {shown(rotated.old_ends_at)}{until}", err=True)
 
@@ -102,6 +105,21 @@ def revoke_command(key_id: int) -> None:
     with command_transaction() as connection:
         api_keys.revoke_key(connection, key_id, operator())
     click.echo(f"key {key_id} is revoked")
+
+
+def _show_secret(as_json: bool, created: Mapping[str, Any]) -> None:
+    """Print a key before its transaction commits: if nobody can read it, there is no such key."""
+    if sys.__stdout__ is None:  # the shell's >&-
+        raise RowcallError("the key cannot be shown, because there is no output; nothing was changed")
+    try:
+        if as_json:
+            show_json(created)
+        else:
+            click.echo(created["key"])
+        sys.stdout.flush()
+    except OSError as error:
+        discard_output()
+        raise RowcallError(f"the key cannot be shown: {error.strerror}; nothing was changed") from None
 
 
 def _check_known(connection: Connection, limits: api_keys.Limits) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 from pathlib import Path
 from pkgutil import resolve_name
@@ -16,11 +17,12 @@ from rowcall import __version__
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
 from rowcall.base.files import FULL
-from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage, is_passing
+from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, SHORTAGE, is_outage, is_passing
 from rowcall.base.redaction import redacted
 from rowcall.cli import extras
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import discard_output
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -46,6 +48,8 @@ OWN = {
     "doctor": "rowcall.cli.doctor.command:doctor_command",
     "completion": "rowcall.cli.completion:completion_command",
 }
+# What a shell reports for a program that SIGINT has ended.
+INTERRUPTED = 128 + signal.SIGINT
 # An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
 
@@ -67,13 +71,24 @@ class FrontDoor(Group):
             return _not_installed(cmd_name, error)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what an app's command refuses is shown as Rowcall's own commands show it."""
+        """Import and run the command; Ctrl-C ends it as it ends a program without a handler, but lets it clean up.
+
+        What an app's command refuses is shown as Rowcall's own commands show it.
+        """
+        was = signal.getsignal(signal.SIGINT)
+        if was is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
         except click.ClickException as error:
             if type(error) is not click.ClickException:
                 raise
             raise RowcallError(error.message) from None
+        finally:
+            if was is signal.SIG_DFL:
+                signal.signal(signal.SIGINT, was)
 
 
 def _not_installed(name: str, error: ModuleNotFoundError) -> click.Command:
@@ -141,8 +156,7 @@ def main() -> None:
 def _end_of_system(error: OSError) -> None:
     """End with a sentence if the output or a disk is full, or the current folder is gone."""
     if error.errno in FULL and error.filename is None:
-        # Otherwise the interpreter would try again at its end, and say so.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         _end(
             f"the output or a file cannot be written: {error.strerror}; changes that the command has already made"
             " remain",
@@ -166,6 +180,11 @@ def _end_of_database(cause: Exception) -> None:
         _end(LOCKED, DatabaseUnreachable.exit_code)
     if is_passing(cause):
         _end(f"the database ended a statement: {reason}; try again in a moment", DatabaseUnreachable.exit_code)
+    if (getattr(cause, "pgcode", None) or "").startswith(SHORTAGE):
+        _end(
+            f"the database lacks a resource and has refused this: {reason}; its operator must free what it lacks",
+            DatabaseUnreachable.exit_code,
+        )
     if isinstance(cause, psycopg2.OperationalError) or is_outage(cause):
         _end(
             f"lost the connection to the database: {reason}; run `rowcall doctor` to find the cause",

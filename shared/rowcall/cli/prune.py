@@ -14,13 +14,16 @@ from rowcall.access.audit import record
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, committed, connect_internal
 from rowcall.base.files import Files
-from rowcall.cli.session import operator
+from rowcall.cli.session import needs_rights_of, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.local_postgres.url import database_url
 from rowcall.queue.retention.prune import policy_of
 from rowcall.queue.retention.walk import NOTHING_YET, PruneOptions, expire_keys, prune_runs
 from rowcall.schema import check_revision
+
+# Whose rights it needs.
+ROLES = "the worker's role of `rowcall migrate --grants`, or of the owner of the tables"
 
 Policies = Mapping[str, Mapping[str, Any]]
 
@@ -40,7 +43,7 @@ def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool)
         confirm("this deletes old runs and expired keys, as the policies say (--dry-run counts them)", yes)
     counts = {**NOTHING_YET, "expired": 0}
     stopped = False
-    with database_url(current) as url, closing(connect_internal(url)) as connection:
+    with database_url(current) as url, needs_rights_of(ROLES), closing(connect_internal(url)) as connection:
         by_hand = ByHand(connection)
         policies = by_hand.policies(audited=not dry_run)
         if archive is None:

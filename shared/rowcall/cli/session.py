@@ -7,9 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from psycopg2.errors import InsufficientPrivilege
+
 from rowcall.access.audit import Operator
 from rowcall.base import settings
-from rowcall.base.database import PgConnection, internal_transaction
+from rowcall.base.database import PgConnection, drivers_error, internal_transaction
+from rowcall.base.errors import RowcallError
 from rowcall.local_postgres.url import database_url
 from rowcall.schema import check_revision
 
@@ -20,6 +23,20 @@ def command_transaction() -> Iterator[PgConnection]:
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         check_revision(connection)
         yield connection
+
+
+@contextmanager
+def needs_rights_of(who: str) -> Iterator[None]:
+    """Say whose rights the command needs if this role lacks them."""
+    try:
+        yield
+    except Exception as error:
+        cause = drivers_error(error)
+        if not isinstance(cause, InsufficientPrivilege):
+            raise
+        reason = cause.diag.message_primary
+        sentence = f"the database refuses this role: {reason}; this command needs the rights of {who}"
+        raise RowcallError(sentence) from None
 
 
 def operator() -> Operator:

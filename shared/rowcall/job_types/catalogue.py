@@ -103,7 +103,7 @@ def app_module(app: str, name: str) -> ModuleType:
         return importlib.import_module(f"{app}.{name}")
     except DeclarationError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an app's sys.exit() would end the process without a word
         if isinstance(error, ModuleNotFoundError) and f"{app}.{name}.".startswith(f"{error.name}."):
             raise DeclarationError(
                 f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"

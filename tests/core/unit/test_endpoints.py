@@ -90,7 +90,7 @@ def test_a_mail_server_is_a_url(text: str, server: SmtpServer) -> None:
     ],
 )
 def test_a_mail_server_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="a URL such as smtp://user:password@host:587"):
+    with pytest.raises(ValueError, match="a URL such as smtp://user@host:587"):
         SmtpServer.parse(text)
 
 

@@ -21,6 +21,7 @@ from tests.mutants.listed.claim_limited import LIMITED
 from tests.mutants.listed.clone import CLONE
 from tests.mutants.listed.enqueue import ENQUEUE
 from tests.mutants.listed.erase import ERASE
+from tests.mutants.listed.erase_definitions import ERASE_DEFINITIONS
 from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
@@ -50,6 +51,7 @@ MUTANTS = (
     *TICK,
     *PRUNE,
     *ERASE,
+    *ERASE_DEFINITIONS,
     *BULK,
     *TIMESTAMPS,
 )

@@ -70,7 +70,7 @@ def connect(
     try:
         return _connect(url, application_name, factory)
     except psycopg2.OperationalError as error:
-        raise _unreachable(url, error) from None
+        raise unreachable(url, error) from None
 
 
 def _connect(url: str, application_name: str, factory: type[PgConnection]) -> PgConnection:
@@ -84,11 +84,12 @@ def _connect(url: str, application_name: str, factory: type[PgConnection]) -> Pg
             **SILENCE,
         )
     except (psycopg2.ProgrammingError, UnicodeError) as error:
-        raise _unreachable(url, error) from None
+        raise unreachable(url, error) from None
     return connection
 
 
-def _unreachable(url: str, error: Exception) -> DatabaseUnreachable:
+def unreachable(url: str, error: Exception) -> DatabaseUnreachable:
+    """Return the error for a connection that could not be opened."""
     return DatabaseUnreachable(
         f"no connection to {redacted(url)}: {_reason(error)};"
         " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"

@@ -23,22 +23,30 @@ SELECT relname AS name, n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user
 WHERE schemaname = 'rowcall' AND n_dead_tup > greatest(n_live_tup, 50000) ORDER BY n_dead_tup DESC
 """
 
-# Who holds a snapshot so old that vacuum cannot remove the rows that hundreds of thousands of runs have left since.
-# A replica's feedback shows as its walsender's backend_xmin.
+# Who holds a snapshot or a transaction id so old that vacuum cannot remove the rows that hundreds of thousands of runs
+# have left since.  A transaction that has written and is idle has no snapshot, but its id.  A standby with
+# hot_standby_feedback shows as its walsender's backend_xmin or, if it uses a slot, as the slot's xmin; both hold back
+# vacuum in all databases, and have no transaction whose age counts.
 HOLDING = """
 SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' (' || application_name || ')' AS who,
-    now() - xact_start AS since, 'SELECT pg_terminate_backend(' || pid || ')' AS remedy
+    now() - xact_start AS since, '`SELECT pg_terminate_backend(' || pid || ')` ends it' AS remedy
 FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND coalesce(backend_xmin, backend_xid) IS NOT NULL
     AND xact_start < now() - %(older)s
 UNION ALL
-SELECT 'prepared transaction ' || quote_literal(gid), now() - prepared, 'ROLLBACK PREPARED ' || quote_literal(gid)
+SELECT 'standby ' || quote_literal(application_name) || ' of ' || coalesce(usename, '?'), NULL,
+    'end the oldest query on that standby, or set its hot_standby_feedback to off'
+FROM pg_stat_replication WHERE age(backend_xmin) > %(xids)s
+UNION ALL
+SELECT 'prepared transaction ' || quote_literal(gid), now() - prepared,
+    '`ROLLBACK PREPARED ' || quote_literal(gid) || '` ends it'
 FROM pg_prepared_xacts WHERE database = current_database() AND prepared < now() - %(older)s
 UNION ALL
 SELECT 'replication slot ' || quote_literal(slot_name), NULL,
-    'SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')'
+    CASE WHEN active THEN 'end the oldest query on the server that uses it'
+    ELSE '`SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')` ends it' END
 FROM pg_replication_slots
-WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s AND NOT active
+WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s
 ORDER BY 2 DESC NULLS LAST
 """
 
@@ -64,7 +72,7 @@ WHERE effect.state = 'unknown'"""
 NAMED_MOST = 10
 
 OLD = timedelta(hours=1)
-# An idle slot has no time; it is old after so many transactions.
+# A slot and a standby have no time; they are old after so many transactions.
 OLD_XIDS = 1_000_000
 
 
@@ -177,7 +185,7 @@ def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Ite
 
 def _held(row: Row) -> str:
     since = f" for {duration_words(row['since'])}" if row["since"] else ""
-    return f"{row['who']} has held it back{since}, so dead rows stay and claims get slower: `{row['remedy']}` ends it"
+    return f"{row['who']} has held it back{since}, so dead rows stay and claims get slower: {row['remedy']}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

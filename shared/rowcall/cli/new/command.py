@@ -14,11 +14,13 @@ import click
 from rowcall.base.errors import RowcallError
 from rowcall.job_types.declaration import NAME
 
+TESTS = "tests"
+
 # The file in template/ -> where it goes in the new folder.
 FILES = {
     "job_types.py.txt": "{name}/job_types.py",
     "handlers.py.txt": "{name}/handlers.py",
-    "test_app.py.txt": "tests/test_{name}.py",
+    "test_app.py.txt": f"{TESTS}/test_{{name}}.py",
     "conftest.py.txt": "conftest.py",
     "pytest.ini.txt": "pytest.ini",
 }
@@ -29,7 +31,10 @@ NEXT = """\
   cd {name}
   export ROWCALL_APP={name}
   pytest               # performs the handler on a real PostgreSQL (pip install pytest)
-  rowcall up --yes     # starts the API and a worker; then, in another terminal with the same settings:
+  rowcall up           # starts PostgreSQL, the API and a worker
+
+Then, in another terminal with the same settings:
+
   rowcall enqueue {name}_weekly_report '{{"week": "2026-01-05"}}'
   rowcall runs list
 """
@@ -57,7 +62,7 @@ def new_command(name: str) -> None:
 def _write(name: str, folder: Path) -> None:
     """Write the app's files into its new, empty folder."""
     (folder / name).mkdir()
-    (folder / "tests").mkdir()
+    (folder / TESTS).mkdir()
     (folder / name / "__init__.py").touch()
     for source, target in FILES.items():
         template = Template(files(__package__).joinpath("template", source).read_text())
@@ -69,6 +74,8 @@ def _check(name: str, folder: Path) -> None:
     """Refuse a name that could not be imported, or would hide another package."""
     if not NAME.fullmatch(name) or keyword.iskeyword(name):
         raise click.BadParameter(f"{name!r} is not a valid package name: use lower-case words such as my_shop")
+    if name == TESTS:
+        raise click.BadParameter(f"{name!r} is the folder of the app's tests: choose another name")
     if folder.exists():
         raise RowcallError(f"{folder.absolute()} exists: choose another name, or change to another folder")
     if importlib.util.find_spec(name) is not None:

@@ -17,6 +17,6 @@ def confirm(consequence: str, yes: bool) -> None:
     """Go on only if a person at a terminal agrees, or --yes was given."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():  # None: the shell's <&-
         raise click.UsageError(f"{consequence}: there is no terminal to ask for confirmation; use --yes")
     click.confirm(f"{consequence}.  Continue?", abort=True, err=True)

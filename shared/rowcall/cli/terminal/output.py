@@ -37,6 +37,11 @@ def in_foreground() -> bool:
         return True  # a terminal that no shell controls
 
 
+def discard_output() -> None:
+    """Drop what could not be written; otherwise the interpreter would try again at its end, and say so."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def shown(value: object) -> str:
     """Format a value for people, on one line."""
     if value is None:

@@ -16,7 +16,7 @@ from rowcall.base import settings
 from rowcall.base.child_processes import die_with
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import in_foreground
-from rowcall.cli.up.demo import EXAMPLE, choose_app, program
+from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 from rowcall.cli.up.reports import Reports
 
@@ -30,10 +30,10 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
 
     With DATABASE_URL, the worker takes only runs that this command and its key enqueue, and the key expires after a
     day.  Without it, Rowcall starts its own PostgreSQL, keeps the data in ROWCALL_HOME, and reuses it next time.
-    Without ROWCALL_APP, it runs Rowcall's example app, a small SaaS.
+    Without ROWCALL_APP, it runs Rowcall's example app, a small SaaS, if the extra `example` is installed.
 
-    On a terminal, it shows services, runs and effects as they change; logs are in ROWCALL_HOME/log.  In a pipe, and
-    with NO_COLOR or TERM=dumb, it prints plain lines.
+    On a terminal, with the extra `all`, it shows services, runs and effects as they change; logs are in
+    ROWCALL_HOME/log.  In a pipe, and with NO_COLOR or TERM=dumb, it prints plain lines.
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
@@ -41,21 +41,30 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     chosen = settings.read()
     if chosen.database_url:
         confirm(f"this migrates {_named(chosen.database_url)} and starts a worker on it", yes)
-    if _can_show_a_view():
+    can_draw, has_rich = _can_draw(), find_spec("rich") is not None
+    if can_draw and has_rich:
         # Loaded only here: no other command needs rich.
         from rowcall.cli.up.live.run import run
 
         run(chosen, port)
     else:
+        if sentence := without(view=can_draw and not has_rich, example=not chosen.app and not is_installed()):
+            click.echo(sentence)
         _run_plainly(chosen, port, is_example)
 
 
-def _can_show_a_view() -> bool:
+def without(view: bool, example: bool) -> str | None:
+    """Say what is missing because an extra is not installed, and which extra has it."""
+    missing = [*(["no live view"] if view else ()), *(["no example app"] if example else ())]
+    extra = "all" if view else "example"
+    return f"There is {' and '.join(missing)}: pip install 'rowcall[{extra}]' adds it." if missing else None
+
+
+def _can_draw() -> bool:
     """Whether a person watches a terminal that can draw in place; otherwise, plain lines are more useful."""
     if not sys.stdout.isatty() or not in_foreground() or os.environ.get("NO_COLOR"):
         return False
-    can_draw = os.environ.get("TERM", "") not in ("", "dumb", "unknown") and sys.stdout.encoding.lower() == "utf-8"
-    return can_draw and find_spec("rich") is not None
+    return os.environ.get("TERM", "") not in ("", "dumb", "unknown") and sys.stdout.encoding.lower() == "utf-8"
 
 
 def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) -> None:

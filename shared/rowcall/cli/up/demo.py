@@ -16,7 +16,7 @@ from rowcall.job_types.catalogue import optional_app_module
 
 # The default app of `up`, and the modules that the extra `example` installs for it.
 EXAMPLE = "rowcall_example"
-EXAMPLE_NEEDS = ("fpdf", "jinja2")
+EXAMPLE_NEEDS = ("PIL", "fpdf", "jinja2")
 
 
 class Asked(Protocol):
@@ -54,9 +54,14 @@ class Demo(Protocol):
         """Enqueue the demo's runs, each only once."""
 
 
+def is_installed() -> bool:
+    """Whether the example can run."""
+    return all(find_spec(name) for name in (EXAMPLE, *EXAMPLE_NEEDS))
+
+
 def choose_app() -> bool:
     """Set the example as the app of this process and its children, if it is installed and no app is named."""
-    if os.environ.get("ROWCALL_APP", "").strip() or not all(find_spec(name) for name in (EXAMPLE, *EXAMPLE_NEEDS)):
+    if os.environ.get("ROWCALL_APP", "").strip() or not is_installed():
         return False
     os.environ["ROWCALL_APP"] = EXAMPLE
     return True

@@ -84,6 +84,8 @@ class Child:
     def check(self) -> None:
         """Raise an error if it has ended by itself."""
         code = self.process.poll()
+        if code is not None and code < 0:  # it could not say why
+            raise RowcallError(f"`{self.command}` was killed by signal {-code}")
         if code is not None:
             ended = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
             raise RowcallError(f"`{self.command}` {ended}; {self.hint}")
