@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from psycopg.pq import ExecStatus, PGconn
+from psycopg.pq import ExecStatus, PGconn, abc
 from psycopg2.extensions import make_dsn
 
 from rowcall.base import database
@@ -161,7 +161,7 @@ def test_a_standby_that_holds_vacuum_back_is_named_with_and_without_a_slot(tmp_p
         owner.close()
 
 
-def standby_with_feedback(owner: PgConnection, url: str, slot: str) -> PGconn:
+def standby_with_feedback(owner: PgConnection, url: str, slot: str) -> abc.PGconn:
     """Connect as a standby does, and report the oldest transaction that its queries may still need."""
     standby = PGconn.connect(make_dsn(url, replication="true", application_name="east").encode())
     start = database.fetch_value(owner, "SELECT pg_current_wal_lsn()")

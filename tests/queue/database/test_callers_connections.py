@@ -225,7 +225,7 @@ class ConnectionPool:
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        ("postgresql://shop", "a str: pass an open one, such as psycopg2.connect"),
+        ("postgresql://shop", "a str: pass an open one, such as the one that psycopg2.connect"),
         (None, "a NoneType"),
         (sqlalchemy.create_engine("postgresql+psycopg2://"), "an Engine: .*`with engine.begin\\(\\) as connection:`"),
         (sessionmaker(), "a sessionmaker: call it"),
