@@ -4442,12 +4442,23 @@ ROLLBACK;
 
 -- rowcall.queue.views.live_workers: SERVING
 -- Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
+-- `lapsed`: the worker has overslept, or has let the lease of a run expire that is among the first of this queue; its
+-- settings may be shorter than those of this process.  Uses job_runs_live.
+\set queue 'default'
 \set missed '100'
 \set silence '150'
 \set job_type 'noop'
-\set queue 'default'
 BEGIN;
-SELECT id, stopped_at, heartbeat_at, NOT (heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true)) AS late
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH expired AS MATERIALIZED (
+    SELECT locked_by FROM (
+        SELECT status, locked_by, locked_until FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = :'queue' ORDER BY priority, run_at, id LIMIT 1000
+    ) AS first
+    WHERE status = 'running' AND locked_until < now()
+)
+SELECT id, stopped_at, heartbeat_at, NOT (heartbeat_at > now() - :'missed' * interval '1 second') AS late,
+    NOT (coalesce(sleeps_until > now(), true)) OR EXISTS (SELECT FROM expired WHERE locked_by = workers.id) AS lapsed
 FROM rowcall.workers
 WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
     AND (queues IS NULL OR :'queue' = ANY(queues))
@@ -4480,7 +4491,8 @@ ROLLBACK;
 BEGIN;
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL AND id <> :'locked_by' AND (queues IS NULL OR :'queue' = ANY(queues))
+    WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL AND id <> :'locked_by'
+        AND (queues IS NULL OR :'queue' = ANY(queues))
 );
 ROLLBACK;
 

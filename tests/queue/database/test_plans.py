@@ -37,6 +37,7 @@ from rowcall.queue.queues import LIST_QUEUES, make_queues
 from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN
+from rowcall.queue.views.live_workers import SERVING
 from rowcall.queue.views.stats import QUEUES
 from rowcall.queue.workers import UNSERVED
 from tests.support.plans import looked_at, plan
@@ -124,6 +125,8 @@ def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(fi
         {"key": f"live:{MANY}"},
     )
     assert looked_at(plan(filled, BY_INDEX + BEFORE_IT, last)) <= 1000 + BATCH
+    serving = {"queue": "large", "job_type": "noop", "missed": 100.0, "silence": 150.0}
+    assert looked_at(plan(filled, BY_INDEX + SERVING, serving)) <= 1000
     assert looked_at(plan(filled, RUN_AND_QUEUE, {"run_id": last["id"], "declared": "{}"})) == 1
 
 

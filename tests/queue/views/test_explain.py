@@ -177,7 +177,7 @@ def test_a_worker_that_does_not_know_a_new_type_is_counted(connection: PgConnect
 
 def test_a_worker_that_missed_two_heartbeats_is_named_with_its_last_one(connection: PgConnection) -> None:
     run = run_in(connection, Status.QUEUED)
-    lost = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'")
+    lost = run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'", locked_by="'dead'")
     fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_at = now() - interval '99 seconds'")
     assert conditions(connection, run["id"])["worker"].holds
     fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_at = now() - interval '101 seconds'")

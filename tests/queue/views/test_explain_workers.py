@@ -67,9 +67,17 @@ def test_a_worker_that_overslept_by_its_own_settings_takes_nothing(connection: P
     fetch_all(connection, "UPDATE rowcall.workers SET sleeps_until = now() + interval '1 second'")
     assert "a worker claims it" in explained(connection, run["id"]).message
     fetch_all(connection, "UPDATE rowcall.workers SET sleeps_until = now() - interval '1 second'")
-    assert f"no live worker takes noop from queue default: {WORKER} sent its last heartbeat" in (
-        explained(connection, run["id"]).message
-    )
+    message = explained(connection, run["id"]).message
+    assert f"no live worker takes noop from queue default: {WORKER} sent its last heartbeat" in message
+    assert message.endswith(", and has let its sleep or a lease run out since: it may be stopped")
+
+
+def test_a_worker_that_let_a_lease_expire_takes_nothing(connection: PgConnection) -> None:
+    run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'", run_at="now() - interval '1 h'")
+    run = run_in(connection, Status.QUEUED)
+    assert "it may be stopped" in explained(connection, run["id"]).message
+    register(connection, Registration("worker-2", "host", 1, "1", None, ["noop"], 10))
+    assert "a worker claims it" in explained(connection, run["id"]).message
 
 
 @pytest.mark.parametrize(

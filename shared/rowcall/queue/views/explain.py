@@ -162,7 +162,7 @@ def _limit(row: Row) -> Condition:
 
 
 def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
-    workers = fetch_all(connection, SERVING, {**row, **_times(heartbeat)})
+    workers = fetch_all(connection, BY_INDEX + SERVING, {**row, **_times(heartbeat)})
     serving = _live(workers)
     job_type, queue = row["job_type"], row["queue"]
     if serving:
@@ -173,11 +173,13 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
     if silent := [worker for worker in workers if worker["stopped_at"] is None]:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
         sent = f"{last['id']} sent its last heartbeat {_time(last['heartbeat_at'])}"
-        return Condition("worker", False, f"{message}: {sent}, and should send one every {heartbeat:g} s", command)
+        lapsed = "and has let its sleep or a lease run out since: it may be stopped"
+        expected = f"and should send one every {heartbeat:g} s" if last["late"] else lapsed
+        return Condition("worker", False, f"{message}: {sent}, {expected}", command)
     if workers:
         ended = max(worker["stopped_at"] for worker in workers)
-        missed_it = "; the next one will take it" if ended < row["run_at"] else ", when it was due, and did not take it"
-        return Condition("worker", False, f"{message}: the last one ended {_time(ended)}{missed_it}", command)
+        then = "; the next one will take it" if ended < row["run_at"] else ", when it was due, and did not take it"
+        return Condition("worker", False, f"{message}: the last one ended {_time(ended)}{then}", command)
     if others := fetch_value(connection, LIVE_WORKERS, _times(heartbeat)):
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
@@ -188,7 +190,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
 def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
     if row["suspect"]:
         return _suspect(row["suspect"])
-    workers = _live(fetch_all(connection, SERVING, {**row, **_times(heartbeat)}))
+    workers = _live(fetch_all(connection, BY_INDEX + SERVING, {**row, **_times(heartbeat)}))
     alone = {one["locked_by"]: one["id"] for one in fetch_all(connection, RUNNING_ALONE, {"workers": workers})}
     if len(alone) == len(workers):
         runs = ", ".join(map(str, alone.values()))
@@ -265,7 +267,11 @@ def _times(heartbeat: float) -> dict[str, float]:
 
 
 def _live(workers: Iterable[Row]) -> list[str]:
-    return [worker["id"] for worker in workers if worker["stopped_at"] is None and not worker["late"]]
+    return [
+        worker["id"]
+        for worker in workers
+        if worker["stopped_at"] is None and not worker["late"] and not worker["lapsed"]
+    ]
 
 
 def _time(moment: datetime) -> str:

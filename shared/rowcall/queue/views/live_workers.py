@@ -5,13 +5,26 @@ from __future__ import annotations
 from rowcall.queue.claims.request import ALONE
 from rowcall.status import Status
 
-# Whether a worker sends its heartbeats: it has not missed two by the settings of this process, and has not overslept by
-# its own.
-BEATING = "heartbeat_at > now() - %(missed)s * interval '1 second' AND coalesce(sleeps_until > now(), true)"
+# Whether a worker has sent its heartbeats, by the settings of this process, and has not overslept, by its own.
+PUNCTUAL = "heartbeat_at > now() - %(missed)s * interval '1 second'"
+AWAKE = "coalesce(sleeps_until > now(), true)"
+
+# So many live runs of a queue are examined for leases that have expired, so that it costs the same for any backlog.
+EXAMINED_MOST = 1000
 
 # Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
+# `lapsed`: the worker has overslept, or has let the lease of a run expire that is among the first of this queue; its
+# settings may be shorter than those of this process.  Uses job_runs_live.
 SERVING = f"""
-SELECT id, stopped_at, heartbeat_at, NOT ({BEATING}) AS late
+WITH expired AS MATERIALIZED (
+    SELECT locked_by FROM (
+        SELECT status, locked_by, locked_until FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = %(queue)s ORDER BY priority, run_at, id LIMIT {EXAMINED_MOST}
+    ) AS first
+    WHERE status = '{Status.RUNNING}' AND locked_until < now()
+)
+SELECT id, stopped_at, heartbeat_at, NOT ({PUNCTUAL}) AS late,
+    NOT ({AWAKE}) OR EXISTS (SELECT FROM expired WHERE locked_by = workers.id) AS lapsed
 FROM rowcall.workers
 WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
     AND (queues IS NULL OR %(queue)s = ANY(queues))
@@ -27,14 +40,15 @@ ORDER BY id
 """
 
 # Live workers, whatever they serve.
-LIVE_WORKERS = f"SELECT count(*) FROM rowcall.workers WHERE {BEATING} AND stopped_at IS NULL"
+LIVE_WORKERS = f"SELECT count(*) FROM rowcall.workers WHERE {PUNCTUAL} AND {AWAKE} AND stopped_at IS NULL"
 
 # Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
 # live, whatever its last heartbeat: it may have a shorter lease than this process has.
 SWEEPING = f"""
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE {BEATING} AND stopped_at IS NULL AND id <> %(locked_by)s AND (queues IS NULL OR %(queue)s = ANY(queues))
+    WHERE {PUNCTUAL} AND {AWAKE} AND stopped_at IS NULL AND id <> %(locked_by)s
+        AND (queues IS NULL OR %(queue)s = ANY(queues))
 )
 """
 
