@@ -4435,7 +4435,6 @@ WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || :'key_id' 
 ROLLBACK;
 
 -- rowcall.queue.views.stats: QUEUES
--- Three scans of each lane's range of job_runs_live: what could be claimed now, what is running, and what is for later.
 -- A queue without live runs has a row too if it has settings or a job type.
 \set known '{"mail"}'
 \set declared '{"mail": 2}'
@@ -4473,12 +4472,64 @@ lanes AS (
 )
 SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(:'known'::text[]) AS made, queues.paused_at,
     least(queues.max_running, (:'declared'::jsonb ->> named.name)::integer) AS max_running,
+    queues.max_running AS operator_limit, (:'declared'::jsonb ->> named.name)::integer AS declared_limit,
     least(coalesce(live.due, 0), 1000)::integer AS due,
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
     least(coalesce(live.queued, 0), 1000)::integer AS queued,
     least(coalesce(live.running, 0), 1000)::integer AS running,
     least(coalesce(live.failed, 0), 1000)::integer AS failed
 FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
+WHERE true
+ORDER BY named.name;
+ROLLBACK;
+
+-- rowcall.queue.views.stats: QUEUE
+-- The same for one queue, from its lanes only.
+\set queue 'default'
+\set known '{"mail"}'
+\set declared '{"mail": 2}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL AND queue = :'queue' ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = :'queue' AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), found AS (
+    SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
+        (SELECT status, run_at AS due_since FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+         ORDER BY run_at, id LIMIT 1000)
+        UNION ALL
+        (SELECT status, NULL FROM (
+            SELECT status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
+         ) AS head WHERE status = 'running')
+        UNION ALL
+        (SELECT status, NULL FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now() ORDER BY run_at, id LIMIT 1000)
+    ) AS run
+), live AS (
+    SELECT queue, count(due_since) AS due, min(due_since) AS due_since,
+        count(*) FILTER (WHERE status = 'queued') AS queued,
+        count(*) FILTER (WHERE status = 'running') AS running,
+        count(*) FILTER (WHERE status = 'failed') AS failed
+    FROM found GROUP BY queue
+), named AS (
+    SELECT queue AS name FROM live UNION SELECT name FROM rowcall.queues UNION SELECT unnest(:'known'::text[])
+)
+SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(:'known'::text[]) AS made, queues.paused_at,
+    least(queues.max_running, (:'declared'::jsonb ->> named.name)::integer) AS max_running,
+    queues.max_running AS operator_limit, (:'declared'::jsonb ->> named.name)::integer AS declared_limit,
+    least(coalesce(live.due, 0), 1000)::integer AS due,
+    coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
+    least(coalesce(live.queued, 0), 1000)::integer AS queued,
+    least(coalesce(live.running, 0), 1000)::integer AS running,
+    least(coalesce(live.failed, 0), 1000)::integer AS failed
+FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
+WHERE named.name = :'queue'
 ORDER BY named.name;
 ROLLBACK;
 

@@ -13,7 +13,20 @@ from rowcall.schema import check_revision
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
 from rowcall_api.mount import mount
-from rowcall_api.routes import batch, bulk, definitions, docs, effects, explain, metrics, ops, runs, stats, steering
+from rowcall_api.routes import (
+    batch,
+    bulk,
+    definitions,
+    docs,
+    effects,
+    explain,
+    metrics,
+    ops,
+    queues,
+    runs,
+    stats,
+    steering,
+)
 
 # A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
@@ -42,7 +55,7 @@ def create_app(database_url: str) -> flask.Flask:
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)
-    for resource in (runs, batch, steering, bulk, explain, definitions, effects, stats):
+    for resource in (runs, batch, steering, bulk, explain, definitions, effects, queues, stats):
         described.register_blueprint(resource.blueprint)
     for page in (docs, metrics, ops):
         app.register_blueprint(page.blueprint)

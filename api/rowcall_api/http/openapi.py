@@ -127,8 +127,13 @@ class Operation:
     @property
     def steers(self) -> bool:
         """Whether the status of the resource can forbid the operation."""
-        named = "{" in self.path and not self.path.startswith("/v1/definitions")
+        named = "{" in self.path and not self.path.startswith(("/v1/definitions", "/v1/queues"))
         return self.method == "post" and self.scope == "operate" and named
+
+    @property
+    def frees(self) -> bool:
+        """Whether the operation removes the settings of a queue, which its running runs may still need."""
+        return self.method == "delete" and self.path.startswith("/v1/queues")
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,12 @@ COMMON = (
         "Conflict",
         "The current status does not allow this: see `current_status` and `allowed_events`.",
         lambda operation: operation.steers,
+    ),
+    Common(
+        409,
+        "Busy",
+        "Runs that count against the limit are running: try again when they end.",
+        lambda operation: operation.frees,
     ),
     Common(
         412,

@@ -103,7 +103,7 @@ def _check_known(connection: Connection, limits: api_keys.Limits) -> None:
     for job_type in limits.job_types or ():
         known[job_type]  # JobTypeUnknown
     for queue in limits.queues or ():
-        if queue not in {one.queue for one in known.values()} and not has_queue(connection, queue):
+        if queue not in known.queues and not has_queue(connection, queue):
             raise RowcallError(
                 f"there is no queue {queue!r}: `rowcall queues list` shows all; `rowcall queues resume` creates one"
             )

@@ -50,6 +50,7 @@ from rowcall.base.errors.process import (
     message_of,
     raise_if_interrupted,
 )
+from rowcall.base.errors.queues import QueueBusy, QueueInvalid, QueueNotFound, QueueUnset
 from rowcall.base.errors.requests import (
     DefinitionBroken,
     DefinitionChanged,
@@ -115,6 +116,10 @@ __all__ = [
     "OutcomeUnknown",
     "Permanent",
     "PortInUse",
+    "QueueBusy",
+    "QueueInvalid",
+    "QueueNotFound",
+    "QueueUnset",
     "Refused",
     "Retry",
     "RowcallError",
