@@ -4566,6 +4566,59 @@ SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
 ROLLBACK;
 
+-- rowcall.queue.views.workers: WORKERS
+-- The table has the workers of about one day.
+\set silence '150'
+\set at 'infinity'
+\set id '1'
+\set stopped 'false'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), page AS (
+    SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
+        extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
+        stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
+        coalesce(sleeps_until > now(), false) AS sleeping
+    FROM rowcall.workers
+    WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) < (:'at'::timestamptz, :'id')
+        AND (:'stopped' OR stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second')
+    ORDER BY started_at DESC, id DESC LIMIT :'limit' + 1
+), run AS (
+    SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
+    FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+        ORDER BY run_at, id LIMIT 2000
+    ) AS head WHERE status = 'running' AND locked_by IN (SELECT id FROM page)
+), doing AS (
+    SELECT locked_by, count(*) AS running, jsonb_agg(jsonb_build_object(
+        'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
+        'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
+            'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
+    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs
+    FROM run GROUP BY locked_by
+), shown AS (
+    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs
+    FROM page LEFT JOIN doing ON doing.locked_by = page.id
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY started_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY started_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY started_at DESC, id DESC;
+ROLLBACK;
+
 -- rowcall.queue.workers: REGISTER
 \set id '1'
 \set hostname 'worker.example'

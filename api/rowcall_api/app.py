@@ -26,6 +26,7 @@ from rowcall_api.routes import (
     runs,
     stats,
     steering,
+    workers,
 )
 
 # A payload may be 64 KiB; the rest is for the other fields.
@@ -55,7 +56,7 @@ def create_app(database_url: str) -> flask.Flask:
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)
-    for resource in (runs, batch, steering, bulk, explain, definitions, effects, queues, stats):
+    for resource in (runs, batch, steering, bulk, explain, definitions, effects, queues, workers, stats):
         described.register_blueprint(resource.blueprint)
     for page in (docs, metrics, ops):
         app.register_blueprint(page.blueprint)

@@ -134,6 +134,7 @@ SAMPLES = {
     "state": "refused",
     "states": "applied",
     "status": "queued",
+    "stopped": "false",
     "subject": "Welcome",
     "tried": "1",
     "resting_ids": "2",

@@ -39,6 +39,7 @@ OWN = {
     "definitions": "rowcall.cli.definitions.command:definitions_command",
     "effects": "rowcall.cli.effects:effects_command",
     "queues": "rowcall.cli.queues:queues_command",
+    "workers": "rowcall.cli.workers:workers_command",
     "keys": "rowcall.cli.keys:keys_command",
     "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
     "prune": "rowcall.cli.prune:prune_command",
