@@ -13,6 +13,7 @@ from rowcall.schema import check_revision
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
 from rowcall_api.mount import mount
+from rowcall_api.payload_schemas import describe_payloads
 from rowcall_api.routes import (
     batch,
     bulk,
@@ -20,6 +21,7 @@ from rowcall_api.routes import (
     docs,
     effects,
     explain,
+    job_types,
     metrics,
     ops,
     queues,
@@ -37,7 +39,7 @@ def create_app(database_url: str) -> flask.Flask:
     """Return the application for this database, whose schema must be the one that this code expects."""
     chosen = settings.read()
     logs.configure(chosen)
-    catalogue()  # fail at startup, not at the first request, if a declaration is wrong
+    types = catalogue()  # fail at startup, not at the first request, if a declaration is wrong
     app = flask.Flask("rowcall", static_folder=None)
     # A copy, because flask-smorest adds the descriptions of this app's schemas to it.
     app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
@@ -56,8 +58,9 @@ def create_app(database_url: str) -> flask.Flask:
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)
-    for resource in (runs, batch, steering, bulk, explain, definitions, effects, queues, workers, stats):
+    for resource in (runs, batch, steering, bulk, explain, definitions, effects, queues, workers, job_types, stats):
         described.register_blueprint(resource.blueprint)
+    describe_payloads(described.spec, types)
     for page in (docs, metrics, ops):
         app.register_blueprint(page.blueprint)
     if chosen.app:
