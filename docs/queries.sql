@@ -3964,6 +3964,29 @@ WITH shown AS (
 SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no;
 ROLLBACK;
 
+-- rowcall.queue.views.keys: KEYS
+-- In the order of the primary key.
+\set before_id '9223372036854775807'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+SELECT id, name, prefix, scopes, job_types, queues, created_at, expires_at, last_used_at, revoked_at, replaced_at,
+    
+CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
+    WHEN expires_at <= now() THEN 'expired'
+    WHEN expires_at IS NOT NULL THEN 'expires'
+    ELSE 'active' END AS state
+
+FROM rowcall.api_keys WHERE id < :'before_id' ORDER BY id DESC LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY id DESC;
+ROLLBACK;
+
 -- rowcall.queue.views.lists: PAGES[created]
 -- Name of a scan -> the query for a page.
 \set milliseconds '5000'

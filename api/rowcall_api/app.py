@@ -22,6 +22,7 @@ from rowcall_api.routes import (
     effects,
     explain,
     job_types,
+    keys,
     metrics,
     ops,
     queues,
@@ -58,7 +59,20 @@ def create_app(database_url: str) -> flask.Flask:
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)
-    for resource in (runs, batch, steering, bulk, explain, definitions, effects, queues, workers, job_types, stats):
+    for resource in (
+        runs,
+        batch,
+        steering,
+        bulk,
+        explain,
+        definitions,
+        effects,
+        queues,
+        workers,
+        job_types,
+        keys,
+        stats,
+    ):
         described.register_blueprint(resource.blueprint)
     describe_payloads(described.spec, types)
     for page in (docs, metrics, ops):

@@ -9,7 +9,7 @@ from typing import Any
 import flask
 
 from rowcall import definitions, effects
-from rowcall.access.api_keys import UNLIMITED
+from rowcall.access.api_keys import UNLIMITED, Limits
 from rowcall.base.database import Connection, Row
 from rowcall.base.errors import (
     DefinitionNotFound,
@@ -85,6 +85,14 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
 def must_be_allowed_to_change_queue(name: str) -> None:
     """Refuse a queue outside this key's limits; a key that is limited to job types may change no queue."""
     _must_be_within(None, name)
+
+
+def must_be_allowed_to_manage_keys(limits: Limits) -> None:
+    """Refuse a key with other limits than this key's own or narrower ones, because its secret would grant more."""
+    own = flask.g.caller.limits
+    for names, asked in zip(own, limits, strict=True):
+        if names is not None and (asked is None or not {*asked} <= {*names}):
+            raise KeyLimited(own)
 
 
 def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:

@@ -29,6 +29,7 @@ SAMPLES = {
     "at": INFINITE,
     "bare": "false",
     "batch": "100",
+    "before_id": "9223372036854775807",
     "concurrency": "4",
     "content_hash": HASH,
     "created_after": NOON,

@@ -185,6 +185,9 @@ def test_the_api_serves_its_main_routes(server: Role, monkeypatch: pytest.Monkey
     ask("POST", "/v1/queues/mail/pause")
     ask("PUT", "/v1/queues/mail/limit", json={"max_running": 2})
     ask("DELETE", "/v1/queues/mail/settings")
+    ask("POST", "/v1/keys", json={"name": "another", "scopes": ["read"]})
+    ask("POST", "/v1/keys/2/rotate")
+    ask("POST", "/v1/keys/2/revoke")
     for path in (
         *("/v1/runs", f"/v1/runs/{dead}", f"/v1/runs/{dead}/attempts", f"/v1/runs/{dead}/explain"),
         *(
@@ -193,6 +196,8 @@ def test_the_api_serves_its_main_routes(server: Role, monkeypatch: pytest.Monkey
             "/v1/queues",
             "/v1/workers",
             "/v1/job-types",
+            "/v1/keys",
+            "/v1/keys/me",
             "/v1/stats",
             "/readyz",
             "/metrics",

@@ -1,5 +1,6 @@
 """All errors that Rowcall raises.  Each message says what was wrong, where, and what to do."""
 
+from rowcall.base.errors.api_keys import ApiKeyEnded, ApiKeyInvalid, ApiKeyNameTaken, ApiKeyNotFound
 from rowcall.base.errors.attempts import (
     LONGEST_WAIT,
     CancelRequested,
@@ -77,6 +78,10 @@ from rowcall.base.errors.requests import (
 __all__ = [
     "LONGEST_WAIT",
     "AmbiguousEffect",
+    "ApiKeyEnded",
+    "ApiKeyInvalid",
+    "ApiKeyNameTaken",
+    "ApiKeyNotFound",
     "Blocked",
     "CancelRequested",
     "ChildDied",
