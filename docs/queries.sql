@@ -881,6 +881,61 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE run_id = :'run_id';
 ROLLBACK;
 
+-- rowcall.effects.operate: GET[sent_emails]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[sent_reports]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[payments]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[delivered_webhooks]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[generated_files]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[other_effects]
+-- Primary key.
+\set id '1'
+\set kind 'sms'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE id = :'id' AND (:'kind'::text IS NULL OR kind = :'kind');
+ROLLBACK;
+
 -- rowcall.effects.operate: LOCK[sent_emails]
 \set id '1'
 BEGIN;
@@ -3836,6 +3891,100 @@ ROLLBACK;
 \set transaction '1000'
 BEGIN;
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= :'transaction'::bigint;
+ROLLBACK;
+
+-- rowcall.queue.views.audit: OF_ALL
+-- The primary key, between the first ids of both times.
+-- A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
+\set after '-infinity'
+\set before 'infinity'
+\set before_id '9223372036854775807'
+\set most '20000'
+\set who 'cli:me'
+\set action 'retry'
+\set subject 'Welcome'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+WITH RECURSIVE oldest(low, high) AS (
+    SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
+    UNION ALL
+    SELECT CASE WHEN probe.at < :'after'::timestamptz - interval '1 day' THEN probe.id + 1 ELSE low END,
+        CASE WHEN probe.at < :'after'::timestamptz - interval '1 day' THEN high ELSE (low + high) / 2 END
+    FROM oldest CROSS JOIN LATERAL (
+        SELECT id, at FROM rowcall.audit_log WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+), newest(low, high) AS (
+    SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
+    UNION ALL
+    SELECT CASE WHEN probe.at < :'before'::timestamptz + interval '1 day' THEN probe.id + 1 ELSE low END,
+        CASE WHEN probe.at < :'before'::timestamptz + interval '1 day' THEN high ELSE (low + high) / 2 END
+    FROM newest CROSS JOIN LATERAL (
+        SELECT id, at FROM rowcall.audit_log WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+), page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.audit_log WHERE id < :'before_id' AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) ORDER BY id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
+        AND (:'action'::text IS NULL OR action = :'action')
+        AND (:'subject'::text IS NULL OR subject = :'subject')
+        AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
+    ORDER BY id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT id FROM rowcall.audit_log WHERE id < :'before_id' AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.audit: OF_SUBJECT
+-- The index audit_log_subject.
+\set subject 'Welcome'
+\set subject_id '1'
+\set before_id '9223372036854775807'
+\set most '20000'
+\set who 'cli:me'
+\set action 'retry'
+\set after '-infinity'
+\set before 'infinity'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+WITH RECURSIVE page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'before_id' ORDER BY id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
+        AND (:'action'::text IS NULL OR action = :'action')
+        AND (:'subject'::text IS NULL OR subject = :'subject')
+        AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
+    ORDER BY id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'before_id' AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.explain: RUN_AND_QUEUE

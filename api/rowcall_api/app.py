@@ -22,7 +22,6 @@ from rowcall_api.routes import (
     effects,
     explain,
     job_types,
-    keys,
     metrics,
     ops,
     queues,
@@ -31,6 +30,7 @@ from rowcall_api.routes import (
     steering,
     workers,
 )
+from rowcall_api.routes.access import audit, keys
 
 # A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
@@ -71,6 +71,7 @@ def create_app(database_url: str) -> flask.Flask:
         workers,
         job_types,
         keys,
+        audit,
         stats,
     ):
         described.register_blueprint(resource.blueprint)

@@ -17,6 +17,8 @@ DEFINITION = {name: str(value) for name, value in as_sent(Content("noop")).items
 
 SAMPLES = {
     **DEFINITION,
+    "action": "retry",
+    "after": "-infinity",
     "after_created_at": "-infinity",
     "after_id": "0",
     "after_lease_no": "0",
@@ -29,6 +31,7 @@ SAMPLES = {
     "at": INFINITE,
     "bare": "false",
     "batch": "100",
+    "before": INFINITE,
     "before_id": "9223372036854775807",
     "concurrency": "4",
     "content_hash": HASH,
@@ -137,6 +140,7 @@ SAMPLES = {
     "status": "queued",
     "stopped": "false",
     "subject": "Welcome",
+    "subject_id": "1",
     "tried": "1",
     "resting_ids": "2",
     "resting_revisions": "1",

@@ -69,7 +69,7 @@ def limit_queue(sent: Mapping[str, Any], name: str) -> Row:
 @blueprint.response(204)
 @needs("operate")
 def remove_queue_settings(name: str) -> None:
-    """Remove the pause and the limit of this queue, for example of a misspelt one.  Its runs stay."""
+    """Remove the pause and the limit of this queue, for example if the name was misspelt.  Its runs stay."""
     must_be_allowed_to_change_queue(name)
     with transaction() as connection:
         queue.remove_queue(connection, name, operator())
