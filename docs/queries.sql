@@ -932,6 +932,61 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE run_id = :'run_id';
 ROLLBACK;
 
+-- rowcall.effects.operate: GET[sent_emails]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_emails WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[sent_reports]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.sent_reports WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[payments]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.payments WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[delivered_webhooks]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.delivered_webhooks WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[generated_files]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.generated_files WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.operate: GET[other_effects]
+-- Primary key.
+\set id '1'
+\set kind 'sms'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at
+FROM rowcall.other_effects WHERE id = :'id' AND (:'kind'::text IS NULL OR kind = :'kind');
+ROLLBACK;
+
 -- rowcall.effects.operate: LOCK[sent_emails]
 \set id '1'
 BEGIN;
@@ -3889,6 +3944,100 @@ BEGIN;
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= :'transaction'::bigint;
 ROLLBACK;
 
+-- rowcall.queue.views.audit: OF_ALL
+-- The primary key, between the first ids of both times.
+-- A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
+\set after '-infinity'
+\set before 'infinity'
+\set before_id '9223372036854775807'
+\set most '20000'
+\set who 'cli:me'
+\set action 'retry'
+\set subject 'Welcome'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+WITH RECURSIVE oldest(low, high) AS (
+    SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
+    UNION ALL
+    SELECT CASE WHEN probe.at < :'after'::timestamptz - interval '1 day' THEN probe.id + 1 ELSE low END,
+        CASE WHEN probe.at < :'after'::timestamptz - interval '1 day' THEN high ELSE (low + high) / 2 END
+    FROM oldest CROSS JOIN LATERAL (
+        SELECT id, at FROM rowcall.audit_log WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+), newest(low, high) AS (
+    SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
+    UNION ALL
+    SELECT CASE WHEN probe.at < :'before'::timestamptz + interval '1 day' THEN probe.id + 1 ELSE low END,
+        CASE WHEN probe.at < :'before'::timestamptz + interval '1 day' THEN high ELSE (low + high) / 2 END
+    FROM newest CROSS JOIN LATERAL (
+        SELECT id, at FROM rowcall.audit_log WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+), page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.audit_log WHERE id < :'before_id' AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) ORDER BY id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
+        AND (:'action'::text IS NULL OR action = :'action')
+        AND (:'subject'::text IS NULL OR subject = :'subject')
+        AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
+    ORDER BY id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT id FROM rowcall.audit_log WHERE id < :'before_id' AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.audit: OF_SUBJECT
+-- The index audit_log_subject.
+\set subject 'Welcome'
+\set subject_id '1'
+\set before_id '9223372036854775807'
+\set most '20000'
+\set who 'cli:me'
+\set action 'retry'
+\set after '-infinity'
+\set before 'infinity'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+WITH RECURSIVE page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'before_id' ORDER BY id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
+        AND (:'action'::text IS NULL OR action = :'action')
+        AND (:'subject'::text IS NULL OR subject = :'subject')
+        AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
+    ORDER BY id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'before_id' AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.id DESC;
+ROLLBACK;
+
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
 -- The run by its id, its queue's settings, and the running runs that count against the queue's limit.
 \set declared '{"mail": 2}'
@@ -3976,6 +4125,29 @@ WITH shown AS (
     FROM shown
 )
 SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no;
+ROLLBACK;
+
+-- rowcall.queue.views.keys: KEYS
+-- In the order of the primary key.
+\set before_id '9223372036854775807'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+SELECT id, name, prefix, scopes, job_types, queues, created_at, expires_at, last_used_at, revoked_at, replaced_at,
+    
+CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
+    WHEN expires_at <= now() THEN 'expired'
+    WHEN expires_at IS NOT NULL THEN 'expires'
+    ELSE 'active' END AS state
+
+FROM rowcall.api_keys WHERE id < :'before_id' ORDER BY id DESC LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[created]
@@ -4514,7 +4686,6 @@ WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || :'key_id' 
 ROLLBACK;
 
 -- rowcall.queue.views.stats: QUEUES
--- Three scans of each lane's range of job_runs_live: what could be claimed now, what is running, and what is for later.
 -- A queue without live runs has a row too if it has settings or a job type.
 \set known '{"mail"}'
 \set declared '{"mail": 2}'
@@ -4552,12 +4723,64 @@ lanes AS (
 )
 SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(:'known'::text[]) AS made, queues.paused_at,
     least(queues.max_running, (:'declared'::jsonb ->> named.name)::integer) AS max_running,
+    queues.max_running AS operator_limit, (:'declared'::jsonb ->> named.name)::integer AS declared_limit,
     least(coalesce(live.due, 0), 1000)::integer AS due,
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
     least(coalesce(live.queued, 0), 1000)::integer AS queued,
     least(coalesce(live.running, 0), 1000)::integer AS running,
     least(coalesce(live.failed, 0), 1000)::integer AS failed
 FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
+WHERE true
+ORDER BY named.name;
+ROLLBACK;
+
+-- rowcall.queue.views.stats: QUEUE
+-- The same for one queue, from its lanes only.
+\set queue 'default'
+\set known '{"mail"}'
+\set declared '{"mail": 2}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL AND queue = :'queue' ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = :'queue' AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), found AS (
+    SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
+        (SELECT status, run_at AS due_since FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+         ORDER BY run_at, id LIMIT 1000)
+        UNION ALL
+        (SELECT status, NULL FROM (
+            SELECT status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
+         ) AS head WHERE status = 'running')
+        UNION ALL
+        (SELECT status, NULL FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now() ORDER BY run_at, id LIMIT 1000)
+    ) AS run
+), live AS (
+    SELECT queue, count(due_since) AS due, min(due_since) AS due_since,
+        count(*) FILTER (WHERE status = 'queued') AS queued,
+        count(*) FILTER (WHERE status = 'running') AS running,
+        count(*) FILTER (WHERE status = 'failed') AS failed
+    FROM found GROUP BY queue
+), named AS (
+    SELECT queue AS name FROM live UNION SELECT name FROM rowcall.queues UNION SELECT unnest(:'known'::text[])
+)
+SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(:'known'::text[]) AS made, queues.paused_at,
+    least(queues.max_running, (:'declared'::jsonb ->> named.name)::integer) AS max_running,
+    queues.max_running AS operator_limit, (:'declared'::jsonb ->> named.name)::integer AS declared_limit,
+    least(coalesce(live.due, 0), 1000)::integer AS due,
+    coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
+    least(coalesce(live.queued, 0), 1000)::integer AS queued,
+    least(coalesce(live.running, 0), 1000)::integer AS running,
+    least(coalesce(live.failed, 0), 1000)::integer AS failed
+FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
+WHERE named.name = :'queue'
 ORDER BY named.name;
 ROLLBACK;
 
@@ -4592,6 +4815,59 @@ SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
     ORDER BY ended_at DESC LIMIT 1000
 ) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = 'dead'
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
+ROLLBACK;
+
+-- rowcall.queue.views.workers: WORKERS
+-- The table has the workers of about one day.
+\set silence '150'
+\set at 'infinity'
+\set id '1'
+\set stopped 'false'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), page AS (
+    SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
+        extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
+        stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
+        coalesce(sleeps_until > now(), false) AS sleeping
+    FROM rowcall.workers
+    WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) < (:'at'::timestamptz, :'id')
+        AND (:'stopped' OR stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second')
+    ORDER BY started_at DESC, id DESC LIMIT :'limit' + 1
+), run AS (
+    SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
+    FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+        ORDER BY run_at, id LIMIT 2000
+    ) AS head WHERE status = 'running' AND locked_by IN (SELECT id FROM page)
+), doing AS (
+    SELECT locked_by, count(*) AS running, jsonb_agg(jsonb_build_object(
+        'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
+        'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
+            'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
+    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs
+    FROM run GROUP BY locked_by
+), shown AS (
+    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs
+    FROM page LEFT JOIN doing ON doing.locked_by = page.id
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY started_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY started_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY started_at DESC, id DESC;
 ROLLBACK;
 
 -- rowcall.queue.workers: REGISTER

@@ -13,7 +13,24 @@ from rowcall.schema import check_revision
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
 from rowcall_api.mount import mount
-from rowcall_api.routes import batch, bulk, definitions, docs, effects, explain, metrics, ops, runs, stats, steering
+from rowcall_api.payload_schemas import describe_payloads
+from rowcall_api.routes import (
+    batch,
+    bulk,
+    definitions,
+    docs,
+    effects,
+    explain,
+    job_types,
+    metrics,
+    ops,
+    queues,
+    runs,
+    stats,
+    steering,
+    workers,
+)
+from rowcall_api.routes.access import audit, keys
 
 # A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
@@ -23,7 +40,7 @@ def create_app(database_url: str) -> flask.Flask:
     """Return the application for this database, whose schema must be the one that this code expects."""
     chosen = settings.read()
     logs.configure(chosen)
-    catalogue()  # fail at startup, not at the first request, if a declaration is wrong
+    types = catalogue()  # fail at startup, not at the first request, if a declaration is wrong
     app = flask.Flask("rowcall", static_folder=None)
     # A copy, because flask-smorest adds the descriptions of this app's schemas to it.
     app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
@@ -42,8 +59,23 @@ def create_app(database_url: str) -> flask.Flask:
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)
-    for resource in (runs, batch, steering, bulk, explain, definitions, effects, stats):
+    for resource in (
+        runs,
+        batch,
+        steering,
+        bulk,
+        explain,
+        definitions,
+        effects,
+        queues,
+        workers,
+        job_types,
+        keys,
+        audit,
+        stats,
+    ):
         described.register_blueprint(resource.blueprint)
+    describe_payloads(described.spec, types)
     for page in (docs, metrics, ops):
         app.register_blueprint(page.blueprint)
     if chosen.app:

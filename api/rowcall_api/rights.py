@@ -9,7 +9,7 @@ from typing import Any
 import flask
 
 from rowcall import definitions, effects
-from rowcall.access.api_keys import UNLIMITED
+from rowcall.access.api_keys import UNLIMITED, Limits
 from rowcall.base.database import Connection, Row
 from rowcall.base.errors import (
     DefinitionNotFound,
@@ -39,7 +39,7 @@ def must_be_allowed_to_enqueue(
     _must_be_within(job_type, queue or declared.queue)
     if (priority or 0) < 0:
         _must_have("operate", "which a priority below zero needs")
-    if queue is None or may("operate") or queue in {one.queue for one in catalogue().values()}:
+    if queue is None or may("operate") or queue in catalogue().queues:
         return
     if not has_queue(connection, queue):
         raise RunInvalid(
@@ -80,6 +80,19 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
         if declared is not None and declared.scope != "enqueue":
             _must_have(declared.scope, f"which definitions of {job_type} need")
         _must_be_within(job_type, row["queue"] or (declared.queue if declared is not None else None))
+
+
+def must_be_allowed_to_change_queue(name: str) -> None:
+    """Refuse a queue outside this key's limits; a key that is limited to job types may change no queue."""
+    _must_be_within(None, name)
+
+
+def must_be_allowed_to_manage_keys(limits: Limits) -> None:
+    """Refuse a key with other limits than this key's own or narrower ones, because its secret would grant more."""
+    own = flask.g.caller.limits
+    for names, asked in zip(own, limits, strict=True):
+        if names is not None and (asked is None or not {*asked} <= {*names}):
+            raise KeyLimited(own)
 
 
 def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:

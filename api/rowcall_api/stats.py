@@ -16,7 +16,7 @@ def figures_now() -> Row:
     types = catalogue()
     silence = workers.silence(settings.read().heartbeat)
     with transaction() as connection:
-        counts = figures(connection, {job_type.queue for job_type in types.values()}, types.limits, silence)
+        counts = figures(connection, types.queues, types.limits, silence)
         unknown = effects.count_unknown(connection)
         tick = definitions.last_tick(connection)
     return {

@@ -53,7 +53,7 @@ API = {
     "schedule_occurrences": ("SELECT",),
     "schedule_ticks": ("SELECT",),
     "workers": ("SELECT",),
-    "queues": READ_WRITE,
+    "queues": ALL,
     "api_keys": READ_WRITE,
     "audit_log": ("SELECT", "INSERT"),
     **dict.fromkeys(EFFECT_TABLES, ("SELECT", "UPDATE")),

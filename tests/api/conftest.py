@@ -89,7 +89,9 @@ def there(module_url: str) -> There:
         content = definitions.checked("nightly", {"job_type": "noop", "schedule": "@daily"}, catalogue())
         definitions.put(connection, "nightly", content, catalogue(), "api", MAKER)
         effect_id = database.fetch_value(connection, UNKNOWN_EFFECT, {"run_id": run_id})
-    return There({"run_id": run_id, "name": "nightly", "kind": "sent_emails", "effect_id": effect_id})
+        key_id = api_keys.id_of(connection, api_keys.create_key(connection, "spare", ["read"], MAKER))
+    named = {"name": "nightly", "kind": "sent_emails"}
+    return There({"run_id": run_id, "effect_id": effect_id, "key_id": key_id, **named})
 
 
 @pytest.fixture(scope="module")

@@ -128,6 +128,14 @@ def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_changed_meanwh
     fetch_all(rows, "DELETE FROM rowcall.sent_emails WHERE idempotency_key LIKE 'later:%%'", {})
 
 
+@pytest.mark.parametrize("kind", TABLES)
+def test_one_effect_is_shown_as_it_is_listed(call: Call, rows: PgConnection, kind: str) -> None:
+    [listed] = told(call("GET", f"/v1/effects?kind={kind}&limit=1"))["items"]
+    assert told(call("GET", f"/v1/effects/{kind}/{listed['id']}", scope="read")) == listed
+    missing = call("GET", f"/v1/effects/{kind}x/{listed['id']}", scope="read")
+    assert (missing.status_code, told(missing)["type"]) == (404, "urn:rowcall:problem:not-found")
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -254,9 +262,10 @@ def test_what_a_run_is_at_just_now_is_not_settled_behind_its_back(
 @pytest.mark.parametrize(
     "effect", ["sent_emails/0", "sent_emails/999999", f"payments/{2**63}", "mails/1", "payments/x"]
 )
-def test_what_is_not_there_cannot_be_settled(call: Call, effect: str) -> None:
-    missing = call("POST", f"/v1/effects/{effect}/resolve", scope="operate", json={"happened": True})
-    assert (missing.status_code, told(missing)["type"]) == (404, "urn:rowcall:problem:not-found")
+def test_what_is_not_there_is_neither_shown_nor_settled(call: Call, effect: str) -> None:
+    for method, path in (("POST", f"/v1/effects/{effect}/resolve"), ("GET", f"/v1/effects/{effect}")):
+        missing = call(method, path, json={"happened": True})
+        assert (missing.status_code, told(missing)["type"]) == (404, "urn:rowcall:problem:not-found")
 
 
 @pytest.mark.parametrize(
@@ -286,4 +295,5 @@ def test_a_word_that_cannot_be_understood_changes_nothing(
 @pytest.mark.parametrize("scope", ["enqueue", "read"])
 def test_only_an_operators_key_settles(call: Call, unknown: dict[str, Any], scope: str) -> None:
     assert resolve(call, unknown, scope=scope, json={"happened": True}).status_code == 403
-    assert call("GET", "/v1/effects", scope=scope).status_code == (200 if scope == "read" else 403)
+    for path in ("/v1/effects", f"/v1/effects/sent_emails/{unknown['id']}"):
+        assert call("GET", path, scope=scope).status_code == (200 if scope == "read" else 403)

@@ -15,9 +15,8 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.effects import KINDS
 from rowcall.job_types import catalogue
 from rowcall.queue import pause_queue
-from rowcall.status import Status
 from tests.api.conftest import Call, told
-from tests.support.rows import run_in
+from tests.support.rows import live_runs
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +24,7 @@ def rows(module_url: str) -> Iterator[PgConnection]:
     """Yield a connection to a database with a few problems."""
     connection = database.connect(module_url)
     connection.autocommit = True
-    run_in(connection, Status.QUEUED, run_at="now() - interval '2 hours'", queue="'mail'")
-    run_in(connection, Status.RUNNING, queue="'mail'")
-    run_in(connection, Status.FAILED, run_at="now() + interval '1 hour'", queue="'mail'")
+    live_runs(connection, "mail")
     pause_queue(connection, "mail", Operator("a test"))
     fetch_all(
         connection,

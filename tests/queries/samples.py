@@ -17,6 +17,8 @@ DEFINITION = {name: str(value) for name, value in as_sent(Content("noop")).items
 
 SAMPLES = {
     **DEFINITION,
+    "action": "retry",
+    "after": "-infinity",
     "after_created_at": "-infinity",
     "after_id": "0",
     "after_lease_no": "0",
@@ -30,6 +32,8 @@ SAMPLES = {
     "at": INFINITE,
     "bare": "false",
     "batch": "100",
+    "before": INFINITE,
+    "before_id": "9223372036854775807",
     "concurrency": "4",
     "content_hash": HASH,
     "created_after": NOON,
@@ -137,7 +141,9 @@ SAMPLES = {
     "state": "refused",
     "states": "applied",
     "status": "queued",
+    "stopped": "false",
     "subject": "Welcome",
+    "subject_id": "1",
     "tried": "1",
     "resting_ids": "2",
     "resting_revisions": "1",

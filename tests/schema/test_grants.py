@@ -182,9 +182,16 @@ def test_the_api_serves_its_main_routes(server: Role, monkeypatch: pytest.Monkey
     ask("PUT", "/v1/definitions/nightly", json={"job_type": "noop", "schedule": "@daily"})
     ask("POST", "/v1/definitions/nightly/pause")
     ask("DELETE", "/v1/definitions/nightly")
+    ask("POST", "/v1/queues/mail/pause")
+    ask("PUT", "/v1/queues/mail/limit", json={"max_running": 2})
+    ask("DELETE", "/v1/queues/mail/settings")
+    ask("POST", "/v1/keys", json={"name": "another", "scopes": ["read"]})
+    ask("POST", "/v1/keys/2/rotate")
+    ask("POST", "/v1/keys/2/revoke")
     for path in (
         *("/v1/runs", f"/v1/runs/{dead}", f"/v1/runs/{dead}/attempts", f"/v1/runs/{dead}/explain"),
-        *("/v1/definitions", "/v1/effects", "/v1/stats", "/readyz", "/metrics"),
+        *("/v1/definitions", "/v1/effects", "/v1/queues", "/v1/workers", "/v1/job-types"),
+        *("/v1/audit", "/v1/keys", "/v1/keys/me", "/v1/stats", "/readyz", "/metrics"),
     ):
         ask("GET", path)
     app.extensions["database"].dispose()

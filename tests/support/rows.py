@@ -40,6 +40,13 @@ def run_in(connection: Connection, status: Status, **columns: str) -> Row:
     return row
 
 
+def live_runs(connection: Connection, queue: str) -> None:
+    """Insert a run that has been due for two hours, a running one, and a failed one that waits for an hour."""
+    run_in(connection, Status.QUEUED, run_at="now() - interval '2 hours'", queue=f"'{queue}'")
+    run_in(connection, Status.RUNNING, queue=f"'{queue}'")
+    run_in(connection, Status.FAILED, run_at="now() + interval '1 hour'", queue=f"'{queue}'")
+
+
 def row_of(connection: Connection, run_id: int) -> dict[str, Any]:
     """Return the run's row."""
     row = fetch_one(connection, "SELECT * FROM rowcall.job_runs WHERE id = %(run_id)s", {"run_id": run_id})

@@ -26,6 +26,9 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 MARK = "needed_scope"
 
+# In place of a scope: any valid key.
+ANY_KEY = "any"
+
 
 class Challenge(WWWAuthenticate):
     """A WWW-Authenticate challenge whose values are always quoted, as RFC 6750 requires and Werkzeug does not."""
@@ -73,7 +76,7 @@ class KeyLimited(Forbidden):
 
 
 def needs(scope: str) -> Callable[[View], View]:
-    """Let only callers with this scope (or admin, which includes all) call a view."""
+    """Let only callers with this scope (or admin, which includes all) call a view; with ANY_KEY, all callers."""
 
     def mark(view: View) -> View:
         # The decorators above this one use functools.wraps, which copies this attribute.
@@ -133,7 +136,7 @@ def key_owner() -> str:
 def authorize(caller: Caller, view: object) -> None:
     """Raise Forbidden unless the caller's key has the scope that the view needs; the default is admin."""
     scope = named_scope(view, flask.request.method) or ("admin" if view else None)
-    if scope and not caller.scopes & {scope, "admin"}:
+    if scope and scope != ANY_KEY and not caller.scopes & {scope, "admin"}:
         raise ScopeMissing(scope)
 
 

@@ -43,6 +43,14 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.NaturalKeyConflict: ("natural-key-conflict", 422),
     errors.KeyGone: ("idempotency-key-gone", 503),
     errors.RunNotFound: ("not-found", 404),
+    errors.ApiKeyInvalid: (INVALID, 422),
+    errors.ApiKeyNotFound: ("not-found", 404),
+    errors.ApiKeyNameTaken: ("key-name-taken", 409),
+    errors.ApiKeyEnded: ("key-ended", 409),
+    errors.QueueInvalid: (INVALID, 422),
+    errors.QueueNotFound: ("not-found", 404),
+    errors.QueueUnset: ("not-found", 404),
+    errors.QueueBusy: ("queue-busy", 409),
     errors.EffectKindUnknown: ("effect-kind-unknown", 422),
     errors.EffectNotFound: ("not-found", 404),
     errors.EffectNotOpen: ("effect-not-open", 409),
@@ -184,7 +192,7 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
     """Return the additional members of the problem document for programs."""
     if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
         return {"errors": invalid.from_fields(error.fields)}
-    if isinstance(error, errors.ScheduleInvalid) and error.field:
+    if isinstance(error, (errors.ScheduleInvalid, errors.ApiKeyInvalid, errors.QueueInvalid)) and error.field:
         return {"errors": invalid.from_fields({error.field: str(error)})}
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}

@@ -127,8 +127,18 @@ class Operation:
     @property
     def steers(self) -> bool:
         """Whether the status of the resource can forbid the operation."""
-        named = "{" in self.path and not self.path.startswith("/v1/definitions")
+        named = "{" in self.path and not self.path.startswith(("/v1/definitions", "/v1/queues"))
         return self.method == "post" and self.scope == "operate" and named
+
+    @property
+    def changes_keys(self) -> bool:
+        """Whether the operation creates or ends a key."""
+        return self.method == "post" and self.path.startswith("/v1/keys")
+
+    @property
+    def frees(self) -> bool:
+        """Whether the operation removes the settings of a queue, which its running runs may still need."""
+        return self.method == "delete" and self.path.startswith("/v1/queues")
 
 
 @dataclass(frozen=True)
@@ -157,6 +167,7 @@ COMMON = (
         403,
         "Forbidden",
         "The key lacks the required scope, which `WWW-Authenticate` names.",
+        lambda operation: operation.scope != auth.ANY_KEY,
         headers=WITH_CHALLENGE,
     ),
     # Also for PUT, because not every string is a possible name.
@@ -167,6 +178,18 @@ COMMON = (
         "Conflict",
         "The current status does not allow this: see `current_status` and `allowed_events`.",
         lambda operation: operation.steers,
+    ),
+    Common(
+        409,
+        "KeyConflict",
+        "A valid key has this name, or the key has ended: `detail` says which, and what to do.",
+        lambda operation: operation.changes_keys,
+    ),
+    Common(
+        409,
+        "Busy",
+        "Runs that count against the limit are running: try again when they end.",
+        lambda operation: operation.frees,
     ),
     Common(
         412,
@@ -215,9 +238,10 @@ class Operations(BasePlugin):
 def _complete(operation: Operation, name: str) -> None:
     doc = operation.doc
     doc["operationId"] = name
-    needs = f"Needs a key with the scope `{operation.scope}`."
+    scopes = [] if operation.scope == auth.ANY_KEY else [operation.scope]
+    needs = f"Needs a key with the scope `{operation.scope}`." if scopes else "Needs any valid key."
     doc["description"] = "\n\n".join(text for text in (doc.get("description"), needs) if text)
-    doc["security"] = [{"key": [operation.scope]}]
+    doc["security"] = [{"key": scopes}]
     answers: dict[Any, Any] = doc.setdefault("responses", {})
     for answer in answers.values():
         if isinstance(answer, dict):

@@ -29,9 +29,9 @@ def register(app: flask.Flask, settings: Settings) -> None:
     """Enable the rate limits of this application, unless ROWCALL_RATE_LIMIT is 0."""
     if not settings.rate_limit:
         return
-    policy = Policy(settings.rate_limit, settings.rate_burst)
+    of_a_key = Policy(settings.rate_limit, settings.rate_burst)
     app.extensions["limits"] = Limits(
-        *(Buckets(limit.share(settings.api_workers)) for limit in (policy, WRONG_KEYS)),
+        *(Buckets(limit.share(settings.api_workers)) for limit in (of_a_key, WRONG_KEYS)),
     )
     app.after_request(_report)
 
@@ -80,12 +80,17 @@ def _pass(answer: Answer) -> None:
 def _report(response: flask.Response) -> flask.Response:
     """Report the limits as in draft-ietf-httpapi-ratelimit-headers, version 11: the policy and what is left."""
     answer: Answer | None = flask.g.get("rate")
-    limits = _limits()
-    if answer and limits:
-        policy = limits.keys.policy
-        response.headers["RateLimit-Policy"] = f'"key";q={int(policy.burst)};w={policy.window}'
+    limit = policy()
+    if answer and limit:
+        response.headers["RateLimit-Policy"] = f'"key";q={limit.quota};w={limit.window}'
         response.headers["RateLimit"] = f'"key";r={answer.left};t={answer.seconds}'
     return response
+
+
+def policy() -> Policy | None:
+    """Return the limit of each key in this process, as the headers report it; None if there is none."""
+    limits = _limits()
+    return limits.keys.policy if limits else None
 
 
 def _limits() -> Limits | None:

@@ -27,6 +27,11 @@ class Policy:
         return Policy(self.per_second / processes, max(1.0, self.burst / processes))
 
     @property
+    def quota(self) -> int:
+        """The requests in one burst."""
+        return int(self.burst)
+
+    @property
     def window(self) -> int:
         """The seconds until an empty bucket is full again, rounded up."""
         return math.ceil(self.burst / self.per_second)

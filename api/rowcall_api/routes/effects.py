@@ -42,6 +42,15 @@ def list_effects(query: dict[str, Any]) -> dict[str, Any]:
     return {"items": page.effects, "next": cursor_behind(page.behind)}
 
 
+@blueprint.get("/<string:kind>/<int:effect_id>")
+@blueprint.response(200, EffectSchema)
+@needs("read")
+def show_effect(kind: str, effect_id: int) -> Row:
+    """Show one effect."""
+    with transaction() as connection:
+        return effects.get_effect(connection, kind, effect_id)
+
+
 @blueprint.post("/<string:kind>/<int:effect_id>/resolve")
 @blueprint.arguments(ResolveSchema)
 @blueprint.response(200, EffectSchema)

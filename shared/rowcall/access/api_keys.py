@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
-from rowcall.base.errors import RowcallError
+from rowcall.base.errors import ApiKeyEnded, ApiKeyInvalid, ApiKeyNameTaken, ApiKeyNotFound
 
 SCOPES = ("enqueue", "read", "operate", "admin")
 
@@ -77,23 +77,27 @@ HOLDER = """
 SELECT id FROM rowcall.api_keys WHERE name = %(name)s AND revoked_at IS NULL AND replaced_at IS NULL
 """
 
-_STATE = """
+STATE = """
 CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
     WHEN expires_at <= now() THEN 'expired'
     WHEN expires_at IS NOT NULL THEN 'expires'
     ELSE 'active' END AS state
 """
 
-LIST = f"""
+# What is shown of a key: everything except the hash of its secret.
+SHOWN = f"""
 SELECT id, name, prefix, scopes, job_types, queues, created_at, expires_at, last_used_at, revoked_at, replaced_at,
-    {_STATE}
-FROM rowcall.api_keys ORDER BY id
-"""
+    {STATE}
+FROM rowcall.api_keys"""
+
+LIST = f"{SHOWN} ORDER BY id"
+
+GET = f"{SHOWN} WHERE id = %(key_id)s"
 
 # The new key of a rotation has the lifetime of the old one.
 LOCK = f"""
 SELECT name, scopes, job_types, queues, expires_at, revoked_at, replaced_at,
-    now() + (expires_at - created_at) AS next_expires_at, {_STATE}
+    now() + (expires_at - created_at) AS next_expires_at, {STATE}
 FROM rowcall.api_keys WHERE id = %(key_id)s FOR UPDATE
 """
 
@@ -170,9 +174,10 @@ def _create(
     replaced = fetch_one(connection, REPLACE, {"name": name, "grace": grace})
     created = fetch_one(connection, CREATE, {**values, "secret_sha256": _hashed(secret)})
     if created is None:
-        raise _name_taken(connection, name)
+        raise ApiKeyNameTaken(name, fetch_value(connection, HOLDER, {"name": name}))
     if created["ended"]:
-        raise RowcallError(f"a key must expire in the future; {created['expires_at'].isoformat()} is in the past")
+        ends = created["expires_at"].isoformat()
+        raise ApiKeyInvalid("expires_at", f"a key must expire in the future; {ends} is in the past")
     record(connection, operator.who, "create", "key", created["id"], None, values, operator.request_id)
     if replaced is not None:
         before, after = {"expires_at": replaced["expired_at"]}, {"expires_at": replaced["expires_at"]}
@@ -184,25 +189,22 @@ def _create(
 def _check(name: str, scopes: Sequence[str], expires_at: datetime | None, limits: Limits) -> None:
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
-        raise RowcallError(f"scopes must be one or more of {', '.join(SCOPES)}, not {', '.join(unknown) or 'none'}")
+        sentence = f"scopes must be one or more of {', '.join(SCOPES)}, not {', '.join(unknown) or 'none'}"
+        raise ApiKeyInvalid("scopes", sentence)
     if not NAME.fullmatch(name):
-        raise RowcallError(
+        raise ApiKeyInvalid(
+            "name",
             "a key's name must be 1 to 100 letters, digits, spaces and . _ @ -, with a letter or digit at both ends,"
-            f" such as billing, not {name[:40]!r}"
+            f" such as billing, not {name[:40]!r}",
         )
-    for named in (*(limits.job_types or ()), *(limits.queues or ())):
-        if not LIMIT.fullmatch(named):
-            raise RowcallError(f"a job type or queue must be lower-case words such as send_mail, not {named[:40]!r}")
+    for field, names in limits._asdict().items():
+        for named in names or ():
+            if not LIMIT.fullmatch(named):
+                sentence = f"a job type or queue must be lower-case words such as send_mail, not {named[:40]!r}"
+                raise ApiKeyInvalid(field, sentence)
     if expires_at is not None and expires_at.year > LAST_YEAR:
-        raise RowcallError(f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}")
-
-
-def _name_taken(connection: Connection, name: str) -> RowcallError:
-    holder = fetch_value(connection, HOLDER, {"name": name})
-    return RowcallError(
-        f"key {holder} has the name {name!r}: choose another, or replace that key with `rowcall keys rotate {holder}`,"
-        f" or end it with `rowcall keys revoke {holder}`"
-    )
+        sentence = f"a key can expire up to the year {LAST_YEAR}, not in {expires_at.year}"
+        raise ApiKeyInvalid("expires_at", sentence)
 
 
 def find_caller(connection: Connection, key: str) -> Caller | None:
@@ -223,6 +225,13 @@ def find_caller(connection: Connection, key: str) -> Caller | None:
     return Caller(row["id"], row["name"], prefix, frozenset(row["scopes"]), limits, row["unnoted"])
 
 
+def id_of(connection: Connection, key: str) -> int:
+    """Return the id of a valid key, such as one that was just created."""
+    caller = find_caller(connection, key)
+    assert caller is not None
+    return caller.key_id
+
+
 def note_use(connection: Connection, key_id: int) -> None:
     """Record the use of a key, at most once a minute, in a separate transaction."""
     fetch_all(connection, NOTE_USE, {"key_id": key_id})
@@ -231,6 +240,14 @@ def note_use(connection: Connection, key_id: int) -> None:
 def list_keys(connection: Connection) -> list[Row]:
     """Return all keys that were ever created, without their secrets; `state` is active, expires, expired or revoked."""
     return fetch_all(connection, LIST)
+
+
+def get_key(connection: Connection, key_id: int) -> Row:
+    """Return one key as `list_keys` does, or raise ApiKeyNotFound."""
+    row = fetch_one(connection, GET, {"key_id": key_id}) if 0 < key_id <= LARGEST_ID else None
+    if row is None:
+        raise ApiKeyNotFound(key_id)
+    return row
 
 
 def revoke_key(connection: Connection, key_id: int, operator: Operator) -> None:
@@ -253,7 +270,7 @@ def rotate_key(connection: Connection, key_id: int, grace: timedelta, operator: 
     """Replace a key with a new one with the same rights and lifetime; the old one stays valid for the grace period."""
     old = _locked(connection, key_id, ended=("revoked", "expired"))
     if old["replaced_at"]:
-        raise RowcallError(
+        raise ApiKeyEnded(
             f"key {key_id} has already been replaced; `rowcall keys list` shows the key that has its name now"
         )
     limits = Limits(old["job_types"], old["queues"])
@@ -266,9 +283,9 @@ def _locked(connection: Connection, key_id: int, ended: Sequence[str]) -> Row:
     """Return the key, locked until the caller's transaction ends."""
     row = fetch_one(connection, LOCK, {"key_id": key_id}) if 0 < key_id <= LARGEST_ID else None
     if row is None:
-        raise RowcallError(f"no key has the id {key_id}; `rowcall keys list` shows all keys")
+        raise ApiKeyNotFound(key_id)
     if row["state"] in ended:
-        raise RowcallError(f"key {key_id} is already {row['state']}; `rowcall keys create` creates another")
+        raise ApiKeyEnded(f"key {key_id} is already {row['state']}; `rowcall keys create` creates another")
     return row
 
 

@@ -78,6 +78,6 @@ def _report(row: Row, as_json: bool) -> None:
         return
     limit = "without a limit" if most is None else f"limited to {most} running at a time"
     click.echo(f"queue {name} is {'paused' if row['paused_at'] else 'active'}, {limit}")
-    used = {job_type.queue for job_type in catalogue().values()}
+    used = catalogue().queues
     if name not in used:
         click.echo(f"no job type has the queue {name}; queues in use: {', '.join(sorted(used))}", err=True)

@@ -7,7 +7,7 @@ from rowcall.effects.keys import key_of
 from rowcall.effects.kinds import KINDS, TABLES, Effect, EffectKind, Kind, Policy, kind_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
 from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects
-from rowcall.effects.operate import STATES, effects_of, lock_effect, resolve
+from rowcall.effects.operate import STATES, effects_of, get_effect, lock_effect, resolve
 
 __all__ = [
     "KINDS",
@@ -24,6 +24,7 @@ __all__ = [
     "count_unknown",
     "effects_of",
     "failed",
+    "get_effect",
     "hold",
     "key_of",
     "kind_of",

@@ -29,7 +29,10 @@ def of_kind(table: Table) -> str:
 # Uses the index {table}_run of each table.
 OF_RUN = " UNION ALL ".join(f"{listing(table)} WHERE run_id = %(run_id)s" for table in TABLES)
 
-LOCK = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)} FOR UPDATE" for table in TABLES}
+# Primary key.
+GET = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)}" for table in TABLES}
+
+LOCK = {name: f"{sql} FOR UPDATE" for name, sql in GET.items()}
 
 HAPPENED = {
     table.name: f"""
@@ -50,10 +53,18 @@ def effects_of(connection: Connection, run_id: int) -> list[Row]:
     return sorted(rows, key=lambda row: (row["intent_at"], row["id"]))
 
 
+def get_effect(connection: Connection, kind: str, effect_id: int) -> Row:
+    """Return an effect, or raise EffectNotFound."""
+    return _found(connection, GET[table_of(kind).name], kind, effect_id)
+
+
 def lock_effect(connection: Connection, kind: str, effect_id: int) -> Row:
     """Lock an effect until the end of this transaction, and return it."""
-    asked = {"id": effect_id, "kind": kind}
-    effect = fetch_one(connection, LOCK[table_of(kind).name], asked) if 0 < effect_id <= LARGEST_ID else None
+    return _found(connection, LOCK[table_of(kind).name], kind, effect_id)
+
+
+def _found(connection: Connection, sql: str, kind: str, effect_id: int) -> Row:
+    effect = fetch_one(connection, sql, {"id": effect_id, "kind": kind}) if 0 < effect_id <= LARGEST_ID else None
     if effect is None:
         raise EffectNotFound(kind, effect_id)
     return effect

@@ -52,6 +52,11 @@ class Catalogue(Mapping[str, JobType]):
                 )
 
     @property
+    def queues(self) -> set[str]:
+        """The queues of the types."""
+        return {kind.queue for kind in self._types.values()}
+
+    @property
     def limits(self) -> dict[str, int]:
         """The queues whose type has a max_running, with that limit."""
         return {kind.queue: kind.max_running for kind in self._types.values() if kind.max_running is not None}

@@ -8,7 +8,7 @@ from typing import Any
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
-from rowcall.base.errors import RowcallError, RunInvalid
+from rowcall.base.errors import QueueBusy, QueueInvalid, QueueUnset
 from rowcall.job_types.declaration import NAME
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
@@ -98,17 +98,17 @@ def remove_queue(connection: Connection, name: str, operator: Operator) -> None:
     """Remove a queue's settings, as if no operator had ever paused or limited it; its runs stay."""
     before = fetch_one(connection, GET_QUEUE, {"name": name})
     if before is None:
-        raise RowcallError(f"queue {name!r} has no settings to remove: `rowcall queues list` shows all queues")
+        raise QueueUnset(name)
     fetch_all(connection, REMOVE, {"name": name})
     if has_queue(connection, name):
-        raise RowcallError(f"runs of queue {name!r} that count against its limit are running: try again when they end")
+        raise QueueBusy(name)
     record(connection, operator.who, "remove", "queue", None, before, None, operator.request_id)
     fetch_all(connection, WAKE_WORKERS)
 
 
 def _change(connection: Connection, action: str, sql: str, name: str, operator: Operator, **more: Any) -> Row:
     if not NAME.fullmatch(name):
-        raise RunInvalid({"queue": f"{name!r} is not a valid queue name: use lower-case words such as mail"})
+        raise QueueInvalid(name)
     make_queues(connection, [name])
     before = fetch_one(connection, GET_QUEUE, {"name": name})
     fetch_all(connection, sql, {"name": name, **more})

@@ -81,6 +81,9 @@ USUAL = {
     "user_id": 1,
     "date_range": {"from": "2026-03-23", "to": "2026-03-29"},
     "happened": True,
+    "name": "nightly",
+    "scopes": ["read"],
+    "max_running": 1,
 }
 
 

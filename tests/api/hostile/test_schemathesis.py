@@ -18,6 +18,8 @@ from tests.support.processes import ROOT
 
 HERE = Path(__file__).parent
 
+BY = Operator("a test")
+
 LEAST_CASES = 2000
 LIMIT_SECONDS = 500
 
@@ -29,7 +31,8 @@ def test_every_answer_to_thousands_of_requests_is_as_the_document_says(
 ) -> None:
     with database.transaction(fresh_url) as connection:
         seed.seed(connection, 3)
-        key = api_keys.create_key(connection, "schemathesis", ["admin"], Operator("a test"))
+        key, spare = (api_keys.create_key(connection, name, ["admin"], BY) for name in ("schemathesis", "spare"))
+        ids = {"OWN_KEY": api_keys.id_of(connection, key), "SPARE_KEY": api_keys.id_of(connection, spare)}
     with served({**environment, "DATABASE_URL": fresh_url}, tmp_path) as server:
         done = subprocess.run(
             [
@@ -44,7 +47,12 @@ def test_every_answer_to_thousands_of_requests_is_as_the_document_says(
                 "--continue-on-failure",
                 "--no-color",
             ],
-            env={**environment, "SCHEMATHESIS_HOOKS": "tests.api.hostile.contract", "PYTHONPATH": str(ROOT)},
+            env={
+                **environment,
+                **{name: str(number) for name, number in ids.items()},
+                "SCHEMATHESIS_HOOKS": "tests.api.hostile.contract",
+                "PYTHONPATH": str(ROOT),
+            },
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -52,6 +60,8 @@ def test_every_answer_to_thousands_of_requests_is_as_the_document_says(
             check=False,
         )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr
+    with database.transaction(fresh_url) as connection:
+        assert api_keys.find_caller(connection, key), "the key of the requests was valid until the end"
     generated = re.search(r"(\d[\d,]*) generated", done.stdout)
     assert generated, done.stdout
     assert int(generated[1].replace(",", "")) >= LEAST_CASES

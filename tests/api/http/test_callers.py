@@ -102,8 +102,11 @@ def test_each_scope_opens_what_it_is_for_and_admin_opens_all(app: flask.Flask, t
         if rule.rule.startswith("/v1")
         for method in rule.methods or ()
     }
-    assert set(named.values()) <= {"enqueue", "read", "operate", "admin"}
-    assert {scope for (method, _), scope in named.items() if method == "GET"} == {"read"}
+    assert set(named.values()) <= {"enqueue", "read", "operate", "admin", "any"}
+    assert {path for (_, path), scope in named.items() if scope == "any"} == {"/v1/keys/me"}
+    admins = {path for (_, path), scope in named.items() if scope == "admin"}
+    assert admins == {"/v1/audit", "/v1/keys", "/v1/keys/<int:key_id>/rotate", "/v1/keys/<int:key_id>/revoke"}
+    assert {scope for (method, _), scope in named.items() if method == "GET"} == {"read", "admin", "any"}
     assert named["POST", "/v1/runs"] == "enqueue"
     assert named["PUT", "/v1/definitions/<name>"] == "operate"
 

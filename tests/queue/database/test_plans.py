@@ -38,7 +38,7 @@ from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN
 from rowcall.queue.views.live_workers import SERVING
-from rowcall.queue.views.stats import QUEUES
+from rowcall.queue.views.stats import QUEUE, QUEUES
 from rowcall.queue.workers import UNSERVED
 from tests.support.plans import looked_at, plan
 
@@ -133,6 +133,11 @@ def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(fi
 def test_the_figures_of_all_queues_look_at_some_thousand_runs_of_each_lane(filled: PgConnection) -> None:
     nodes = plan(filled, BY_INDEX + QUEUES, {"known": ["none"], "declared": "{}"})
     assert looked_at(nodes) <= 2 * (1000 + 2000 + 1000 + BATCH)
+
+
+def test_the_figures_of_one_queue_look_at_no_other_queue(filled: PgConnection) -> None:
+    asked = {"queue": "small", "known": ["none"], "declared": "{}"}
+    assert looked_at(plan(filled, BY_INDEX + QUEUE, asked)) <= 3 * 10 + 2
 
 
 def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:

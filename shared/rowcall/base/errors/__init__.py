@@ -1,5 +1,6 @@
 """All errors that Rowcall raises.  Each message says what was wrong, where, and what to do."""
 
+from rowcall.base.errors.api_keys import ApiKeyEnded, ApiKeyInvalid, ApiKeyNameTaken, ApiKeyNotFound
 from rowcall.base.errors.attempts import (
     LONGEST_WAIT,
     CancelRequested,
@@ -50,6 +51,7 @@ from rowcall.base.errors.process import (
     message_of,
     raise_if_interrupted,
 )
+from rowcall.base.errors.queues import QueueBusy, QueueInvalid, QueueNotFound, QueueUnset
 from rowcall.base.errors.requests import (
     DefinitionBroken,
     DefinitionChanged,
@@ -76,6 +78,10 @@ from rowcall.base.errors.requests import (
 __all__ = [
     "LONGEST_WAIT",
     "AmbiguousEffect",
+    "ApiKeyEnded",
+    "ApiKeyInvalid",
+    "ApiKeyNameTaken",
+    "ApiKeyNotFound",
     "Blocked",
     "CancelRequested",
     "ChildDied",
@@ -115,6 +121,10 @@ __all__ = [
     "OutcomeUnknown",
     "Permanent",
     "PortInUse",
+    "QueueBusy",
+    "QueueInvalid",
+    "QueueNotFound",
+    "QueueUnset",
     "Refused",
     "Retry",
     "RowcallError",

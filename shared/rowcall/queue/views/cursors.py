@@ -10,7 +10,8 @@ from rowcall.base.errors import FilterInvalid
 
 # Two numbers that say where the next page begins, and a mark that identifies the list: in a list with other filters,
 # the cursor would skip rows.
-FORM = struct.Struct(">qq6s")
+MARK_BYTES = 6
+FORM = struct.Struct(f">qq{MARK_BYTES}s")
 
 
 def written(scope: str, first: int, second: int) -> str:
@@ -24,19 +25,43 @@ def read(scope: str, cursor: str) -> tuple[int, int]:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         first, second, mark = FORM.unpack(packed)
     except (ValueError, struct.error):
-        raise _not_a_cursor() from None
+        raise not_a_cursor() from None
     # The decoder ignores characters outside its alphabet.
     if _text(packed) != cursor:
-        raise _not_a_cursor()
+        raise not_a_cursor()
     if mark != _mark(scope):
-        raise FilterInvalid(
-            {"cursor": "belongs to a list with other filters: send the same filters, or leave it out to start again"}
-        )
+        raise _of_another_list()
     return first, second
 
 
-def _not_a_cursor() -> FilterInvalid:
+def written_text(scope: str, place: str) -> str:
+    """Return the cursor for a position that is a text, such as a name."""
+    return _text(_mark(scope) + place.encode())
+
+
+def read_text(scope: str, cursor: str) -> str:
+    """Return the position of a cursor of `written_text`; raise FilterInvalid like `read`."""
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        place = packed[MARK_BYTES:].decode()
+    except ValueError:
+        raise not_a_cursor() from None
+    if _text(packed) != cursor or not place.isprintable():
+        raise not_a_cursor()
+    if packed[:MARK_BYTES] != _mark(scope):
+        raise _of_another_list()
+    return place
+
+
+def not_a_cursor() -> FilterInvalid:
+    """Return the error for a text that no list has returned as its `next`."""
     return FilterInvalid({"cursor": "is not a cursor: send the `next` of the previous page unchanged"})
+
+
+def _of_another_list() -> FilterInvalid:
+    return FilterInvalid(
+        {"cursor": "belongs to a list with other filters: send the same filters, or leave it out to start again"}
+    )
 
 
 def _text(packed: bytes) -> str:
@@ -44,4 +69,4 @@ def _text(packed: bytes) -> str:
 
 
 def _mark(scope: str) -> bytes:
-    return hashlib.sha256(scope.encode()).digest()[:6]
+    return hashlib.sha256(scope.encode()).digest()[:MARK_BYTES]

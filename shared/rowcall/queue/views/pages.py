@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from rowcall.base.database import Row
+from rowcall.queue.views import cursors
 
 # Measured in the JSON that PostgreSQL writes.  A page has at least one row of any size.  A response that escapes
 # non-ASCII characters has up to three times as many bytes.
@@ -40,3 +41,13 @@ def fitting(rows: Sequence[Row], page_bytes: int) -> list[Row]:
         if size > page_bytes and place:
             return list(rows[:place])
     return list(rows)
+
+
+def by_name(
+    scope: str, rows: Sequence[Row], cursor: str | None, page_bytes: int = PAGE_BYTES
+) -> tuple[list[Row], str | None]:
+    """Return the rows after this cursor that fit on a page, and the next cursor, for a list that is read whole."""
+    after = "" if cursor is None else cursors.read_text(scope, cursor)
+    rest = sorted((row for row in rows if row["name"] > after), key=lambda row: str(row["name"]))
+    page = fitting(rest, page_bytes)
+    return page, cursors.written_text(scope, page[-1]["name"]) if len(page) < len(rest) else None

@@ -9,9 +9,11 @@ import json
 from collections.abc import Iterable, Mapping
 
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one
-from rowcall.queue.claims.lanes import LANES
+from rowcall.base.errors import QueueNotFound
+from rowcall.queue.claims.lanes import LANES, every_lane
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.queues import COUNTED_MOST
+from rowcall.queue.views import pages
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
@@ -20,10 +22,15 @@ SCANNED_MOST = 2 * COUNTED_MOST
 
 LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
 
-# Three scans of each lane's range of job_runs_live: what could be claimed now, what is running, and what is for later.
-# A queue without live runs has a row too if it has settings or a job type.
-QUEUES = f"""
-WITH RECURSIVE {LANES}, found AS (
+
+def queues_sql(lanes: str, among: str = "true") -> str:
+    """Return a query for the queues of these lanes: settings and counts.
+
+    It scans each lane's range of job_runs_live three times: what could be claimed now, what is running, and what is for
+    later.
+    """
+    return f"""
+WITH RECURSIVE {lanes}, found AS (
     SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
         (SELECT status, run_at AS due_since {LANE} AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
          ORDER BY run_at, id LIMIT {COUNTED_MOST})
@@ -45,14 +52,23 @@ WITH RECURSIVE {LANES}, found AS (
 )
 SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(%(known)s::text[]) AS made, queues.paused_at,
     least(queues.max_running, (%(declared)s::jsonb ->> named.name)::integer) AS max_running,
+    queues.max_running AS operator_limit, (%(declared)s::jsonb ->> named.name)::integer AS declared_limit,
     least(coalesce(live.due, 0), {COUNTED_MOST})::integer AS due,
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
     least(coalesce(live.queued, 0), {COUNTED_MOST})::integer AS queued,
     least(coalesce(live.running, 0), {COUNTED_MOST})::integer AS running,
     least(coalesce(live.failed, 0), {COUNTED_MOST})::integer AS failed
 FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
+WHERE {among}
 ORDER BY named.name
 """
+
+
+# A queue without live runs has a row too if it has settings or a job type.
+QUEUES = queues_sql(LANES)
+
+# The same for one queue, from its lanes only.
+QUEUE = queues_sql(every_lane("AND queue = %(queue)s"), "named.name = %(queue)s")
 
 # Uses the indexes job_attempts_failed, job_definitions_paused and job_definitions_due; workers has the rows of one day.
 AROUND = f"""
@@ -96,7 +112,6 @@ def figures(
     `known` are queues to list even if they are empty; `declared` is as in ClaimRequest.  Workers without a heartbeat
     for `silence` seconds are not counted.
     """
-    rules = {"known": list(known), "declared": json.dumps(dict(declared))}
     around = fetch_one(connection, BY_INDEX + AROUND, {"silence": silence})
     assert around is not None
     return {
@@ -105,5 +120,31 @@ def figures(
         "runs_dead_last_day": sum(row["runs"] for row in dead_lately(connection)),
         "workers_alive": around["workers_alive"],
         "definitions": {"paused": around["definitions_paused"], "overdue": around["definitions_overdue"]},
-        "queues": fetch_all(connection, BY_INDEX + QUEUES, rules),
+        "queues": counted_queues(connection, known, declared),
     }
+
+
+def counted_queues(connection: Connection, known: Iterable[str], declared: Mapping[str, int]) -> list[Row]:
+    """Return every queue by name, with its settings and counts; the parameters are those of `figures`."""
+    rules = {"known": list(known), "declared": json.dumps(dict(declared))}
+    return fetch_all(connection, BY_INDEX + QUEUES, rules)
+
+
+def queues_page(
+    connection: Connection,
+    known: Iterable[str],
+    declared: Mapping[str, int],
+    cursor: str | None = None,
+    page_bytes: int = pages.PAGE_BYTES,
+) -> tuple[list[Row], str | None]:
+    """Return the queues after this cursor that fit on a page, and the cursor of the next page."""
+    return pages.by_name("queues", counted_queues(connection, known, declared), cursor, page_bytes)
+
+
+def counted_queue(connection: Connection, name: str, known: Iterable[str], declared: Mapping[str, int]) -> Row:
+    """Return one queue with its settings and counts, or raise QueueNotFound."""
+    rules = {"queue": name, "known": list(known), "declared": json.dumps(dict(declared))}
+    row = fetch_one(connection, BY_INDEX + QUEUE, rules)
+    if row is None:
+        raise QueueNotFound(name)
+    return row

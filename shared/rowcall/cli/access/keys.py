@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from rowcall.access import api_keys
-from rowcall.base.database import Connection
-from rowcall.base.errors import RowcallError, ScheduleInvalid
+from rowcall.base.errors import ScheduleInvalid
 from rowcall.cli.parameters import Moment
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
@@ -19,7 +18,7 @@ from rowcall.cli.terminal.output import discard_output, json_option, show_json, 
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
-from rowcall.queue.queues import has_queue
+from rowcall.queue.views.keys import check_known
 from rowcall.schedule import duration
 
 LISTED = ("id", "name", "scopes", "state", "job_types", "queues", "last_used_at", "expires_at")
@@ -56,9 +55,9 @@ def create_command(
     """Create a key for NAME.  It is shown once, and only its hash is stored."""
     limits = api_keys.Limits(_names(types), _names(queues))
     with command_transaction() as connection:
-        _check_known(connection, limits)
+        check_known(connection, limits, catalogue())
         key = api_keys.create_key(connection, name, scopes, operator(), expires_at, limits=limits)
-        [key_id] = [row["id"] for row in api_keys.list_keys(connection) if row["prefix"] == key.split("_")[1]]
+        key_id = api_keys.id_of(connection, key)
         _show_secret(as_json, {"id": key_id, "key": key})
     if as_json:
         return
@@ -120,18 +119,6 @@ def _show_secret(as_json: bool, created: Mapping[str, Any]) -> None:
     except OSError as error:
         discard_output()
         raise RowcallError(f"the key cannot be shown: {error.strerror}; nothing was changed") from None
-
-
-def _check_known(connection: Connection, limits: api_keys.Limits) -> None:
-    """Refuse job types and queues that do not exist, because such a key could do nothing."""
-    known = catalogue()
-    for job_type in limits.job_types or ():
-        known[job_type]  # JobTypeUnknown
-    for queue in limits.queues or ():
-        if queue not in {one.queue for one in known.values()} and not has_queue(connection, queue):
-            raise RowcallError(
-                f"there is no queue {queue!r}: `rowcall queues list` shows all; `rowcall queues resume` creates one"
-            )
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -1,0 +1,118 @@
+"""The payloads of job types as JSON Schema, from their marshmallow schemas.
+
+JSON Schema cannot express all rules of a declaration, such as those of a validator function: a payload that fits may
+still be refused.  Nor does it know what marshmallow converts: a field that is not strict also accepts "1" for 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from marshmallow import Schema
+from marshmallow.fields import Field
+
+from rowcall.job_types import JobType
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+COMPONENTS = "#/components/schemas/"
+PAYLOAD = "payload"
+
+# The components that enqueue a run of any type.
+REQUESTS = ("Enqueue", "BatchRun")
+
+# For a schema that cannot be converted, for example because a default cannot be written as JSON.
+ANY = {"type": "object"}
+
+# What Python's regular expressions have, and those of JSON Schema have not, or not everywhere.
+ONLY_PYTHON = re.compile(r"\\[AZN]|\(\?[^:=!]|[*+?}]\+")
+
+
+def payload_schema(job_type: JobType) -> dict[str, Any]:
+    """Return the JSON Schema of this type's payload; the schemas that it nests are in `$defs`."""
+    converted = _converted(job_type.schema)
+    names = {name: "#" if name == PAYLOAD else f"#/$defs/{name}" for name in converted}
+    nested = {name: _renamed(one, names) for name, one in converted.items() if name != PAYLOAD}
+    more = {"$defs": nested} if nested else {}
+    return {"$schema": DIALECT, **_renamed(converted[PAYLOAD], names), **more}
+
+
+def describe_payloads(spec: APISpec, types: Mapping[str, JobType]) -> None:
+    """Add the payload of each type to the components of an OpenAPI document, and name them where a run is enqueued.
+
+    They are alternatives and not exclusive ones, because `noop` accepts the payload of any type.
+    """
+    for name, job_type in sorted(types.items()):
+        converted = _converted(job_type.schema)
+        names = {part: f"{COMPONENTS}{_component(name, part)}" for part in converted}
+        for part, one in converted.items():
+            spec.components.schema(_component(name, part), component=_renamed(one, names))
+    for request in REQUESTS:
+        payload = spec.components.schemas[request]["properties"]["payload"]
+        payload["anyOf"] = [{"$ref": f"{COMPONENTS}{_component(name, PAYLOAD)}"} for name in sorted(types)]
+
+
+def _component(job_type: str, part: str) -> str:
+    """Return the name of a component; with its dot, no schema of an app can have the same name."""
+    return f"{PAYLOAD}.{job_type}" if part == PAYLOAD else f"{PAYLOAD}.{job_type}.{part}"
+
+
+@functools.cache
+def _converted(schema: type[Schema]) -> dict[str, Any]:
+    """Return the JSON Schema of a marshmallow schema as PAYLOAD, and those that it nests by their names."""
+    plugin = MarshmallowPlugin()
+    spec = APISpec("", "", "3.1.0", plugins=[plugin])
+    converter: Any = plugin.converter
+    converter.add_attribute_function(_pattern)
+    try:
+        # apispec warns of declarations that it describes only in part.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            spec.components.schema(PAYLOAD, schema=schema)
+        converted: dict[str, Any] = json.loads(json.dumps(spec.to_dict()["components"]["schemas"]))
+    except Exception:  # whatever the app's fields raise, the API has to start
+        return {PAYLOAD: ANY}
+    if schema.__doc__:
+        converted[PAYLOAD].setdefault("description", inspect.cleandoc(schema.__doc__))
+    return {name: _sent(one) for name, one in converted.items()}
+
+
+def _sent(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema without the fields that marshmallow accepts in no request."""
+    known: dict[str, Any] = schema.get("properties", {})
+    properties = {name: one for name, one in known.items() if not one.get("readOnly")}
+    required = [name for name in schema.get("required", ()) if name in properties]
+    more = {"required": required} if required else {}
+    return {**{name: one for name, one in schema.items() if name != "required"}, "properties": properties, **more}
+
+
+def _pattern(_: object, field: Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
+    """Translate a pattern, which Python matches from the start of a text, or leave it out (apispec's hook)."""
+    if "pattern" not in ret or "pattern" in field.metadata:
+        return {}
+    found = [getattr(validator, "regex", None) for validator in field.validators]
+    regex = next(one for one in found if isinstance(one, re.Pattern))
+    text = re.sub(r"(?<!\\)\\Z$", "$", ret.pop("pattern"))
+    if regex.flags & ~re.UNICODE or ONLY_PYTHON.search(text):
+        return {}
+    return {"pattern": text if text.startswith("^") and "|" not in text else f"^(?:{text})"}
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a part of a schema with the references to these components replaced."""
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: names[one.removeprefix(COMPONENTS)] if name == "$ref" else _renamed(one, names)
+        for name, one in value.items()
+    }

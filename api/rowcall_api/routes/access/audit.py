@@ -1,0 +1,27 @@
+"""/v1/audit: who changed what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.queue.views.audit import AuditFilter
+from rowcall.queue.views.audit import list_audit as audit_page
+from rowcall_api.http.auth import needs
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.audit import AuditListSchema, AuditQuery
+
+blueprint = BodyBlueprint("audit", __name__, url_prefix="/v1/audit", description="Who changed what.")
+
+
+@blueprint.get("")
+@blueprint.arguments(AuditQuery, location="query")
+@blueprint.response(200, AuditListSchema)
+@needs("admin")
+def list_audit(query: dict[str, Any]) -> dict[str, Any]:
+    """List the changes by operators that match, the newest first."""
+    limit, cursor = query.pop("limit"), query.pop("cursor")
+    criteria = AuditFilter(**query)
+    with transaction() as connection:
+        page = audit_page(connection, criteria, limit, cursor)
+    return {"items": page.rows, "next": page.next}

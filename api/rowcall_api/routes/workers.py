@@ -1,0 +1,27 @@
+"""/v1/workers: which workers there are, and what each does now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.base import settings
+from rowcall.queue.views.workers import list_workers as workers_page
+from rowcall.queue.workers import silence
+from rowcall_api.http.auth import needs
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.workers import WorkerListSchema, WorkersQuery
+
+blueprint = BodyBlueprint("workers", __name__, url_prefix="/v1/workers", description="Workers, and what they do.")
+
+
+@blueprint.get("")
+@blueprint.arguments(WorkersQuery, location="query")
+@blueprint.response(200, WorkerListSchema)
+@needs("read")
+def list_workers(query: dict[str, Any]) -> dict[str, Any]:
+    """List the live workers and what each does now, the newest first."""
+    silent_after = silence(settings.read().heartbeat)
+    with transaction() as connection:
+        page = workers_page(connection, **query, silence=silent_after)
+    return {"items": page.workers, "next": page.next}

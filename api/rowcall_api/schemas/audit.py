@@ -1,0 +1,61 @@
+"""Schemas for the audit log."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from rowcall.base.database import LARGEST_ID
+from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.fields import Moment
+
+
+def _text(description: str) -> fields.String:
+    return fields.String(load_default=None, validate=validate.Length(1), metadata={"description": description})
+
+
+class AuditQuery(Schema):
+    """The filters, the page size and the cursor."""
+
+    who = _text("Only changes by this caller: api:NAME (an API key, or one that it replaced), or cli:USER.")
+    action = _text("Only this action, such as retry or pause.")
+    subject = _text("Only changes of this kind of subject: run, definition, queue, key or effect.")
+    subject_id = fields.Integer(
+        load_default=None,
+        validate=validate.Range(1, LARGEST_ID),
+        metadata={"description": "Only changes of the subject with this id; send `subject` too."},
+    )
+    after = Moment(load_default=None, metadata={"description": "Only changes at this time or later."})
+    before = Moment(load_default=None, metadata={"description": "Only changes before this time."})
+    limit = fields.Integer(
+        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
+    )
+    cursor = fields.String(
+        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
+    )
+
+
+class AuditSchema(AnswerSchema):
+    """A change by an operator."""
+
+    id = fields.Integer()
+    at = fields.AwareDateTime()
+    who = fields.String(metadata={"description": "api:NAME (PREFIX) for an API key, or cli:USER."})
+    action = fields.String()
+    subject = fields.String()
+    subject_id = fields.Integer(allow_none=True, metadata={"description": "Null for queues, which have only a name."})
+    before = fields.Raw(allow_none=True, metadata={"description": "What the change affected, before it."})
+    after = fields.Raw(allow_none=True, metadata={"description": "The same after the change."})
+    request_id = fields.String(allow_none=True, metadata={"description": "The `X-Request-Id` of the request."})
+
+
+class AuditListSchema(AnswerSchema):
+    """A page of changes, the newest first."""
+
+    items = fields.List(fields.Nested(AuditSchema))
+    next = fields.String(
+        allow_none=True,
+        metadata={
+            "description": "The cursor of the next page; null on the last page.  A page ends after 20,000 scanned rows"
+            " or about 1 MiB of JSON, so a short or empty page may have a next one."
+        },
+    )

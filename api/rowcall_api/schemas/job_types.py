@@ -1,0 +1,85 @@
+"""Schemas for job types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from rowcall.job_types import JobType
+from rowcall.job_types.declaration import ENQUEUE_SCOPES
+from rowcall.status import UNIQUE_MODES
+from rowcall_api.payload_schemas import payload_schema
+from rowcall_api.schemas.answers import AnswerSchema
+
+# The delays that are shown: enough to see how they grow.
+DELAYS_MOST = 5
+
+
+class JobTypesQuery(Schema):
+    """The cursor of the page."""
+
+    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+
+
+class BackoffSchema(AnswerSchema):
+    """How long a failed run waits for its next attempt."""
+
+    delays = fields.List(
+        fields.Float(), metadata={"description": "The seconds before the second attempt and the next few."}
+    )
+    cap = fields.Float(metadata={"description": "No delay is longer than these seconds."})
+    jitter = fields.Boolean(metadata={"description": "Each delay is random, between zero and the given seconds."})
+
+
+class JobTypeSchema(AnswerSchema):
+    """A job type, as the code of this server declares it."""
+
+    name = fields.String()
+    description = fields.String(allow_none=True, metadata={"description": "What its payload's schema says of itself."})
+    queue = fields.String(metadata={"description": "The queue of its runs, unless a request names another."})
+    payload_schema = fields.Dict(
+        keys=fields.String(),
+        metadata={
+            "description": "The payload as JSON Schema. A payload that fits may still be refused, by rules that JSON"
+            " Schema cannot express."
+        },
+    )
+    natural_key = fields.Boolean(metadata={"description": "It derives a natural key from each payload."})
+    unique = fields.String(
+        validate=validate.OneOf(UNIQUE_MODES),
+        metadata={"description": "How long a run with a natural key excludes others."},
+    )
+    scope = fields.String(
+        validate=validate.OneOf(ENQUEUE_SCOPES), metadata={"description": "What a key needs to enqueue its runs."}
+    )
+    max_attempts = fields.Integer()
+    max_running = fields.Integer(
+        allow_none=True, metadata={"description": "How many of its runs may run at a time; null for any."}
+    )
+    lease = fields.Float(allow_none=True, metadata={"description": "Seconds; null for the worker's setting."})
+    time_limit = fields.Float(allow_none=True, metadata={"description": "Seconds; null for none."})
+    isolated = fields.Boolean(metadata={"description": "Each run has a child process."})
+    memory_cap = fields.Integer(allow_none=True, metadata={"description": "MiB; null for none."})
+    backoff = fields.Nested(BackoffSchema)
+
+
+class JobTypeListSchema(AnswerSchema):
+    """A page of job types, by name."""
+
+    items = fields.List(fields.Nested(JobTypeSchema))
+    next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})
+
+
+def described(job_type: JobType) -> dict[str, Any]:
+    """Return a job type in the form of JobTypeSchema."""
+    payload = payload_schema(job_type)
+    backoff, tries = job_type.backoff, range(1, min(job_type.max_attempts, DELAYS_MOST + 1))
+    delays = [backoff.delay(attempt, chance=lambda: 1.0) for attempt in tries]
+    return {
+        **{name: value for name, value in vars(job_type).items() if name in JobTypeSchema().fields},
+        "description": payload.get("description"),
+        "payload_schema": payload,
+        "natural_key": job_type.key is not None,
+        "backoff": {"delays": delays, "cap": backoff.cap, "jitter": backoff.jitter},
+    }

@@ -1,0 +1,80 @@
+"""Schemas for workers and what they do."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from rowcall.queue.views.workers import RUNS_MOST
+from rowcall_api.schemas.answers import AnswerSchema
+
+
+class WorkersQuery(Schema):
+    """Which workers, the page size and the cursor."""
+
+    stopped = fields.Boolean(
+        load_default=False,
+        truthy={"true"},
+        falsy={"false"},
+        metadata={"description": "Also list workers that have stopped or gone silent within a day."},
+    )
+    limit = fields.Integer(
+        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
+    )
+    cursor = fields.String(
+        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
+    )
+
+
+class ProgressSchema(AnswerSchema):
+    """What a handler has reported of its progress."""
+
+    share = fields.Float(metadata={"description": "From 0 to 1."})
+    note = fields.String()
+
+
+class WorkersRunSchema(AnswerSchema):
+    """A run that a worker has claimed and not finished."""
+
+    run_id = fields.Integer()
+    job_type = fields.String()
+    queue = fields.String()
+    attempt = fields.Integer()
+    started_at = fields.AwareDateTime()
+    progress = fields.Nested(ProgressSchema, allow_none=True)
+
+
+class WorkerSchema(AnswerSchema):
+    """A worker process."""
+
+    id = fields.String(metadata={"description": "Its host, its process id and a random part; `locked_by` of its runs."})
+    hostname = fields.String()
+    pid = fields.Integer()
+    version = fields.String(metadata={"description": "Its version of Rowcall."})
+    queues = fields.List(
+        fields.String(), allow_none=True, metadata={"description": "The queues that it serves; null for all."}
+    )
+    job_types = fields.List(fields.String(), metadata={"description": "The job types that it serves."})
+    concurrency = fields.Integer(metadata={"description": "How many runs it performs at a time."})
+    started_at = fields.AwareDateTime()
+    heartbeat_at = fields.AwareDateTime()
+    heartbeat_age_seconds = fields.Float()
+    stopped_at = fields.AwareDateTime(allow_none=True)
+    alive = fields.Boolean(metadata={"description": "It has a recent heartbeat, and has not stopped."})
+    sleeping = fields.Boolean(metadata={"description": "Nothing is due for it, and it waits for a notification."})
+    running = fields.Integer(
+        metadata={
+            "description": "The runs that it has claimed and not finished, counted among the 2000 of each queue and"
+            " priority that have been due longest."
+        }
+    )
+    runs = fields.List(
+        fields.Nested(WorkersRunSchema),
+        metadata={"description": f"At most {RUNS_MOST} of these runs, the longest running first."},
+    )
+
+
+class WorkerListSchema(AnswerSchema):
+    """A page of workers, the newest first."""
+
+    items = fields.List(fields.Nested(WorkerSchema))
+    next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})

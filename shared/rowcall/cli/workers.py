@@ -1,0 +1,46 @@
+"""`rowcall workers`."""
+
+from __future__ import annotations
+
+import click
+
+from rowcall.base import settings
+from rowcall.base.database import Row
+from rowcall.cli.session import command_transaction
+from rowcall.cli.terminal.output import show_json
+from rowcall.cli.terminal.table import Table, table_options
+from rowcall.definitions import clock
+from rowcall.queue.views.workers import list_workers
+from rowcall.queue.workers import silence
+
+LISTED = ("id", "state", "started_at", "heartbeat_at", "running", "runs")
+MORE = ("version", "queues", "job_types", "concurrency", "stopped_at")
+
+
+@click.command("workers")
+@click.option("--stopped", is_flag=True, help="Also list workers that have stopped or gone silent within a day.")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
+@table_options
+def workers_command(stopped: bool, limit: int, table: Table) -> None:
+    """List the live workers and the runs that each performs now, the newest first."""
+    silent_after = silence(settings.read().heartbeat)
+    with command_transaction() as connection:
+        workers = list_workers(connection, limit, stopped=stopped, silence=silent_after).workers
+        now = clock(connection)
+    if table.as_json:
+        show_json(workers)
+        return
+    rows = [{**worker, "state": _state(worker), "runs": _in_words(worker)} for worker in workers]
+    none = "no worker has been alive within a day" if stopped else "no worker is alive"
+    table.show(rows, LISTED, now, f"{none}; `rowcall worker run` starts one", MORE)
+
+
+def _state(worker: Row) -> str:
+    if worker["alive"]:
+        return "sleeping" if worker["sleeping"] else "awake"
+    return "stopped" if worker["stopped_at"] else "silent"
+
+
+def _in_words(worker: Row) -> list[str]:
+    """Name the runs, such as "noop 17"."""
+    return [f"{run['job_type']} {run['run_id']}" for run in worker["runs"]]

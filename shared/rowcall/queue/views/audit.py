@@ -1,0 +1,145 @@
+"""The audit log a page at a time, the newest first.
+
+An index finds the rows of one subject.  For all other filters, a page scans the primary key, skips rows that do not
+match, and stops after SCANNED_MOST rows; then `next` continues after the last scanned one, as in the list of runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
+from rowcall.base.errors import FilterInvalid
+from rowcall.base.timestamps import in_utc, unusable
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.views import cursors, pages
+from rowcall.queue.views.lists import SCANNED_MOST
+
+# Read in the order of an index, without sorting, whatever the statistics say.
+IN_ORDER = f"{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;"
+
+# A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
+LONGEST_TRANSACTION = "interval '1 day'"
+
+MATCHES = """(%(who)s::text IS NULL OR %(who)s IN (who, split_part(who, ' (', 1)))
+        AND (%(action)s::text IS NULL OR action = %(action)s)
+        AND (%(subject)s::text IS NULL OR subject = %(subject)s)
+        AND at >= %(after)s::timestamptz AND at < %(before)s::timestamptz"""
+
+
+def bisected(name: str, moment: str) -> str:
+    """Return a CTE that finds the first id of a time: the largest `low`.
+
+    It halves the range of ids in each step, and reads one row of the primary key, so that times need no index.
+    """
+    middle = "(low + high) / 2"
+    return f"""{name}(low, high) AS (
+    SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
+    UNION ALL
+    SELECT CASE WHEN probe.at < {moment} THEN probe.id + 1 ELSE low END,
+        CASE WHEN probe.at < {moment} THEN high ELSE {middle} END
+    FROM {name} CROSS JOIN LATERAL (
+        SELECT id, at FROM rowcall.audit_log WHERE id >= {middle} ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+)"""
+
+
+def page_sql(entries: str, ends: str = "") -> str:
+    """Return a query for a page of these entries; if the page is short, also for where its scan ended."""
+    return f"""
+WITH RECURSIVE {ends}page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.audit_log WHERE {entries} ORDER BY id DESC LIMIT %(most)s
+    ) AS scanned
+    WHERE {MATCHES}
+    ORDER BY id DESC LIMIT %(limit)s + 1
+), bound AS (
+    SELECT id FROM rowcall.audit_log WHERE {entries} AND (SELECT count(*) FROM page) <= %(limit)s
+    ORDER BY id DESC OFFSET %(most)s - 1 LIMIT 1
+), shown AS (
+    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+), measured AS ({pages.measured("id DESC")}
+)
+SELECT measured.*, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= %(limit)s AND {pages.FITS}
+ORDER BY measured.id DESC
+"""
+
+
+# The primary key, between the first ids of both times.
+FROM_TIME = bisected("oldest", f"%(after)s::timestamptz - {LONGEST_TRANSACTION}")
+TO_TIME = bisected("newest", f"%(before)s::timestamptz + {LONGEST_TRANSACTION}")
+OF_ALL = page_sql(
+    "id < %(before_id)s AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest)",
+    f"{FROM_TIME}, {TO_TIME}, ",
+)
+
+# The index audit_log_subject.
+OF_SUBJECT = page_sql("subject = %(subject)s AND subject_id = %(subject_id)s AND id < %(before_id)s")
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """Criteria for rows of the audit log; None matches every row.  `after` is included, and `before` is not."""
+
+    who: str | None = None
+    action: str | None = None
+    subject: str | None = None
+    subject_id: int | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        wrong = {name: why for name in ("after", "before") if (why := _wrong_with(getattr(self, name)))}
+        if self.subject_id is not None and self.subject is None:
+            wrong["subject_id"] = "needs a subject, such as run, because each kind of subject has ids of its own"
+        if wrong:
+            raise FilterInvalid(wrong)
+
+    @property
+    def text(self) -> str:
+        """Return a text that is the same for equal filters."""
+        return json.dumps(asdict(self), sort_keys=True, default=lambda moment: str(in_utc(moment)))
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters of MATCHES."""
+        times = {"after": in_utc(self.after) or "-infinity", "before": in_utc(self.before) or "infinity"}
+        return {**vars(self), **times}
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """Some rows of the audit log, and the cursor of the next page; None if there are no more."""
+
+    rows: list[Row]
+    next: str | None
+
+
+def list_audit(
+    connection: Connection,
+    criteria: AuditFilter,
+    limit: int = 50,
+    cursor: str | None = None,
+    most: int = SCANNED_MOST,
+    page_bytes: int = pages.PAGE_BYTES,
+) -> AuditPage:
+    """Return the newest rows that match.  A page may be short, or empty, and still have a next one."""
+    scope = f"audit {criteria.text}"
+    before_id = LARGEST_ID if cursor is None else cursors.read(scope, cursor)[0]
+    asked = {"before_id": before_id, "limit": limit, "most": most, "page_bytes": page_bytes}
+    if criteria.subject_id is None:
+        found = fetch_all(connection, IN_ORDER + OF_ALL, {**criteria.parameters(), **asked})
+    else:
+        found = fetch_all(connection, IN_ORDER + OF_SUBJECT, {**criteria.parameters(), **asked})
+    rows, more = pages.read([row for row in found if row["id"] is not None], frozenset({"bound_id"}))
+    last = rows[-1]["id"] if more else found[0]["bound_id"]
+    return AuditPage(rows, None if last is None else cursors.written(scope, last, 0))
+
+
+def _wrong_with(moment: datetime | None) -> str | None:
+    return None if moment is None else unusable(moment)

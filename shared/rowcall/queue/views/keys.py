@@ -1,0 +1,39 @@
+"""API keys a page at a time, and whether their limits name what exists."""
+
+from __future__ import annotations
+
+from rowcall.access.api_keys import SHOWN, Limits
+from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
+from rowcall.base.errors import ApiKeyInvalid
+from rowcall.job_types.catalogue import Catalogue
+from rowcall.queue.queues import has_queue
+from rowcall.queue.views import cursors, pages
+
+# In the order of the primary key.
+KEYS = f"""
+WITH shown AS ({SHOWN} WHERE id < %(before_id)s ORDER BY id DESC LIMIT %(limit)s + 1
+), measured AS ({pages.measured("id DESC")}
+)
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY id DESC
+"""
+
+
+def keys_page(
+    connection: Connection, limit: int = 50, cursor: str | None = None, page_bytes: int = pages.PAGE_BYTES
+) -> tuple[list[Row], str | None]:
+    """Return all keys that were ever created, without their secrets, the newest first, and the next page's cursor."""
+    before = LARGEST_ID if cursor is None else cursors.read("keys", cursor)[0]
+    items, more = pages.read(
+        fetch_all(connection, KEYS, {"before_id": before, "limit": limit, "page_bytes": page_bytes})
+    )
+    return items, cursors.written("keys", items[-1]["id"], 0) if more else None
+
+
+def check_known(connection: Connection, limits: Limits, known: Catalogue) -> None:
+    """Refuse job types and queues that do not exist, because such a key could do nothing."""
+    for job_type in limits.job_types or ():
+        known[job_type]  # JobTypeUnknown
+    for queue in limits.queues or ():
+        if queue not in known.queues and not has_queue(connection, queue):
+            remedy = "`rowcall queues list` shows all; `rowcall queues resume` creates one"
+            raise ApiKeyInvalid("queues", f"there is no queue {queue[:100]!r}: {remedy}")

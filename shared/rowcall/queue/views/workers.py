@@ -1,0 +1,94 @@
+"""Workers, and what each of them does now.
+
+Running runs are near the head of their lane, so they are found among the first SCANNED_MOST due runs of each lane,
+as in the statistics: the cost depends neither on finished runs nor on how long a queue is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rowcall.base.database import Connection, Row, fetch_all
+from rowcall.queue.claims.lanes import LANES
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.views import cursors, pages
+from rowcall.queue.views.stats import LANE, SCANNED_MOST
+from rowcall.queue.workers import SILENCE_SECONDS
+from rowcall.status import Status
+
+# The runs that are shown of one worker; it may have claimed hundreds of short ones.
+RUNS_MOST = 20
+
+NEWEST_FIRST = "started_at DESC, id DESC"
+
+# The table has the workers of about one day.
+WORKERS = f"""
+WITH RECURSIVE {LANES}, page AS (
+    SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
+        extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
+        stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second' AS alive,
+        coalesce(sleeps_until > now(), false) AS sleeping
+    FROM rowcall.workers
+    WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) < (%(at)s::timestamptz, %(id)s)
+        AND (%(stopped)s OR stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second')
+    ORDER BY {NEWEST_FIRST} LIMIT %(limit)s + 1
+), run AS (
+    SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
+    FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by {LANE} AND run_at <= now()
+        ORDER BY run_at, id LIMIT {SCANNED_MOST}
+    ) AS head WHERE status = '{Status.RUNNING}' AND locked_by IN (SELECT id FROM page)
+), doing AS (
+    SELECT locked_by, count(*) AS running, jsonb_agg(jsonb_build_object(
+        'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
+        'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
+            'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
+    ) ORDER BY nth) FILTER (WHERE nth <= {RUNS_MOST}) AS runs
+    FROM run GROUP BY locked_by
+), shown AS (
+    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs
+    FROM page LEFT JOIN doing ON doing.locked_by = page.id
+), measured AS ({pages.measured(NEWEST_FIRST)}
+)
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY {NEWEST_FIRST}
+"""
+
+
+@dataclass(frozen=True)
+class WorkersPage:
+    """Some workers, and the cursor of the next page; None if there are no more."""
+
+    workers: list[Row]
+    next: str | None
+
+
+def list_workers(
+    connection: Connection,
+    limit: int = 50,
+    cursor: str | None = None,
+    *,
+    stopped: bool = False,
+    silence: float = SILENCE_SECONDS,
+    page_bytes: int = pages.PAGE_BYTES,
+) -> WorkersPage:
+    """Return the live workers, the newest first, each with its running runs, the longest running first.
+
+    With `stopped`, also return workers that stopped within a day, or have been silent for `silence` seconds.
+    """
+    scope = f"workers {stopped}"
+    at, worker = ("infinity", "") if cursor is None else _place(cursors.read_text(scope, cursor))
+    asked = {"at": at, "id": worker, "stopped": stopped, "silence": silence, "limit": limit, "page_bytes": page_bytes}
+    items, more = pages.read(fetch_all(connection, BY_INDEX + WORKERS, asked))
+    for run in (run for item in items for run in item["runs"]):
+        run["started_at"] = datetime.fromisoformat(run["started_at"])
+    last = f"{items[-1]['started_at'].isoformat()} {items[-1]['id']}" if more else ""
+    return WorkersPage(items, cursors.written_text(scope, last) if more else None)
+
+
+def _place(text: str) -> tuple[datetime, str]:
+    at, _, worker = text.partition(" ")
+    try:
+        return datetime.fromisoformat(at), worker
+    except ValueError:
+        raise cursors.not_a_cursor() from None

@@ -1,0 +1,56 @@
+"""`rowcall workers`: which workers are alive, and what each performs."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import pytest
+
+from rowcall.base import database
+from rowcall.queue.workers import Registration, register, stopped
+from rowcall.status import Status
+from tests.support.processes import rowcall
+from tests.support.rows import run_in
+from tests.support.terminal import on_terminal
+
+BUSY, STOPPED = "worker-1.eu-central.example:4711:0a1b2c", "worker-2.eu-central.example:4712:0a1b2c"
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+    """The environment of a `rowcall` process on a database with a busy worker and one that has stopped."""
+    with database.transaction(fresh_url) as connection:
+        for number, name in enumerate((BUSY, STOPPED)):
+            register(connection, Registration(name, name.partition(":")[0], 4711 + number, "0.2.0", None, ["noop"], 4))
+        stopped(connection, STOPPED)
+        for _ in range(3):
+            run_in(connection, Status.RUNNING, locked_by=f"'{BUSY}'", started_at="now() - interval '3 minutes'")
+    return {**environment, "DATABASE_URL": fresh_url}
+
+
+def test_the_list_fits_100_columns_and_names_the_runs(environment: dict[str, str]) -> None:
+    lines = on_terminal(environment, "workers")
+    assert max(map(len, lines)) <= 100
+    assert lines[0].split() == ["id", "state", "started_at", "heartbeat_at", "running", "runs"]
+    [busy] = lines[1:]
+    assert busy.startswith("worker-1")
+    assert " awake " in busy
+    assert "noop 1, noop 2" in busy
+
+
+def test_a_pipe_gets_all_columns_and_json_all_fields(environment: dict[str, str]) -> None:
+    piped = rowcall(environment, "workers", "--stopped").stdout
+    assert BUSY in piped
+    assert " stopped " in piped
+    assert "concurrency" in piped
+    told = json.loads(rowcall(environment, "workers", "--json").stdout)
+    assert [(worker["id"], worker["running"], len(worker["runs"])) for worker in told] == [(BUSY, 3, 3)]
+    assert datetime.fromisoformat(told[0]["runs"][0]["started_at"])
+
+
+@pytest.mark.parametrize("options", [[], ["--stopped"]])
+def test_an_empty_list_says_so(environment: dict[str, str], fresh_url: str, options: list[str]) -> None:
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "DELETE FROM rowcall.workers")
+    assert "`rowcall worker run` starts one" in rowcall(environment, "workers", *options).stdout
