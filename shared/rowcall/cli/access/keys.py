@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from rowcall.access import api_keys
-from rowcall.base.errors import ScheduleInvalid
+from rowcall.base.errors import RowcallError, ScheduleInvalid
 from rowcall.cli.parameters import Moment
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
