@@ -28,8 +28,8 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
 
     Select the runs by id, or by filters such as --payload '{"user_id": 7}'.
 
-    Payload, result, progress, errors and attempts are erased, and the details of the runs' effects, such as a mail's
-    recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot be undone.
+    Payload, result, progress, errors, attempts and logs are erased, and the details of the runs' effects, such as a
+    mail's recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot be undone.
     """
     if bool(run_ids) is not criteria.leaves_all_open:
         raise click.UsageError("give either ids or filters, such as --payload '{\"user_id\": 7}'")

@@ -9,11 +9,15 @@ import click
 
 from rowcall import queue
 from rowcall.base.database import Row
+from rowcall.cli.runs.tail import show_end
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import show_json, shown
 from rowcall.cli.terminal.table import Table, relative, table_options
 from rowcall.definitions import clock
 from rowcall.status import Event, Status
+
+# How many lines of its log are shown with a run.
+LOG_LINES = 10
 
 ENDED = ("attempt", "outcome", "error", "worker", "ended_at")
 
@@ -22,11 +26,12 @@ ENDED = ("attempt", "outcome", "error", "worker", "ended_at")
 @click.argument("run_id", type=int)
 @table_options
 def show_command(run_id: int, table: Table) -> None:
-    """Show one run: its error if it failed, its fields, and its attempts that did not succeed."""
+    """Show one run: its error if it failed, its fields, its attempts that did not succeed, and the end of its log."""
     with command_transaction() as connection:
         run, attempts, now = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id), clock(connection)
+        log = queue.log_end(connection, run_id, LOG_LINES)
     if table.as_json:
-        show_json({**run, "attempts_ended": attempts})
+        show_json({**run, "attempts_ended": attempts, "log_end": log})
         return
     failed = run["last_error"] is not None and run["status"] != Status.SUCCEEDED
     click.echo(f"run {run['id']}  {run['job_type']}  {run['status']}")
@@ -51,6 +56,7 @@ def show_command(run_id: int, table: Table) -> None:
         # Only attempts in child processes have forensics.
         forensics = ("forensics",) if any(attempt["forensics"] for attempt in attempts) else ()
         table.show([{**one, "error": error_of(one, "error")} for one in attempts], (*ENDED, *forensics), now)
+    show_end(log, run_id)
 
 
 def error_of(row: Row, field: str = "last_error") -> str | None:
