@@ -3789,6 +3789,8 @@ WITH finished AS MATERIALIZED (
         trace_parent = NULL, pruned_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM finished)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
+), log AS (
+    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
 ), unaudited AS (
     UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
     WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
@@ -3836,8 +3838,8 @@ ROLLBACK;
 
 -- rowcall.queue.retention.prune: PRUNE
 -- Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
--- are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
--- with the fingerprints that distinguish a replay from different content.
+-- are deleted with their attempts and logs.  Another run loses its payload and its details; its status stays, and so do
+-- its keys with the fingerprints that distinguish a replay from different content.
 \set due '{"1"}'
 \set versions '{"1/1767614400.000000"}'
 BEGIN;
@@ -3853,12 +3855,14 @@ WITH pruned AS MATERIALIZED (
         trace_parent = NULL, pruned_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
+), log AS (
+    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))
 )
 SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: ARCHIVED
--- A run as one JSON object with all its columns and attempts; times in UTC, whatever the session's zone.
+-- A run as one JSON object with all its columns, attempts and log; times in UTC, whatever the session's zone.
 \set due '{"1"}'
 \set versions '{"1/1767614400.000000"}'
 BEGIN;
@@ -3866,6 +3870,9 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL TIME ZONE 'UTC';
 SELECT (to_jsonb(run) || jsonb_build_object('attempts_ended', (
     SELECT coalesce(jsonb_agg(to_jsonb(ended) - 'run_id' ORDER BY ended.lease_no), '[]')
     FROM rowcall.job_attempts AS ended WHERE ended.run_id = run.id
+), 'log', (
+    SELECT coalesce(jsonb_agg(to_jsonb(logged) - '{run_id,lease_line_no}'::text[] ORDER BY logged.line_no), '[]')
+    FROM rowcall.run_logs AS logged WHERE logged.run_id = run.id
 )))::text AS line
 FROM rowcall.job_runs AS run WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'versions'::text[])
 ORDER BY run.id;
@@ -3910,6 +3917,56 @@ ROLLBACK;
 \set job_type 'noop'
 BEGIN;
 SELECT payload FROM rowcall.job_definitions WHERE name = :'job_type' AND job_type = :'job_type' AND removed_at IS NULL;
+ROLLBACK;
+
+-- rowcall.queue.run_log: WRITE_LOG
+-- Sent before the end of the attempt or after the renewal of the lease, in the same transaction, and only if there are
+-- lines.  The fence is that of every write of a worker: lines are looked up by their lease.  The worker numbers them
+-- within the lease, so a write that is repeated because its commit was not confirmed adds nothing.  `line_no` continues
+-- the numbers of earlier leases, which the newest row tells; numbers that are missing were left out.  The age of a line
+-- in seconds turns the worker's clock into the database's.
+\set log_run_ids '{"1"}'
+\set worker 'worker-1'
+\set log '{"1/1": [[1, 0.5, "info", "sent 3 mails"]]}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH owned AS MATERIALIZED (
+    SELECT run.id, run.lease_no FROM rowcall.job_runs AS run
+    WHERE run.id = ANY(:'log_run_ids'::bigint[]) AND run.locked_by = :'worker'
+        AND run.status IN ('running')
+    FOR NO KEY UPDATE
+), sent AS MATERIALIZED (
+    SELECT run.id, run.lease_no, (line ->> 0)::integer AS number, (line ->> 1)::float8 AS age, line ->> 2 AS level,
+        line ->> 3 AS text
+    FROM owned AS run CROSS JOIN LATERAL jsonb_array_elements(:'log'::jsonb -> (run.id || '/' || run.lease_no)) AS line
+), new AS MATERIALIZED (
+    SELECT sent.id AS run_id, coalesce(newest.line_no - newest.written, 0) + sent.number AS line_no, sent.lease_no,
+        sent.number AS lease_line_no, clock_timestamp() - sent.age * interval '1 second' AS logged_at, sent.level,
+        sent.text
+    FROM sent LEFT JOIN (
+        SELECT owned.id, last.line_no, CASE WHEN last.lease_no = owned.lease_no THEN last.lease_line_no ELSE 0 END
+            AS written
+        FROM owned CROSS JOIN LATERAL (
+            SELECT line_no, lease_no, lease_line_no FROM rowcall.run_logs WHERE run_id = owned.id
+            ORDER BY line_no DESC LIMIT 1
+        ) AS last
+    ) AS newest ON newest.id = sent.id
+    WHERE sent.number > coalesce(newest.written, 0)
+), inserted AS (
+    INSERT INTO rowcall.run_logs (run_id, line_no, lease_no, lease_line_no, logged_at, level, text)
+    SELECT run_id, line_no, lease_no, lease_line_no, logged_at, level, text FROM new
+    ON CONFLICT (run_id, line_no) DO NOTHING
+), measured AS (
+    SELECT place, row_number() OVER newest AS lines, sum(octet_length(text)) OVER newest AS bytes FROM (
+        SELECT ctid AS place, run_id, line_no, text FROM rowcall.run_logs
+        WHERE run_id = ANY(ARRAY(SELECT id FROM owned))
+        UNION ALL SELECT NULL, run_id, line_no, text FROM new
+    ) AS line
+    WINDOW newest AS (PARTITION BY run_id ORDER BY line_no DESC)
+)
+DELETE FROM rowcall.run_logs WHERE ctid = ANY(ARRAY(
+    SELECT place FROM measured WHERE place IS NOT NULL AND (lines > 1000 OR bytes > 262144)
+));
 ROLLBACK;
 
 -- rowcall.queue.sleepers: FALL_ASLEEP
@@ -4675,6 +4732,39 @@ ROLLBACK;
 BEGIN;
 SELECT heartbeat_at, stopped_at IS NOT NULL OR heartbeat_at < now() - :'late' * interval '1 second' AS late
 FROM rowcall.workers WHERE id = :'locked_by';
+ROLLBACK;
+
+-- rowcall.queue.views.run_log: LOG_PAGE
+-- In the order of the primary key of run_logs, a page at a time.
+\set run_id '1'
+\set after_line_no '0'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+    SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = :'run_id' AND line_no > :'after_line_no'
+    ORDER BY line_no LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY line_no) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY line_no ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY line_no;
+ROLLBACK;
+
+-- rowcall.queue.views.run_log: LOG_END
+-- The newest lines, by the same index.
+\set run_id '1'
+\set limit '50'
+BEGIN;
+SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = :'run_id' ORDER BY line_no DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.queue.views.run_log: LEFT_OUT
+-- Lines are numbered from 1 without gaps, so the numbers that are missing are those of the lines that were left out.
+\set run_id '1'
+BEGIN;
+SELECT coalesce(max(line_no), 0) - count(*) FROM rowcall.run_logs WHERE run_id = :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.views.searches: TAKE_SLOT

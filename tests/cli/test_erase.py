@@ -49,6 +49,8 @@ INSERT INTO rowcall.other_effects (kind, key, run_id, lease_no, content_hash, st
 VALUES ('sms', '7', {run}, 1, '', 'refused', '{mail} is unknown');
 INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, error)
 VALUES ({run}, 1, 1, 'fail', 'w', '{mail}');
+INSERT INTO rowcall.run_logs (run_id, line_no, lease_no, lease_line_no, logged_at, level, text)
+VALUES ({run}, 1, 1, 1, now(), 'info', 'sent to {mail}');
 INSERT INTO rowcall.audit_log (who, action, subject, subject_id, after)
 VALUES ('cli:me', 'clone', 'run', {run}, '{{"payload": {{"mail": "{mail}"}}, "priority": 1}}');
 INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after)

@@ -40,6 +40,7 @@ SENTENCES = (
             "keys",
             "clone",
             "seen",
+            "run_log",
             "bulk",
         )
     ),

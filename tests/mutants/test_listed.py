@@ -74,7 +74,9 @@ def test_every_statement_that_changes_a_run_has_mutants() -> None:
 def test_every_part_of_every_owners_fence_has_a_mutant() -> None:
     places = by_place()
     fenced = statements(FENCE)
-    assert len(fenced) == 10, "OWN, HELD twice, SAVE, SUCCEED, and five statements that end an attempt without success"
+    assert len(fenced) == 11, (
+        "OWN, HELD twice, SAVE, WRITE_LOG, SUCCEED, and five statements that end an attempt without success"
+    )
     for place, text in fenced.items():
         taken = [on_one_line(mutant.stands) for mutant in places[place]]
         parts = [part for part in ("id = %(run_id)s", *LEASE, OWNER) if part in text]

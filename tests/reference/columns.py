@@ -10,6 +10,7 @@ TABLES = {
     "job_definitions": "Definitions: job types with a payload and a schedule.",
     "job_runs": "What should run, and what happened.",
     "job_attempts": "The attempts that did not succeed; a success is on the run itself.",
+    "run_logs": "What handlers logged with `run.log`: the newest lines of each run.",
     "schedule_occurrences": "The decision about each nominal time of each definition.",
     "schedule_ticks": "One row: the last tick of the schedules.",
     "workers": "Worker processes: what they serve, and their last heartbeat.",
@@ -92,6 +93,15 @@ COLUMNS = {
         "stack": "The stack trace.",
         "permanent": "Whether another attempt cannot help.",
         "forensics": "For a child process: signal, exit code, peak memory, last progress.",
+    },
+    "run_logs": {
+        "run_id": "The run.",
+        "line_no": "The number of the line within the run; numbers that are missing are those of lines left out.",
+        "lease_no": "The lease under which it was logged.",
+        "lease_line_no": "The number of the line within that lease.",
+        "logged_at": "When it was logged.",
+        "level": "`debug`, `info`, `warning` or `error`.",
+        "text": "The message and, in further lines, a traceback; without secrets.",
     },
     "schedule_occurrences": {
         "definition_id": "The definition.",

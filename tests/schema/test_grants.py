@@ -17,7 +17,9 @@ from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.errors import KeyConflict
+from rowcall.queue.run_log import LINES_MOST
 from rowcall.schema.tables import metadata
+from rowcall.status import Status
 from rowcall_api.app import create_app
 from rowcall_example.tables import create_tables
 from rowcall_migrations.grants import as_grants
@@ -25,6 +27,8 @@ from tests.schema.catalogue import asked
 from tests.support.processes import rowcall
 from tests.support.psql import psql
 from tests.support.roles import Role, role
+from tests.support.rows import run_in
+from tests.support.run_log import insert_lines, lease_of, lines
 
 DUTIES = ("enqueue", "worker", "api")
 
@@ -155,6 +159,15 @@ def test_a_worker_works_ticks_performs_effects_and_prunes(
     assert json.loads(pruned.stdout)["deleted"] > 0, pruned.stdout
 
 
+def test_a_worker_writes_what_handlers_log(worker: Role) -> None:
+    with database.transaction(worker.url) as connection:
+        run = run_in(connection, Status.RUNNING)
+        insert_lines(connection, run["id"], range(1, LINES_MOST + 1))
+        queue.write_log(connection, {lease_of(run): lines("new")})
+        assert queue.left_out(connection, run["id"]) == 1
+    refused(worker, "UPDATE rowcall.run_logs SET text = ''")
+
+
 def test_a_worker_reads_no_api_keys(worker: Role) -> None:
     refused(worker, "SELECT * FROM rowcall.api_keys")
 
@@ -176,6 +189,7 @@ def test_the_api_serves_its_main_routes(server: Role, monkeypatch: pytest.Monkey
 
     assert ask("POST", "/v1/runs", json={"job_type": "noop"}, headers={"Idempotency-Key": "a"}) == 202
     assert ask("POST", "/v1/runs", json={"job_type": "noop"}, headers={"Idempotency-Key": "a"}) == 200
+    ask("GET", f"/v1/runs/{dead}/log")
     ask("POST", f"/v1/runs/{dead}/retry")
     ask("POST", f"/v1/runs/{dead}/cancel")
     ask("POST", f"/v1/runs/{dead}/clone")

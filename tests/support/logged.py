@@ -11,11 +11,11 @@ from rowcall.testing.log import Lines
 
 
 @contextmanager
-def logged() -> Iterator[list[dict[str, Any]]]:
+def logged(level: str = "debug") -> Iterator[list[dict[str, Any]]]:
     """Yield the list of lines that this process logs within the block."""
     before = logs.log()
     lines: list[dict[str, Any]] = []
-    logs.use(logs.Log(Lines(lines), "debug", "json"))
+    logs.use(logs.Log(Lines(lines), level, "json"))
     try:
         yield lines
     finally:

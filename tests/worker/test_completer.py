@@ -79,7 +79,7 @@ def test_a_handler_that_stops_as_if_cancelled_has_failed_unless_somebody_asked_f
     completer: Completer, connection: PgConnection, columns: dict[str, str], becomes: Status, outcome: str
 ) -> None:
     run = ended(completer, connection, AttemptResult.of_error(CancelRequested(7)), **columns)
-    assert completer.write_errors(connection, completer.in_flight.collect()) == []
+    assert completer.write_apart(connection, completer.in_flight.collect()) == []
     assert (completer.in_flight.tally, row_of(connection, run.lease.run_id)["status"]) == ({becomes: 1}, becomes)
     assert outcomes(connection, run) == [outcome]
     assert completer.in_flight.empty
@@ -95,12 +95,12 @@ def test_ends_that_cannot_be_written_are_kept_and_what_was_written_before_is_not
     closed = database.connect(module_url)
     closed.close()
     with pytest.raises(psycopg2.InterfaceError):
-        completer.write_errors(closed, collected)
+        completer.write_apart(closed, collected)
     completer.keep(collected)
     kept = completer.in_flight.collect()
     assert finished not in kept
     assert kept == [failed, succeeded]
-    assert completer.write_errors(connection, kept) == [succeeded]
+    assert completer.write_apart(connection, kept) == [succeeded]
     assert outcomes(connection, failed) == ["fail"]
 
 

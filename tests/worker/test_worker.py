@@ -114,6 +114,14 @@ def test_a_failure_is_tried_again_until_the_attempts_are_used_up_and_both_are_ke
     assert [(attempt["attempt"], attempt["outcome"]) for attempt in kept] == [(1, "fail"), (2, "give up")]
 
 
+def test_the_log_of_all_attempts_is_kept_with_the_run(shop: dict[str, str]) -> None:
+    run = outcome(shop, "with a log")
+    assert (run["status"], run["attempts"]) == ("succeeded", 2)
+    with database.transaction(shop["DATABASE_URL"]) as connection:
+        log = queue.log_end(connection, run["id"], 10)
+    assert [(line["lease_no"], line["text"]) for line in log] == [(n, f"attempt {n} of order 1") for n in (1, 2)]
+
+
 def test_what_is_kept_of_an_error_holds_no_password(shop: dict[str, str]) -> None:
     run = outcome(shop, "badly")
     assert run["last_error"] == "order 1: postgresql://me:***@db/shop did not answer"

@@ -20,10 +20,11 @@ from rowcall_api.http.database import transaction
 from rowcall_api.schemas.filters import RunsQuery
 from rowcall_api.schemas.runs import (
     AttemptListSchema,
-    AttemptsQuery,
     EnqueueHeaders,
     EnqueueSchema,
     IfNoneMatchHeaders,
+    LogSchema,
+    PageQuery,
     RunEffectListSchema,
     RunListSchema,
     RunSchema,
@@ -81,7 +82,7 @@ def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response
 
 
 @blueprint.get("/<int:run_id>/attempts")
-@blueprint.arguments(AttemptsQuery, location="query")
+@blueprint.arguments(PageQuery, location="query")
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
 def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
@@ -92,6 +93,26 @@ def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
         get_run(connection, run_id)
         items, more = queue.attempts_page(connection, run_id, after, query["limit"])
     return {"items": items, "next": cursors.written(scope, items[-1]["lease_no"], 0) if more else None}
+
+
+@blueprint.get("/<int:run_id>/log")
+@blueprint.arguments(PageQuery, location="query")
+@blueprint.response(200, LogSchema)
+@needs("read")
+def list_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+    """List what the handler of a run logged, in all its attempts.
+
+    A worker writes new lines with its heartbeat, with the progress that the handler reports, and with the end of the
+    attempt.  A page ends after about 1 MiB of JSON.
+    """
+    scope = f"log {run_id}"
+    after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
+    with transaction() as connection:
+        get_run(connection, run_id)
+        items, more = queue.log_page(connection, run_id, after, query["limit"])
+        left_out = queue.left_out(connection, run_id)
+    following = cursors.written(scope, items[-1]["line_no"], 0) if more else None
+    return {"items": items, "left_out": left_out, "next": following}
 
 
 @blueprint.get("/<int:run_id>/effects")

@@ -7,6 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields, pre_dump, validate
 
 from rowcall.base.database import Row
+from rowcall.base.logs import LEVELS
 from rowcall.queue import allowed_events, version_of
 from rowcall.queue.views.lists import LARGE
 from rowcall.status import Event, Status
@@ -176,7 +177,7 @@ class RunListSchema(Schema):
     count = fields.Nested(CountSchema, metadata={"description": "Only if requested."})
 
 
-class AttemptsQuery(Schema):
+class PageQuery(Schema):
     """The page size and the cursor."""
 
     limit = fields.Integer(
@@ -207,6 +208,28 @@ class AttemptListSchema(AnswerSchema):
     """The attempts of a run, the oldest first."""
 
     items = fields.List(fields.Nested(AttemptSchema))
+    next = fields.String(allow_none=True)
+
+
+class LogLineSchema(AnswerSchema):
+    """A line that the handler of a run logged."""
+
+    line_no = fields.Integer(
+        metadata={"description": "Its number within the run; numbers that are missing are those of lines left out."}
+    )
+    lease_no = fields.Integer(metadata={"description": "The lease of the attempt that logged it."})
+    logged_at = fields.AwareDateTime(metadata={"description": "When it was logged, by the database's clock."})
+    level = fields.String(validate=validate.OneOf(LEVELS))
+    text = fields.String(metadata={"description": "The message and, in further lines, a traceback; without secrets."})
+
+
+class LogSchema(AnswerSchema):
+    """The log of a run, the oldest line first."""
+
+    items = fields.List(fields.Nested(LogLineSchema))
+    left_out = fields.Integer(
+        metadata={"description": "How many lines of the run are not kept: a run keeps its newest lines."}
+    )
     next = fields.String(allow_none=True)
 
 

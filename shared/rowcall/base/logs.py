@@ -40,6 +40,7 @@ class LogEvent(StrEnum):
     RUN_SNOOZED = "run snoozed"
     RUN_RELEASED = "run released"
     RUN_LEFT = "run left to its lease"
+    RUN_LOG_REFUSED = "run log refused by the database"
     RUN_RETURNED = "run returned"
     EFFECT_UNRECORDED = "effect happened and is not recorded"
     HANDLER_BROKE_LATE = "handler broke after its run had succeeded"
@@ -80,24 +81,25 @@ class Log:
 
     def debug(self, event: str, /, **fields: object) -> None:
         """Log at level debug."""
-        self._write("debug", event, fields)
+        self.write("debug", event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
         """Log at level info."""
-        self._write("info", event, fields)
+        self.write("info", event, fields)
 
     def warning(self, event: str, /, **fields: object) -> None:
         """Log at level warning."""
-        self._write("warning", event, fields)
+        self.write("warning", event, fields)
 
     def error(self, event: str, /, *, exc_info: BaseException | bool = False, **fields: object) -> None:
         """Log at level error; `exc_info` is an exception, or True for the current one."""
         error = sys.exception() if exc_info is True else exc_info
         if isinstance(error, BaseException):
-            fields["exception"] = _trace(error)
-        self._write("error", event, fields)
+            fields["exception"] = traceback_of(error)
+        self.write("error", event, fields)
 
-    def _write(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+    def write(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+        """Log at this level."""
         # sys.stderr is None in a process that was started without standard error.
         stream: TextIO | None = self.stream or sys.stderr
         if stream is None or LEVELS.index(level) < LEVELS.index(self.level):
@@ -142,7 +144,7 @@ def _context() -> dict[str, object]:
     }
 
 
-def _trace(error: BaseException) -> str:
+def traceback_of(error: BaseException) -> str:
     """Format the traceback; of PostgreSQL's messages, keep the first sentence: the rest quotes statements and rows."""
     trace = "".join(traceback.format_exception(error)).rstrip()
     causes: list[BaseException] = []
@@ -179,12 +181,12 @@ def _text(line: dict[str, Any], *, coloured: bool) -> str:
     timestamp, level, event = (told.pop(name) for name in ("timestamp", "level", "event"))
     exception = told.pop("exception", None)
     colour, plain = (COLOURS.get(level, ""), PLAIN) if coloured and level in COLOURS else ("", "")
-    fields = " ".join(f"{name}={_word(value)}" for name, value in told.items())
+    fields = " ".join(f"{name}={word(value)}" for name, value in told.items())
     text = f"{timestamp} {colour}{level:<7}{plain} {event:<{EVENT_WIDTH}} {fields}".rstrip()
     return text if exception is None else f"{text}\n{exception}"
 
 
-def _word(value: object) -> str:
+def word(value: object) -> str:
     """Format the value, quoted if it contains separators."""
     text = str(value)
     return text if text.isprintable() and " " not in text and text else repr(text)

@@ -29,9 +29,9 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
 
     Select the runs by id, or by filters such as --payload '{"user_id": 7}'.
 
-    The payload, result, progress, errors and attempts are erased, along with the details of the runs' effects, such as
-    an email's recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot be
-    undone.
+    The payload, result, progress, errors, attempts and log are erased, along with the details of the runs' effects,
+    such as an email's recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot
+    be undone.
 
     With --payload as the only filter, the payloads of removed definitions that match are erased too, and former
     payloads of other definitions.

@@ -29,10 +29,12 @@ from rowcall.queue.lease import (
 )
 from rowcall.queue.operate import allowed_events, enqueue_as, retry, run_now
 from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, remove_queue, resume_queue
+from rowcall.queue.run_log import LogLine, write_log
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of, was_erased
 from rowcall.queue.views.lists import Page, count_runs, list_runs
+from rowcall.queue.views.run_log import left_out, log_end, log_page
 from rowcall.queue.views.searches import limit_searches
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "Lease",
     "LeaseRenewal",
     "Limited",
+    "LogLine",
     "Page",
     "Suspect",
     "Swept",
@@ -82,10 +85,13 @@ __all__ = [
     "has_queue",
     "heartbeat",
     "held",
+    "left_out",
     "limit_queue",
     "limit_searches",
     "list_queues",
     "list_runs",
+    "log_end",
+    "log_page",
     "pause_queue",
     "release",
     "remove_queue",
@@ -103,4 +109,5 @@ __all__ = [
     "unlocked",
     "version_of",
     "was_erased",
+    "write_log",
 ]

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rowcall.base.database import Connection, PgConnection, fetch_all
+from rowcall.base.database import Connection, PgConnection, fetch_all, fetch_tuples
 from rowcall.base.prepared import fetch_prepared
 from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.queue.fragments import BY_INDEX, HISTORY, LEASE_KEY, WAKE
 from rowcall.queue.lease import UNLOCKED, Lease, parameters_of
+from rowcall.queue.run_log import Lines, LogLine, log_parameters, with_log
 from rowcall.status import Event, Status, sources_of
 
 # Many runs at once: the primary key finds each row, and the fence decides.  A success writes no history.
@@ -156,16 +157,20 @@ class Done(NamedTuple):
     result: str | None
 
 
-def succeed(connection: PgConnection, done: Sequence[Done]) -> set[int]:
-    """Finish runs of one worker as succeeded; return the ids of those whose lease it still had.
+def succeed(connection: PgConnection, done: Sequence[Done], lines: Lines | None = None) -> set[int]:
+    """Finish runs of one worker as succeeded, with the lines they logged; return those whose lease it still had.
 
+    Lines are sent without the prepared plan, so that all is one transaction in one round trip.
     This is also the last statement of a handler's own transaction, which may have any search_path.
     """
     if not done:
         return set()
-    return {
-        run_id for (run_id,) in fetch_prepared(connection, INTERNAL_NAMES + BY_INDEX + SUCCEED, done_parameters(done))
-    }
+    if lines:
+        parameters = {**done_parameters(done), **log_parameters(lines)}
+        rows = fetch_tuples(connection, with_log(INTERNAL_NAMES + BY_INDEX + SUCCEED, lines), parameters)
+    else:
+        rows = fetch_prepared(connection, INTERNAL_NAMES + BY_INDEX + SUCCEED, done_parameters(done))
+    return {run_id for (run_id,) in rows}
 
 
 def done_parameters(done: Sequence[Done]) -> dict[str, Any]:
@@ -173,19 +178,23 @@ def done_parameters(done: Sequence[Done]) -> dict[str, Any]:
     return parameters_of({lease: result or "null" for lease, result in done})
 
 
-def fail(connection: Connection, lease: Lease, failure: Failure, delay: float) -> Status | None:
+def fail(
+    connection: Connection, lease: Lease, failure: Failure, delay: float, log: Sequence[LogLine] = ()
+) -> Status | None:
     """Fail the attempt; another one follows after `delay` seconds, unless an operator asked to cancel the run."""
-    return _end(connection, FAIL, lease, failure, delay=delay)
+    return _end(connection, FAIL, lease, failure, log, delay=delay)
 
 
-def give_up(connection: Connection, lease: Lease, failure: Failure) -> Status | None:
+def give_up(connection: Connection, lease: Lease, failure: Failure, log: Sequence[LogLine] = ()) -> Status | None:
     """Fail the attempt for good; only an operator can retry the run."""
-    return _end(connection, GIVE_UP, lease, failure)
+    return _end(connection, GIVE_UP, lease, failure, log)
 
 
-def release(connection: Connection, lease: Lease, reason: str, forensics: str | None = None) -> Status | None:
+def release(
+    connection: Connection, lease: Lease, reason: str, forensics: str | None = None, log: Sequence[LogLine] = ()
+) -> Status | None:
     """Give the run back unfinished to its queue; it becomes dead if this was its last attempt."""
-    return _end(connection, RELEASE, lease, Failure(reason, "Released", forensics=forensics))
+    return _end(connection, RELEASE, lease, Failure(reason, "Released", forensics=forensics), log)
 
 
 def unclaim(connection: Connection, leases: Sequence[Lease]) -> set[int]:
@@ -203,18 +212,25 @@ def snooze(
     reason: str,
     forensics: str | None = None,
     pause: float = SHORTEST_SNOOZE_SECONDS,
+    log: Sequence[LogLine] = (),
 ) -> Status | None:
     """End the attempt because the handler asked to wait until `until`, or for at least `pause` seconds."""
     failure = Failure(reason, "Snooze", forensics=forensics)
-    return _end(connection, SNOOZE, lease, failure, until=until, pause=pause)
+    return _end(connection, SNOOZE, lease, failure, log, until=until, pause=pause)
 
 
-def cancelled(connection: Connection, lease: Lease, forensics: str | None = None) -> Status | None:
+def cancelled(
+    connection: Connection, lease: Lease, forensics: str | None = None, log: Sequence[LogLine] = ()
+) -> Status | None:
     """End the run as cancelled, because its handler stopped after a cancel request."""
-    return _end(connection, CANCELLED, lease, Failure("cancelled on request", "Cancelled", forensics=forensics))
+    return _end(connection, CANCELLED, lease, Failure("cancelled on request", "Cancelled", forensics=forensics), log)
 
 
-def _end(connection: Connection, sql: str, lease: Lease, failure: Failure, **more: Any) -> Status | None:
-    """End one attempt; return the new status of the run, or None if the lease was lost."""
-    rows = fetch_all(connection, sql, {**lease._asdict(), **vars(failure), **more})
+def _end(
+    connection: Connection, sql: str, lease: Lease, failure: Failure, log: Sequence[LogLine], **more: Any
+) -> Status | None:
+    """End one attempt and write its log; return the new status of the run, or None if the lease was lost."""
+    lines = {lease: log} if log else {}
+    parameters = {**log_parameters(lines), **lease._asdict(), **vars(failure), **more}
+    rows = fetch_all(connection, with_log(sql, lines), parameters)
     return Status(rows[0]["status"]) if rows else None

@@ -10,7 +10,7 @@ from rowcall.base.database import Connection, drivers_error, fetch_one, fetch_va
 from rowcall.base.errors import SchemaMismatch
 
 # The newest file in rowcall_migrations/versions; a test keeps them equal.
-REVISION = "0001"
+REVISION = "0002"
 
 # In Rowcall's own schema, where an app's alembic does not look.
 VERSION_TABLE = "schema_version"

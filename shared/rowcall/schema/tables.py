@@ -3,6 +3,7 @@
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
+from rowcall.schema.run_logs import run_logs
 from rowcall.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "job_runs",
     "metadata",
     "queues",
+    "run_logs",
     "schedule_occurrences",
     "schedule_ticks",
     "workers",

@@ -1,4 +1,4 @@
-"""GET /v1/runs/{id}, its attempts and its effects; ETags."""
+"""GET /v1/runs/{id}, its attempts, its log and its effects; ETags."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rowcall.queue import Failure, Lease
 from rowcall.status import Status
 from tests.api.conftest import Call, told
 from tests.support.rows import WORKER, definition_of, run_in
+from tests.support.run_log import insert_lines
 
 OPERATOR = Operator("a test")
 FAILURE = Failure("it broke", "ValueError", "Traceback")
@@ -121,6 +122,23 @@ def test_attempts_are_shown_the_first_one_first_a_page_at_a_time(call: Call, mod
     assert call("GET", f"/v1/runs/{other}/attempts?cursor={first['next']}").status_code == 422
 
 
+def test_the_log_is_shown_the_oldest_line_first_a_page_at_a_time(call: Call, module_url: str) -> None:
+    run_id = made(module_url, Status.QUEUED)
+    with database.transaction(module_url) as connection:
+        insert_lines(connection, run_id, [2, 3, 5], "a \x1b[31mred\u2028 line ")
+    path = f"/v1/runs/{run_id}/log"
+    whole = told(call("GET", path, scope="read"))
+    assert ([one["line_no"] for one in whole["items"]], whole["left_out"], whole["next"]) == ([2, 3, 5], 2, None)
+    assert set(whole["items"][0]) == {"line_no", "lease_no", "logged_at", "level", "text"}
+    assert whole["items"][0]["text"] == "a \x1b[31mred\u2028 line 2"
+    first = told(call("GET", f"{path}?limit=2"))
+    rest = told(call("GET", f"{path}?limit=2&cursor={first['next']}"))
+    assert (first["items"] + rest["items"], rest["next"]) == (whole["items"], None)
+    other = made(module_url, Status.QUEUED)
+    assert call("GET", f"/v1/runs/{other}/log?cursor={first['next']}").status_code == 422
+    assert told(call("GET", f"/v1/runs/{other}/log")) == {"items": [], "left_out": 0, "next": None}
+
+
 def test_effects_of_a_run_are_shown(call: Call, module_url: str) -> None:
     run_id = made(module_url, Status.RUNNING)
     sql = """
@@ -135,14 +153,14 @@ def test_effects_of_a_run_are_shown(call: Call, module_url: str) -> None:
     assert (effect["kind"], effect["key"], effect["state"]) == ("delivered_webhooks", "event-1", "intent")
 
 
-@pytest.mark.parametrize("what", ["", "/attempts", "/effects"])
+@pytest.mark.parametrize("what", ["", "/attempts", "/log", "/effects"])
 @pytest.mark.parametrize("run_id", ["0", "999999999", "9223372036854775808", "-1", "one"])
 def test_of_a_run_that_is_not_there_nothing_is_shown(call: Call, run_id: str, what: str) -> None:
     missing = call("GET", f"/v1/runs/{run_id}{what}")
     assert (missing.status_code, missing.mimetype) == (404, "application/problem+json")
 
 
-@pytest.mark.parametrize("what", ["", "/attempts", "/effects"])
+@pytest.mark.parametrize("what", ["", "/attempts", "/log", "/effects"])
 def test_only_who_may_read_sees_a_run(call: Call, module_url: str, what: str) -> None:
     run_id = made(module_url, Status.QUEUED)
     assert call("GET", f"/v1/runs/{run_id}{what}", scope="operate").status_code == 403

@@ -27,6 +27,7 @@ from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
 from tests.mutants.listed.prune import PRUNE
+from tests.mutants.listed.run_log import RUN_LOG
 from tests.mutants.listed.sleepers import SLEEPERS
 from tests.mutants.listed.stranded import STRANDED
 from tests.mutants.listed.suspects import SUSPECTS
@@ -43,6 +44,7 @@ MUTANTS = (
     *SLEEPERS,
     *SWEEP,
     *HISTORY,
+    *RUN_LOG,
     *FINISH,
     *CANCEL,
     *OPERATE,

@@ -64,6 +64,8 @@ PRUNE = [
         ("bare rows are never deleted", " OR pruned_at IS NOT NULL AS goes", " AS goes"),
         ("every pruned run is deleted", "FROM pruned WHERE goes)", "FROM pruned)"),
         ("attempts are kept", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE false"),
+        ("lines are kept", "WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))", "WHERE false"),
+        ("lines of other runs are deleted", "WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))", "WHERE true"),
         ("attempts of other runs are deleted", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE true"),
     ),
     *at(
@@ -81,6 +83,7 @@ PRUNE = [
         "retention/prune.py",
         "ARCHIVED",
         ("attempts of other runs are archived", "WHERE ended.run_id = run.id", "WHERE true"),
+        ("lines of other runs are archived", "WHERE logged.run_id = run.id", "WHERE true"),
         ("other runs are archived", "WHERE {IS_UNCHANGED}", ""),
     ),
     *at(

@@ -15,11 +15,12 @@ import pytest
 from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.errors import Unavailable
 from rowcall.base.files import Files, Written
-from rowcall.queue import attempts_of
+from rowcall.queue import attempts_of, log_end
 from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall.status import Status
 from tests.support.housekeeping import TYPES, Rehearsal, ended, left
 from tests.support.rows import row_of, run_in
+from tests.support.run_log import insert_lines
 
 
 def archive(connection: PgConnection, files: Files, **policy: Any) -> dict[str, int]:
@@ -45,7 +46,7 @@ def as_postgresql_writes_it(moment: datetime) -> str:
     return re.sub(r"(\.\d+?)0+\+", r"\1+", moment.isoformat())
 
 
-def test_a_run_is_written_with_all_columns_and_its_attempts(connection: PgConnection, tmp_path: Path) -> None:
+def test_a_run_is_written_with_all_columns_its_attempts_and_its_log(connection: PgConnection, tmp_path: Path) -> None:
     fetch_all(connection, "SET LOCAL TIME ZONE 'Asia/Kolkata'")
     run = ended(
         connection,
@@ -62,13 +63,18 @@ def test_a_run_is_written_with_all_columns_and_its_attempts(connection: PgConnec
         f" ({run['id']}, 2, 2, 'give up', 'b'), ({run['id']}, 1, 1, 'fail', 'a')",
     )
     fetch_all(connection, "SET LOCAL TIME ZONE 'UTC'")
+    insert_lines(connection, run["id"], [1, 2])
     other = ended(connection, Status.SUCCEEDED, "1 year")
     run, attempts = row_of(connection, run["id"]), attempts_of(connection, run["id"])
+    log = log_end(connection, run["id"], 9)
     fetch_all(connection, "SET LOCAL TIME ZONE 'Asia/Kolkata'")
     assert archive(connection, Files(tmp_path))["archived"] == 2
     lines = read(tmp_path)
     told = [{name: value for name, value in attempt.items() if name != "run_id"} for attempt in attempts]
-    assert lines == [plain({**run, "attempts_ended": told}), plain({**other, "attempts_ended": []})]
+    assert lines == [
+        plain({**run, "attempts_ended": told, "log": [plain(line) for line in log]}),
+        plain({**other, "attempts_ended": [], "log": []}),
+    ]
     [path] = tmp_path.rglob("*.gz")
     # As it was sent: the number was not converted to a float.
     assert b'"amount": 0.10' in gzip.decompress(path.read_bytes())

@@ -12,6 +12,7 @@ from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.queue.retention.erase import erase, find_ids
 from rowcall.status import FINAL, LIVE, Status
 from tests.support.rows import row_of, run_in
+from tests.support.run_log import insert_lines, texts
 
 OPERATOR = Operator("cli:ada", "request-1")
 PAYLOAD = json.dumps({"payload": {"user_id": 7}, "priority": 1})
@@ -50,12 +51,15 @@ def test_a_finished_run_keeps_only_what_prevents_a_second_one(connection: PgConn
     other = run_in(connection, status, payload="""'{"user_id": 8}'""")
     attempt_of(connection, run)
     attempt_of(connection, other)
+    for one in (run, other):
+        insert_lines(connection, one["id"], [1], "to Ada: ")
     assert erase(connection, [run["id"]], OPERATOR) == [run["id"]]
     row = row_of(connection, run["id"])
     assert (row["payload"], row["last_error"], row["status"], row["natural_key"]) == ({}, None, status, "welcome:7")
     assert row["pruned_at"] is not None
     assert row_of(connection, other["id"])["payload"] == {"user_id": 8}
     assert attempts(connection) == [other["id"]]
+    assert (texts(connection, run["id"]), texts(connection, other["id"])) == ([], ["to Ada: 1"])
 
 
 @pytest.mark.parametrize("status", LIVE)

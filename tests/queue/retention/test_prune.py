@@ -24,6 +24,7 @@ from tests.support.housekeeping import (
     prune,
 )
 from tests.support.rows import row_of, run_in
+from tests.support.run_log import insert_lines, texts
 
 OPERATOR = Operator("a test")
 
@@ -69,6 +70,7 @@ def attempt_of(connection: PgConnection, run: Row, lease_no: int = 1) -> None:
         " VALUES (%(run_id)s, %(lease_no)s, 1, 'fail', 'worker-1', 'it broke')",
         {"run_id": run["id"], "lease_no": lease_no},
     )
+    insert_lines(connection, run["id"], [lease_no])
 
 
 DETAILS = {
@@ -89,13 +91,13 @@ ABOUT = {
 }
 
 
-def test_a_run_without_a_key_goes_with_its_attempts(connection: PgConnection) -> None:
+def test_a_run_without_a_key_goes_with_its_attempts_and_its_log(connection: PgConnection) -> None:
     run = ended(connection, Status.DEAD, "1 year")
     attempt_of(connection, run)
     assert prune(connection)["deleted"] == 1
     with pytest.raises(RunNotFound):
         queue.get_run(connection, run["id"])
-    assert queue.attempts_of(connection, run["id"]) == []
+    assert (queue.attempts_of(connection, run["id"]), texts(connection, run["id"])) == ([], [])
 
 
 def test_of_a_run_with_a_key_stays_what_a_replay_needs_and_how_it_ended(connection: PgConnection) -> None:
@@ -105,7 +107,7 @@ def test_of_a_run_with_a_key_stays_what_a_replay_needs_and_how_it_ended(connecti
     now = fetch_value(connection, "SELECT now()")
     gone = {**dict.fromkeys(DETAILS), "payload": {}, "pruned_at": now, "updated_at": now}
     assert row_of(connection, run["id"]) == {**run, **gone}
-    assert queue.attempts_of(connection, run["id"]) == []
+    assert (queue.attempts_of(connection, run["id"]), texts(connection, run["id"])) == ([], [])
 
 
 def test_what_was_pruned_is_not_pruned_again(connection: PgConnection) -> None:
@@ -121,7 +123,7 @@ def test_runs_beside_those_that_are_due_stay_as_they_are(connection: PgConnectio
     ended(connection, Status.SUCCEEDED, "1 year", **ABOUT)
     prune(connection)
     assert [row_of(connection, row["id"]) for row in beside] == beside
-    assert len(queue.attempts_of(connection, beside[1]["id"])) == 1
+    assert (len(queue.attempts_of(connection, beside[1]["id"])), texts(connection, beside[1]["id"])) == (1, ["line 1"])
 
 
 # Keys

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, overload
 
-from rowcall.base import logs
 from rowcall.base.clock import elapsed
 from rowcall.base.database import Connection, PgConnection, Row
 from rowcall.base.errors import CancelRequested, LeaseLost, Permanent
@@ -21,6 +20,7 @@ from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import Perform, perform_once
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import kept_text
+from rowcall_worker.attempt.run_log import RunLog
 from rowcall_worker.gateways import Gateways
 
 Wanted = TypeVar("Wanted")
@@ -49,6 +49,7 @@ class Run:
     __slots__ = (
         "_blocks",
         "_in_flight",
+        "_log",
         "_resources",
         "attempt",
         "finished",
@@ -73,6 +74,7 @@ class Run:
         self._blocks = threading.local()
         self._in_flight = in_flight
         self._resources = resources
+        self._log: RunLog | None = None
 
     @property
     def gateways(self) -> Gateways:
@@ -80,9 +82,11 @@ class Run:
         return self._resources.gateways
 
     @property
-    def log(self) -> logs.Log:
-        """A logger whose lines carry the run's id and lease, in the handler's own threads too."""
-        return logs.log().with_fields(run_id=self.id, lease_no=self.lease_no)
+    def log(self) -> RunLog:
+        """A standard logger whose lines are kept with the run, and carry its id and lease in the process's log."""
+        if self._log is None:
+            self._log = RunLog(self.id, self.lease_no, self._in_flight.begin_log())
+        return self._log
 
     def check(self) -> None:
         """Raise an error if there is no point in continuing; a long handler calls this between its steps.
@@ -199,7 +203,8 @@ class Run:
 
         def succeeded(connection: PgConnection) -> bool:
             text = None if result is None else kept_text(result, "run.transaction was given")
-            return bool(succeed(connection, [Done(self._in_flight.lease, text)]))
+            lease, lines = self._in_flight.lease, self._in_flight.unwritten
+            return bool(succeed(connection, [Done(lease, text)], {lease: lines} if lines else None))
 
         with self._block(as_, succeeded, TRANSACTION) as held:
             yield held

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+
 from rowcall.base.clock import elapsed
-from rowcall.queue import Claimed, Lease
+from rowcall.queue import Claimed, Lease, LogLine
 from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.attempt.run_log import LogBuffer
+
+# Held while a run gets its log: two of its threads may log their first line at once.
+_BEGINS = threading.Lock()
 
 
 class InFlightRun:
@@ -21,6 +28,7 @@ class InFlightRun:
         "deadline",
         "forensics",
         "lease",
+        "log",
         "lost",
         "progress",
         "result",
@@ -42,7 +50,20 @@ class InFlightRun:
         self.progress: str | None = None
         self.forensics: str | None = None
         self.write_at = 0.0
+        # Most runs log nothing.
+        self.log: LogBuffer | None = None
 
     def renewed(self, deadline: float) -> None:
         """Record that the lease was renewed until this time."""
         self.deadline = max(self.deadline, deadline)
+
+    def begin_log(self) -> LogBuffer:
+        """Return where the lines of this attempt wait to be written."""
+        with _BEGINS:
+            self.log = self.log or LogBuffer()
+            return self.log
+
+    @property
+    def unwritten(self) -> Sequence[LogLine]:
+        """The lines of its log that are not written yet."""
+        return () if self.log is None else self.log.unwritten

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rowcall.base.logs import LogEvent
+from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import PARENT
@@ -55,5 +55,5 @@ class Runner:
 
 def _broke_late(context: Run, error: BaseException) -> AttemptResult:
     """Log an error raised after the handler's own transaction has written the success."""
-    context.log.error(LogEvent.HANDLER_BROKE_LATE, exc_info=error)
+    log().with_fields(run_id=context.id, lease_no=context.lease_no).error(LogEvent.HANDLER_BROKE_LATE, exc_info=error)
     return AttemptResult(finished=True)

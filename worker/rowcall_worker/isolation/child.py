@@ -8,7 +8,7 @@ import os
 import resource
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -17,13 +17,30 @@ from rowcall.base.clock import elapsed
 from rowcall.base.errors import MemoryCapExceeded
 from rowcall.base.settings import Settings
 from rowcall.base.watched import Answers
-from rowcall.queue import Claimed
+from rowcall.queue import Claimed, LogLine
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Run
 from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.attempt.run_log import LogBuffer
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import Handler
 from rowcall_worker.isolation.channel import Channel
+
+
+class SentLog(LogBuffer):
+    """The log inside the child process: each line is sent at once, and kept for `run.transaction()`."""
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
+
+    def keeps(self, line: LogLine) -> None:
+        """Send a new line, because it may be the last message of this process."""
+        # Without its worker, this process is about to end.
+        with suppress(OSError):
+            self._channel.send({"log": line})
 
 
 class ChildRun(InFlightRun):
@@ -34,6 +51,7 @@ class ChildRun(InFlightRun):
     def __init__(self, order: Mapping[str, Any], channel: Channel) -> None:
         self._channel = channel
         super().__init__(order["worker"], claimed_from(order["claimed"]), order["deadline"])
+        self.log = SentLog(channel)
 
     @property
     def progress(self) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import ChildDied, LeaseLost, NoChild, RowcallError, TimeLimitExceeded
 from rowcall.job_types import JobType
+from rowcall.queue import LogLine
 from rowcall.status import Event
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, AttemptResult, failure_of
@@ -141,6 +142,8 @@ class ChildMonitor:
             self._begun_at = message.get("begun", self._begun_at)
             if "progress" in message:
                 self._run.progress = self._progress = message["progress"]
+            if "log" in message:
+                self._run.begin_log().put(LogLine(*message["log"]))
             if "result" in message:
                 self._result = AttemptResult.unpacked(message["result"])
 

@@ -7,22 +7,23 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import psycopg2
-from psycopg2.errors import CheckViolation, LockNotAvailable, ProgramLimitExceeded
+from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.clock import elapsed
-from rowcall.base.database import Connection, PgConnection
+from rowcall.base.database import PgConnection
 from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage
 from rowcall.job_types import Catalogue
-from rowcall.queue import Done, cancelled, fail, give_up, release, snooze, succeed, unclaim, unlocked
+from rowcall.queue import Done, LogLine, cancelled, fail, give_up, release, snooze, succeed, unclaim, unlocked
 from rowcall.queue.finish import SHORTEST_SNOOZE_SECONDS
+from rowcall.queue.run_log import portions
 from rowcall.status import Event, Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, error_of, failure_of
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.run_logs import REFUSALS, unwritten, with_lines
 
 LOG_EVENTS = {
     Status.FAILED: LogEvent.RUN_FAILED,
@@ -30,9 +31,6 @@ LOG_EVENTS = {
     Status.QUEUED: LogEvent.RUN_SNOOZED,
     Status.CANCELLED: LogEvent.RUN_CANCELLED,
 }
-
-# Errors of one row, however often it is tried: data that cannot be stored or is too large.
-REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
 
 # How long a stopping worker tries to return runs whose rows are locked, perhaps by its own heartbeat, and how often.
 RELEASE_SECONDS = 5.0
@@ -46,8 +44,8 @@ class Completer:
     in_flight: InFlight
     catalogue: Catalogue
 
-    def write_errors(self, connection: Connection, ended: list[InFlightRun]) -> list[InFlightRun]:
-        """Write the errors of failed runs; return the runs that succeeded.
+    def write_apart(self, connection: PgConnection, ended: list[InFlightRun]) -> list[InFlightRun]:
+        """Write the errors of failed runs, and the successes of runs that logged; return the other runs that succeeded.
 
         Each error is a separate statement, so that one refused by the database does not hold up the others.  A run
         whose row is locked is removed from the list and retried later.
@@ -57,7 +55,22 @@ class Completer:
         for run in list(ended):
             if run.result.error is not None:
                 self._end_with_error(connection, ended, run, run.result.error)
-        return [run for run in ended if not run.result.finished and run.result.error is None]
+        succeeded = {run.lease: run for run in ended if not run.result.finished and run.result.error is None}
+        logged = unwritten(succeeded.values())
+        for portion in portions(logged):
+            self._write_portion(connection, ended, [succeeded[lease] for lease in portion])
+        return [run for lease, run in succeeded.items() if lease not in logged]
+
+    def _write_portion(self, connection: PgConnection, ended: list[InFlightRun], runs: Sequence[InFlightRun]) -> None:
+        try:
+            self.written(runs, self._succeed(connection, runs))
+        except LockNotAvailable:
+            self.write_one_by_one(connection, ended, self.put_off_locked(connection, ended, runs))
+        except REFUSALS:
+            self.write_one_by_one(connection, ended, runs)
+
+    def _succeed(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> set[int]:
+        return with_lines(runs, lambda lines: succeed(connection, self.successes(runs), lines))
 
     def put_off_locked(
         self, connection: PgConnection, ended: list[InFlightRun], succeeded: Sequence[InFlightRun]
@@ -68,7 +81,7 @@ class Completer:
         return [run for run in succeeded if run.lease in free]
 
     def _end_with_error(
-        self, connection: Connection, ended: list[InFlightRun], run: InFlightRun, error: AttemptError
+        self, connection: PgConnection, ended: list[InFlightRun], run: InFlightRun, error: AttemptError
     ) -> None:
         try:
             status = self._write_error(connection, run, error)
@@ -99,7 +112,7 @@ class Completer:
         """Write results one by one after the database refused a batch; a refused result fails its run."""
         for run in succeeded:
             try:
-                self.written([run], succeed(connection, self.successes([run])))
+                self.written([run], self._succeed(connection, [run]))
             except LockNotAvailable:
                 self._put_off(ended, [run])
             except REFUSALS as refused:
@@ -135,7 +148,7 @@ class Completer:
         while left:
             run = left.popleft()
             try:
-                released = release(link.get(), run.lease, reason, run.forensics)
+                released = self._release(link.get(), run, reason)
             except LockNotAvailable:
                 (left if elapsed() < until else locked).append(run)
             except CONNECTION_ERRORS as error:
@@ -150,26 +163,37 @@ class Completer:
         self.leave(locked, "it could not be released: its row is locked")
         self.in_flight.drop(runs)
 
+    def _release(self, connection: PgConnection, run: InFlightRun, reason: str) -> Status | None:
+        return with_lines(
+            [run],
+            lambda lines: release(connection, run.lease, reason, run.forensics, lines.get(run.lease, ())),
+        )
+
     def leave(self, runs: Iterable[InFlightRun], reason: str) -> None:
         """Log the runs that stay running until their leases expire, although no worker works on them."""
         for run in runs:
             log().warning(LogEvent.RUN_LEFT, reason=reason, **named(run))
 
-    def _write_error(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
+    def _write_error(self, connection: PgConnection, run: InFlightRun, error: AttemptError) -> Status | None:
         """Write one error; return the new status of the run, or None if its lease was lost."""
         failure = error.failure
         try:
-            status = self._end(connection, run, error)
+            status = with_lines([run], lambda lines: self._end(connection, run, error, lines.get(run.lease, ())))
         except REFUSALS as refused:
             failure = failure_of(Permanent(refused.diag.message_primary or str(refused)))
-            status = give_up(connection, run.lease, failure)
+            unwritable = failure
+            status = with_lines(
+                [run], lambda lines: give_up(connection, run.lease, unwritable, lines.get(run.lease, ()))
+            )
         if status is None:
             log().warning(LogEvent.LEASE_LOST, **named(run))
         else:
             log().warning(LOG_EVENTS[status], error=failure.error, error_type=failure.error_type, **named(run))
         return status
 
-    def _end(self, connection: Connection, run: InFlightRun, error: AttemptError) -> Status | None:
+    def _end(
+        self, connection: PgConnection, run: InFlightRun, error: AttemptError, log: Sequence[LogLine]
+    ) -> Status | None:
         """Decide whether another attempt follows."""
         claimed, lease, failure = run.claimed, run.lease, replace(error.failure, forensics=run.forensics)
         if error.event is None:
@@ -177,16 +201,16 @@ class Completer:
             return None
         if error.event is Event.SNOOZE:
             pause = SHORTEST_SNOOZE_SECONDS if error.after is None else error.after
-            return snooze(connection, lease, error.until, failure.error, failure.forensics, pause)
+            return snooze(connection, lease, error.until, failure.error, failure.forensics, pause, log)
         if error.event is Event.CANCELLED:
-            status = cancelled(connection, lease, failure.forensics)
+            status = cancelled(connection, lease, failure.forensics, log)
             if status is not None:
                 return status
             # No cancellation was requested, so treat this like any other error.
         if error.event is Event.GIVE_UP or claimed.attempt >= claimed.max_attempts:
-            return give_up(connection, lease, failure)
+            return give_up(connection, lease, failure, log)
         delay = self.catalogue[claimed.job_type].backoff.delay(claimed.attempt) if error.after is None else error.after
-        return fail(connection, lease, failure, delay)
+        return fail(connection, lease, failure, delay, log)
 
 
 def named(run: InFlightRun) -> dict[str, object]:

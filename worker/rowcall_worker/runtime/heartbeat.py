@@ -1,7 +1,7 @@
 """The heartbeat: renews the leases of all runs in flight, on its own thread and connection.
 
-It tells handlers that their lease is lost or an operator cancelled the run, writes their progress, and shows that the
-worker is alive.
+It tells handlers that their lease is lost or an operator cancelled the run, writes their progress and what they log,
+and shows that the worker is alive.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.base.logs import LogEvent, log
-from rowcall.queue import heartbeat, show_progress
+from rowcall.queue import Lease, LeaseRenewal, heartbeat, show_progress
 from rowcall.queue.workers import Registration, alive
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.completer import named
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
+from rowcall_worker.runtime.run_logs import written_with
 
 # How often progress is written.
 TICK_SECONDS = 0.5
@@ -88,7 +89,7 @@ class Heartbeat:
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
         """Renew leases in one statement.  A locked one is retried soon; one missing from the result is lost."""
         asked_at = elapsed()
-        kept = heartbeat(connection, {run.lease: self.leases[run.claimed.job_type] for run in runs})
+        kept = self._renewed(connection, runs)
         skipped = []
         for run in runs:
             renewal = kept.get(run.lease)
@@ -103,12 +104,31 @@ class Heartbeat:
                 skipped.append(run)
         self._skipped, self._again = skipped, elapsed() + AGAIN_SECONDS
 
+    def _renewed(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> dict[Lease, LeaseRenewal]:
+        """Renew leases; if their handlers have logged, write that in the same transaction."""
+        seconds = {run.lease: self.leases[run.claimed.job_type] for run in runs}
+
+        def renew() -> tuple[dict[Lease, LeaseRenewal], set[Lease]]:
+            kept = heartbeat(connection, seconds)
+            return kept, {lease for lease, renewal in kept.items() if renewal.renewed}
+
+        return written_with(connection, runs, renew)
+
+    def _shown(self, connection: PgConnection, new: Mapping[InFlightRun, str]) -> set[Lease]:
+        """Write progress, and with it what these handlers have logged."""
+
+        def show() -> tuple[set[Lease], set[Lease]]:
+            written = show_progress(connection, {run.lease: progress for run, progress in new.items()})
+            return written, written
+
+        return written_with(connection, list(new), show)
+
     def _write_progress(self, runs: Sequence[InFlightRun]) -> None:
         """Write new progress; what could not be written is kept for the next tick."""
         new = {run: progress for run in runs if (progress := run.progress) is not None and not run.lost}
         if not new:
             return
-        written = show_progress(self.link.get(), {run.lease: progress for run, progress in new.items()})
+        written = self._shown(self.link.get(), new)
         for run, progress in new.items():
             if run.lease in written and run.progress is progress:
                 run.progress = None

@@ -21,9 +21,10 @@ from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Stranded
 from rowcall_worker.runtime.claims.suspects import NO_ROOM, Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
-from rowcall_worker.runtime.completer import REFUSALS, Completer
+from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
+from rowcall_worker.runtime.run_logs import REFUSALS
 
 # The longest delay of a result while others are about to join it.
 FLUSH_SECONDS = 0.004
@@ -212,7 +213,7 @@ class Producer:
         connection = self.link.get()
         # Notifications from now on are for the next look.
         self._heard = self.leads and self.in_flight.wake_ups.heard()
-        succeeded = self.completer.write_errors(connection, ended)
+        succeeded = self.completer.write_apart(connection, ended)
         if succeeded and self.leads and self.suspects.due:
             # Otherwise the next claim, which is sent together with these successes, would take the slots that they
             # free under a limit.

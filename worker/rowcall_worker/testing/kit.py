@@ -17,8 +17,9 @@ from rowcall.definitions import apply_code
 from rowcall.effects import effects_of
 from rowcall.job_types import Catalogue, Definition, JobType, builtin, catalogue
 from rowcall.job_types.catalogue import app_module
-from rowcall.queue import attempts_of, enqueue, get_run, retry
+from rowcall.queue import attempts_of, enqueue, get_run, log_end, retry
 from rowcall.queue.enqueue import Options
+from rowcall.queue.run_log import LINES_MOST
 from rowcall.status import Status
 from rowcall.testing.log import Lines
 from rowcall.testing.runs import all_runs
@@ -51,6 +52,7 @@ class Performed:
     attempts: int
     failed_attempts: list[Row] = field(repr=False)
     effects: list[Row] = field(repr=False)
+    log: list[Row] = field(repr=False)
     row: Row = field(repr=False)
     exception: BaseException | None = field(default=None, repr=False)
 
@@ -69,6 +71,7 @@ class Performed:
             row["attempts"],
             attempts_of(connection, run_id),
             effects_of(connection, run_id),
+            log_end(connection, run_id, LINES_MOST),
             row,
             exception,
         )

@@ -25,10 +25,11 @@ from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.handlers import Handler, load_handlers
-from rowcall_worker.runtime.completer import REFUSALS, Completer
+from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.in_flight import InFlight
+from rowcall_worker.runtime.run_logs import REFUSALS
 
 # Nothing renews the lease, and somebody may look at the handler with a debugger.
 LEASE_SECONDS = 86400.0
@@ -135,7 +136,7 @@ class Performer:
 
     def _write(self, ended: list[InFlightRun]) -> None:
         connection = self._link.get()
-        succeeded = self._completer.write_errors(connection, ended)
+        succeeded = self._completer.write_apart(connection, ended)
         try:
             result = exchange(
                 connection, self._worker, self._completer.successes(succeeded), replace(self._request, limit=0)

@@ -19,6 +19,7 @@ from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered, in_words
 from rowcall.cli.runs.show import error_of, show_command
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
+from rowcall.cli.runs.tail import tail_command
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_json
@@ -124,5 +125,8 @@ def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: T
     table.show(rows, LISTED, now, empty, spare=SPARE)
 
 
-for steering in (show_command, explain_command, retry_command, cancel_command, run_now_command, clone_command):
-    runs_command.add_command(steering)
+for one in (
+    *(show_command, tail_command, explain_command),
+    *(retry_command, cancel_command, run_now_command, clone_command),
+):
+    runs_command.add_command(one)

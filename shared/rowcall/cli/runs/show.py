@@ -10,11 +10,15 @@ import click
 
 from rowcall import effects, queue
 from rowcall.base.database import Row
+from rowcall.cli.runs.tail import show_end
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import show_json, shown
 from rowcall.cli.terminal.table import Table, relative, table_options
 from rowcall.definitions import clock
 from rowcall.status import Event, Status
+
+# How many lines of its log are shown with a run.
+LOG_LINES = 10
 
 # The error comes last, because it may be long: other columns are padded to their longest cell.
 ENDED = ("attempt", "outcome", "worker", "ended_at")
@@ -24,13 +28,14 @@ ENDED = ("attempt", "outcome", "worker", "ended_at")
 @click.argument("run_id", type=int)
 @table_options
 def show_command(run_id: int, table: Table) -> None:
-    """Show one run: its error if it failed, its fields, and its attempts that did not succeed."""
+    """Show one run: its error if it failed, its fields, its attempts that did not succeed, and the end of its log."""
     with command_transaction() as connection:
         run, attempts, now = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id), clock(connection)
         performed = effects.effects_of(connection, run_id)
         gone = "erased" if run["pruned_at"] and queue.was_erased(connection, run_id) else "pruned"
+        log = queue.log_end(connection, run_id, LOG_LINES)
     if table.as_json:
-        show_json({**run, "attempts_ended": attempts})
+        show_json({**run, "attempts_ended": attempts, "log_end": log})
         return
     failed = run["last_error"] is not None and run["status"] != Status.SUCCEEDED
     click.echo(f"run {run['id']}  {run['job_type']}  {run['status']}")
@@ -53,6 +58,7 @@ def show_command(run_id: int, table: Table) -> None:
     if attempts:
         click.echo()
         _show_attempts(_numbered(attempts, _before(run, attempts)), now, table)
+    show_end(log, run_id)
 
 
 def _show_attempts(attempts: Sequence[Row], now: datetime, table: Table) -> None:

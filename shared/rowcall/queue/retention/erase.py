@@ -32,6 +32,8 @@ WITH finished AS MATERIALIZED (
     UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM finished)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
+), log AS (
+    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
 ), unaudited AS (
     UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
     WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
@@ -65,7 +67,7 @@ def find_ids(connection: Connection, run_ids: Sequence[int]) -> Found:
 
 
 def erase(connection: Connection, run_ids: Sequence[int], operator: Operator) -> list[int]:
-    """Erase the payload, result, progress, errors and attempts of finished runs; return the ids of those erased."""
+    """Erase the payload, result, progress, errors, attempts and log of finished runs; return the ids of these."""
     values = {"run_ids": list(run_ids), "who": operator.who, "request_id": operator.request_id}
     return [row["id"] for row in fetch_all(connection, ERASE, values)]
 

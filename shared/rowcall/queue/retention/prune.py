@@ -57,8 +57,8 @@ EMPTIED = """payload = '{}', result = NULL, progress = NULL, last_error = NULL, 
         trace_parent = NULL, pruned_at = now(), updated_at = now()"""
 
 # Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
-# are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
-# with the fingerprints that distinguish a replay from different content.
+# are deleted with their attempts and logs.  Another run loses its payload and its details; its status stays, and so do
+# its keys with the fingerprints that distinguish a replay from different content.
 PRUNE = f"""{BY_INDEX}
 WITH pruned AS MATERIALIZED (
     SELECT id, coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
@@ -70,15 +70,20 @@ WITH pruned AS MATERIALIZED (
     UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
+), log AS (
+    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))
 )
 SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare
 """
 
-# A run as one JSON object with all its columns and attempts; times in UTC, whatever the session's zone.
+# A run as one JSON object with all its columns, attempts and log; times in UTC, whatever the session's zone.
 ARCHIVED = f"""{BY_INDEX} SET LOCAL TIME ZONE 'UTC';
 SELECT (to_jsonb(run) || jsonb_build_object('attempts_ended', (
     SELECT coalesce(jsonb_agg(to_jsonb(ended) - 'run_id' ORDER BY ended.lease_no), '[]')
     FROM rowcall.job_attempts AS ended WHERE ended.run_id = run.id
+), 'log', (
+    SELECT coalesce(jsonb_agg(to_jsonb(logged) - '{{run_id,lease_line_no}}'::text[] ORDER BY logged.line_no), '[]')
+    FROM rowcall.run_logs AS logged WHERE logged.run_id = run.id
 )))::text AS line
 FROM rowcall.job_runs AS run WHERE {IS_UNCHANGED}
 ORDER BY run.id

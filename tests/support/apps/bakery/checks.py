@@ -96,6 +96,11 @@ def test_what_is_logged_is_seen(rowcall: Rowcall) -> None:
     assert [(line["event"], line["run_id"], line["loaf_id"]) for line in rowcall.log] == [("loaf baked", run_id, 7)]
 
 
+def test_what_is_kept_of_its_log_is_seen_with_the_run(rowcall: Rowcall) -> None:
+    done = rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": 7}))
+    assert [(line["level"], line["text"]) for line in done.log] == [("info", "loaf baked loaf_id=7")]
+
+
 def test_an_effect_of_a_kind_of_the_apps_own_happens_once(rowcall: Rowcall) -> None:
     done = rowcall.perform(rowcall.enqueue(BAKE, {"loaf_id": 7, "ends": "with a text"}))
     assert done.result == {"reference": "baked:7"}

@@ -35,6 +35,7 @@ def pack(run: Run) -> object:
     """End as the payload says."""
     ends = {
         "well": _well,
+        "with a log": _with_a_log,
         "badly": _badly,
         "badly at first": _badly_at_first,
         "for good": _for_good,
@@ -52,6 +53,12 @@ def pack(run: Run) -> object:
 
 def _well(run: Run) -> object:
     return {"packed": run.payload["order_id"], "attempt": run.attempt}
+
+
+def _with_a_log(run: Run) -> object:
+    """Log in the first attempt, and fail; log in the second, and succeed."""
+    run.log.info("attempt %d of order %d", run.attempt, run.payload["order_id"])
+    return _badly_at_first(run)
 
 
 def _badly(run: Run) -> object:
@@ -114,6 +121,7 @@ def clock(run: Run) -> object:
 @SLOW.handler
 def slow(run: Run) -> object:
     """In the first attempt, work in small steps until the run must stop; in the second, return at once."""
+    run.log.info("attempt %d", run.attempt)
     if run.attempt > 1:
         return {"attempt": run.attempt}
     for step in range(12_000):

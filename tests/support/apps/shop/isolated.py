@@ -16,6 +16,7 @@ from .unspeakable import unspeakable
 
 def where(run: Run) -> None:
     """Report the id of this process to the test."""
+    run.log.info("this is process %d", os.getpid())
     run.progress(0.5, str(os.getpid()))
 
 
@@ -33,6 +34,7 @@ def isolated(run: Run) -> object:
         "hang": _hang,
         "leave a program": _leave_a_program,
         "noise": _noise,
+        "loud": _loud,
     }
     return ends[run.payload["ends"]](run)
 
@@ -80,9 +82,17 @@ def _noise(run: Run) -> object:
     return {"noise": "x" * 60_000}
 
 
+def _loud(run: Run) -> object:
+    """Log much."""
+    for step in range(2_000):
+        run.log.info("step %d %s", step, "x" * 100)
+    return None
+
+
 @ISOLATED_BOOK.handler
 def book(run: Run) -> object:
     """Write to the shop's table, and commit that with the success."""
+    run.log.info("booking order %d", run.payload["order_id"])
     with run.transaction(result={"booked": run.payload["order_id"]}) as connection:
         book_order(connection, run.payload["order_id"])
         if run.payload["ends"] == "killed":

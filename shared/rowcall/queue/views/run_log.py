@@ -1,0 +1,43 @@
+"""A run's log, as its readers see it."""
+
+from __future__ import annotations
+
+from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+from rowcall.queue.views import pages
+
+SHOWN = "SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = %(run_id)s"
+
+# In the order of the primary key of run_logs, a page at a time.
+LOG_PAGE = f"""
+WITH shown AS (
+    {SHOWN} AND line_no > %(after_line_no)s
+    ORDER BY line_no LIMIT %(limit)s + 1
+), measured AS ({pages.measured("line_no")}
+)
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY line_no
+"""
+
+# The newest lines, by the same index.
+LOG_END = f"{SHOWN} ORDER BY line_no DESC LIMIT %(limit)s"
+
+# Lines are numbered from 1 without gaps, so the numbers that are missing are those of the lines that were left out.
+LEFT_OUT = "SELECT coalesce(max(line_no), 0) - count(*) FROM rowcall.run_logs WHERE run_id = %(run_id)s"
+
+
+def log_page(
+    connection: Connection, run_id: int, after: int, limit: int, page_bytes: int = pages.PAGE_BYTES
+) -> tuple[list[Row], bool]:
+    """Return the lines after this one, up to the limit or the size of a page, and whether there are more."""
+    parameters = {"run_id": run_id, "after_line_no": after, "limit": limit, "page_bytes": page_bytes}
+    return pages.read(fetch_all(connection, LOG_PAGE, parameters))
+
+
+def log_end(connection: Connection, run_id: int, limit: int) -> list[Row]:
+    """Return the newest lines, the oldest of them first."""
+    return fetch_all(connection, LOG_END, {"run_id": run_id, "limit": limit})[::-1]
+
+
+def left_out(connection: Connection, run_id: int) -> int:
+    """Return how many lines of the run were not kept."""
+    count: int = fetch_value(connection, LEFT_OUT, {"run_id": run_id})
+    return count
