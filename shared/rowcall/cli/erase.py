@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from rowcall.base.database import LARGEST_ID, Connection, commit
+from rowcall.base.database import LARGEST_ID, Connection, PgConnection, commit
 from rowcall.base.errors import RowcallError, RunNotFound
 from rowcall.cli.runs.filtered import filtered, in_words
 from rowcall.cli.session import command_transaction, needs_rights_of, operator
@@ -83,7 +83,7 @@ class Definitions:
         for one in find_definitions(connection, self._payload) if self._payload else ():
             (self.live if one.stays else self.found).append(one)
 
-    def erase(self, connection: Connection) -> None:
+    def erase(self, connection: PgConnection) -> None:
         """Erase them, with a commit after each step."""
         for one in self.found:
             for done in erase_definition(connection, one, self._payload or {}, operator()):
