@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from psycopg.pq import ExecStatus, PGconn, abc
+from psycopg import pq
+from psycopg.pq.abc import PGconn
 from psycopg2.extensions import make_dsn
 
 from rowcall.base import database
@@ -161,11 +162,11 @@ def test_a_standby_that_holds_vacuum_back_is_named_with_and_without_a_slot(tmp_p
         owner.close()
 
 
-def standby_with_feedback(owner: PgConnection, url: str, slot: str) -> abc.PGconn:
+def standby_with_feedback(owner: PgConnection, url: str, slot: str) -> PGconn:
     """Connect as a standby does, and report the oldest transaction that its queries may still need."""
-    standby = PGconn.connect(make_dsn(url, replication="true", application_name="east").encode())
+    standby = pq.PGconn.connect(make_dsn(url, replication="true", application_name="east").encode())
     start = database.fetch_value(owner, "SELECT pg_current_wal_lsn()")
-    assert standby.exec_(f"START_REPLICATION {slot}PHYSICAL {start}".encode()).status == ExecStatus.COPY_BOTH
+    assert standby.exec_(f"START_REPLICATION {slot}PHYSICAL {start}".encode()).status == pq.ExecStatus.COPY_BOTH
     oldest = int(database.fetch_value(owner, "SELECT txid_current()"))
     standby.put_copy_data(b"h" + struct.pack("!qIIII", 0, oldest, 0, 0, 0))
     standby.flush()

@@ -6,12 +6,14 @@ import json
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.base.database import fetch_value
 from tests.support.processes import LIMIT_SECONDS, redirected, rowcall
+from tests.support.terminal import on_terminal
 
 COMMANDS = [("runs", "list"), ("types",), ("doctor",), ("enqueue", "noop"), ("runs", "show", "1"), ("--help",)]
 
@@ -60,6 +62,25 @@ def runs(environment: dict[str, str]) -> int:
     with database.transaction(environment["DATABASE_URL"]) as connection:
         number: int = fetch_value(connection, "SELECT count(*) FROM rowcall.job_runs")
         return number
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("runs", "list")], ids=" ".join)
+def test_a_long_sentence_is_wrapped_at_words_on_a_terminal_and_left_whole_in_a_pipe(
+    environment: dict[str, str], words: tuple[str, ...]
+) -> None:
+    environment = {**environment, "DATABASE_URL": "localhost", "ROWCALL_POLL": "often"}
+    ended = rowcall(environment, *words)
+    whole = max((ended.stdout + ended.stderr).splitlines(), key=len)
+    assert len(whole) > 100
+    seen = on_terminal(environment, *words, columns=40, errors_too=True)
+    assert max(map(len, map(click.unstyle, seen))) <= 60, "only one that cannot be broken is longer than the line"
+    assert whole in " ".join(click.unstyle(" ".join(seen)).split()).replace("FIX ", "FIX   ")
+
+
+def test_a_command_within_a_sentence_stays_on_one_line(environment: dict[str, str], fresh_url: str) -> None:
+    environment = {**environment, "DATABASE_URL": fresh_url}
+    seen = on_terminal(environment, "runs", "show", "99", columns=30, errors_too=True)
+    assert seen == ["rowcall: there is no run 99;", "`rowcall runs list` shows all", "runs"]
 
 
 @pytest.mark.parametrize("arguments", [("types",), ("worker", "once")], ids=" ".join)

@@ -126,9 +126,7 @@ def test_the_error_of_a_service_is_printed_whole(beside: dict[str, str], tmp_pat
     assert re.search(
         f"worker: .*broken/handlers.py, line 2: OSError: no {'paper ' * 40}$", terminal.printed, re.MULTILINE
     )
-    assert re.search(
-        "rowcall: `rowcall worker run .*` exited with code 1; see above, and the logs in", terminal.printed
-    )
+    assert re.search("rowcall: `rowcall worker run .*` exited with code 1; see above, and the logs\\s+in", terminal.printed)
 
 
 def test_ctrl_c_ends_a_start_that_is_not_finished(beside: dict[str, str]) -> None:
@@ -169,3 +167,11 @@ def test_who_wants_plain_lines_gets_them_on_a_terminal_too(beside: dict[str, str
         assert re.findall(rb"\x1b\[[^m]*[^m\d;]", terminal.raw) == []
         assert terminal.printed.endswith("\n\nRowcall has stopped.\n")
     assert not Path(beside["ROWCALL_HOME"], "log").exists()
+
+
+def test_plain_lines_say_once_where_the_local_server_is(home: dict[str, str]) -> None:
+    with live_terminal({**home, "TERM": "dumb", "ROWCALL_APP": ""}, *UP, lines=50) as terminal:
+        terminal.wait_for("^Ctrl-C stops everything.$")
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+        assert terminal.printed.count("using the local PostgreSQL in") == 1

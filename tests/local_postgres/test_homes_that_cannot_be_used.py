@@ -45,6 +45,20 @@ def test_a_file_in_the_place_of_the_cluster_is_left_alone(opened: Open, empty: P
     assert Home(empty).cluster.read_text() == "of somebody's"
 
 
+@pytest.mark.parametrize(("note", "told"), [(None, "PG_VERSION: No such file"), ("16\n", "password is missing")])
+def test_beside_data_of_somebody_else_nothing_is_created(
+    opened: Open, empty: Path, note: str | None, told: str
+) -> None:
+    Home(empty).data.mkdir(parents=True)
+    if note is not None:
+        (Home(empty).data / "PG_VERSION").write_text(note)
+
+    with pytest.raises(LocalPostgresError, match=told):
+        opened(empty)
+
+    assert list(empty.iterdir()) == [Home(empty).cluster]
+
+
 def test_an_option_that_postgresql_does_not_know_is_told_with_its_own_words(opened: Open, home: Path) -> None:
     with pytest.raises(LocalPostgresError, match=r"did not start.*no_such_setting"):
         opened(home, options={"no_such_setting": "1"})

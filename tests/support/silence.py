@@ -53,12 +53,17 @@ class Network:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = re.sub(r"@[^/]+/", f"@127.0.0.1:{self._listening.getsockname()[1]}/", url)
         self.wires: list[Wire] = []
+        self.drops = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fall_silent(self) -> None:
         """Stop carrying data on all present connections; new connections work."""
         for wire in self.wires:
             wire.fall_silent()
+
+    def drop(self, count: int) -> None:
+        """Close this many new connections at once."""
+        self.drops = count
 
     def close(self) -> None:
         """Cut every wire."""
@@ -70,6 +75,10 @@ class Network:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
+                if self.drops:
+                    self.drops -= 1
+                    client.close()
+                    continue
                 self.wires.append(Wire(client, socket.create_connection(self._server)))
 
 

@@ -164,6 +164,13 @@ def test_an_installed_app_needs_no_working_folder(offline: dict[str, str], tmp_p
     assert f"\nWorkingDirectory={APPS}\n" in found
 
 
+@pytest.mark.parametrize("format_", ["crontab", "systemd"])
+def test_its_comments_fit_a_terminal(offline: dict[str, str], format_: str) -> None:
+    comments = [line for line in printed(format_, offline).splitlines() if line.startswith("# ")]
+    long = [line for line in comments if len(line) > 100]
+    assert all("set here" in line or "sudo touch" in line for line in long), "lists and commands stay on one line"
+
+
 @pytest.mark.parametrize("format_", FORMATS)
 def test_secrets_are_named_and_never_printed(offline: dict[str, str], format_: str) -> None:
     assert SECRETS.keys() - {"PGPASSWORD"} == {known.variable for known in all_settings().values() if known.secret}

@@ -38,6 +38,20 @@ def is_outage(error: Exception) -> bool:
     return error.pgcode.startswith(OUTAGES)
 
 
+# While a connection is opened, the driver gives no error code, only libpq's text: a server that refuses it says FATAL,
+# and PostgreSQL or PgBouncer adds one of these words if it will soon accept one.
+SOON = ("starting up", "shutting down", "recovery", "not accepting connections", "cannot connect", "connect failed")
+
+
+def can_be_tried_again(error: Exception) -> bool:
+    """Return whether a failure to connect may be over soon; a wrong password, role, database or option stays wrong."""
+    if isinstance(error, DatabaseUnreachable):
+        text = str(error)
+        opened = isinstance(error.__context__, psycopg2.OperationalError)
+        return opened and ("FATAL:" not in text or any(word in text for word in SOON))
+    return is_outage(error)
+
+
 def is_passing(error: Exception) -> bool:
     """Return whether the error is transient, so that repeating the statement helps."""
     return isinstance(error, psycopg2.Error) and (error.pgcode or "").startswith(PASSING)

@@ -22,7 +22,7 @@ from rowcall.base.redaction import redacted
 from rowcall.cli import extras
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.cli.terminal.group import Group
-from rowcall.cli.terminal.output import discard_output
+from rowcall.cli.terminal.output import discard_output, wrapped
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -195,5 +195,5 @@ def _end_of_database(cause: Exception) -> None:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    click.echo(f"rowcall: {redacted(sentence)}", err=True)
+    click.echo(wrapped(f"rowcall: {redacted(sentence)}", errors=True), err=True)
     sys.exit(code)

@@ -136,6 +136,15 @@ class Home:
         self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         self.locks.mkdir(mode=0o700, exist_ok=True)
 
+    def refuse_data_of_others(self) -> None:
+        """Refuse data that Rowcall has not made, before anything is created beside it.
+
+        Rowcall creates the lock folder before its data, and deletes it after.  Without it, the data may still be a copy
+        of Rowcall's, which has a password.
+        """
+        if not self.locks.exists() and self.major() is not None:
+            self.read_password()
+
     def read_password(self) -> str:
         """Read the password of the role that API and worker use."""
         try:

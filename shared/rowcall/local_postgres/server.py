@@ -73,6 +73,7 @@ def open_server(home: Path, source: str = "auto", port: int = 0, options: Mappin
     """
     place = Home(home.absolute())
     try:
+        place.refuse_data_of_others()
         with _turn(place), contextlib.ExitStack() as undo:
             use = undo.enter_context(shared(place.users_lock, STOP_LIMIT))
             state = _running(place, source, port, options)

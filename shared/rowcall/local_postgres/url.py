@@ -27,6 +27,7 @@ def database_url(settings: Settings, make: bool = False) -> Iterator[str]:
     if not (make or settings.postgres or Home(settings.home).data.exists()):
         raise DatabaseNotSet(settings.home.absolute())
     with open_server(settings.home, settings.postgres or "auto", settings.postgres_port) as server:
-        if sys.stderr.isatty() and not make:
+        # What `up` starts has its terminal for errors, but nobody types into it.
+        if sys.stderr.isatty() and sys.stdin is not None and sys.stdin.isatty() and not make:
             sys.stderr.write(f"rowcall: using the local PostgreSQL in {settings.home.absolute()}\n")
         yield server.url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ def test_a_type_that_does_not_exist(rowcall):
     rowcall.assert_none_enqueued("bakery_bkae")
 
 
+def test_a_payload_is_wrong(rowcall):
+    rowcall.enqueue(BAKE, {"loaf": 7})
+
+
+def test_a_payload_is_wrong_in_a_transaction(rowcall):
+    with rowcall.transaction() as connection:
+        BAKE.enqueue(connection, {"loaf": 7})
+
+
 def test_a_failure_that_nothing_met(rowcall):
     rowcall.gateways.mail.fail_next(Unavailable("the mail server is down"))
 
@@ -76,7 +86,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> str:
     folder = bakery_in(tmp_path_factory.mktemp("failing"))
     (folder / "bakery" / "test_failing.py").write_text(FAILING)
     done = run_pytest(folder, environment_for(server_url))
-    assert "8 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "10 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
     return done.stdout
 
 
@@ -98,6 +108,15 @@ def test_a_wrong_expectation_lists_what_there_is(said: str) -> None:
     assert "expected no run of bakery_bake under the key 'bake:7', but found 1; there is:" in said
     assert "expected one run of bakery_remind, but found none; nothing is enqueued" in said
     assert "complaint(" not in said  # pytest shows the test's own line, not ours
+
+
+def test_what_is_refused_is_shown_at_the_tests_own_line(said: str) -> None:
+    for name in ("test_a_payload_is_wrong", "test_a_payload_is_wrong_in_a_transaction", "test_a_type_that_does_not_"):
+        shown = re.split("^_+ test_", said.partition(f"_ {name}")[2], maxsplit=1, flags=re.M)[0]
+        assert "test_failing.py" in shown
+        assert "shared/rowcall" not in shown
+        assert "rowcall_worker/testing" not in shown
+    assert said.count("RunInvalid: ") >= 2
 
 
 def test_a_type_that_does_not_exist_is_not_taken_for_one_of_which_nothing_was_enqueued(said: str) -> None:

@@ -31,8 +31,8 @@ NO_UNIT_PATH = r"[\n\t]|[ \\]$"
 SECRETS = """\
 # Secrets are not printed: they are read from {file}.
 # Add these, which are set here, to that file: {names}
-# Write each as a line NAME='value', with '"'"' for a ' in a value.  Add other variables that your jobs read from the
-# environment in the same way.  Only {owner} may read the file:
+# Write each as a line NAME='value', with '"'"' for a ' in a value.  Add other variables that your
+# jobs read from the environment in the same way.  Only {owner} may read the file:
 #   sudo touch {word} && sudo chown {owner} {word} && sudo chmod 600 {word}
 #
 """

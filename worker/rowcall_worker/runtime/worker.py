@@ -13,6 +13,7 @@ from rowcall.base.clock import elapsed
 from rowcall.base.database import all_or_nothing
 from rowcall.base.errors import JobTypeUnknown
 from rowcall.base.logs import LogEvent, log
+from rowcall.base.outages import can_be_tried_again
 from rowcall.base.settings import Settings
 from rowcall.base.watched import ANSWER_SECONDS
 from rowcall.job_types import Catalogue, JobType, catalogue
@@ -49,6 +50,9 @@ DRAIN_STEP_SECONDS = 0.05
 
 # How long a stopping worker waits for the result of a claim in progress.
 CLAIM_SECONDS = 2.0
+
+# How long a worker that stays tries to register: a server or a pooler restarts within seconds.
+START_SECONDS = 20.0
 
 # How long `once` ticks and claims: cron starts the next worker after a minute.
 MAX_TIME_SECONDS = 55.0
@@ -148,7 +152,7 @@ class Worker:
         # heartbeat is late.
         stop = StopSignal(self.in_flight.quiet.set)
         self._watchdog.start()
-        self._register()
+        self._register(stop)
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
         self._heartbeat.start()
         until = started + task.max_time if task.once else float("inf")
@@ -179,14 +183,26 @@ class Worker:
             raise self.in_flight.failure
         return report
 
-    def _register(self) -> None:
-        """Register the worker; if the database cannot be used, it exits, and its service manager restarts it."""
+    def _register(self, stop: StopSignal) -> None:
+        """Register the worker; if it stays, it tries again for a while if the database cannot be used.
+
+        After that it exits, and its service manager restarts it.
+        """
         link = self._link("start")
-        connection = link.get()
-        with all_or_nothing(connection):
-            check_revision(connection)
-            make_queues(connection, list(self._request.declared))
-            register(connection, self._registered())
+        until = elapsed() + (0 if self._task.once else START_SECONDS)
+        while True:
+            try:
+                connection = link.get()
+                with all_or_nothing(connection):
+                    check_revision(connection)
+                    make_queues(connection, list(self._request.declared))
+                    register(connection, self._registered())
+                break
+            except CONNECTION_ERRORS as error:
+                if stop.asked or elapsed() >= until or not can_be_tried_again(error):
+                    raise
+                self.in_flight.quiet.wait(link.lost(error))
+        link.works()
         link.close()
 
     def _finish(self, stop: StopSignal) -> None:

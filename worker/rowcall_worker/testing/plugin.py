@@ -29,6 +29,9 @@ NO_APP = (
 # By its name, as the command line does: the worker and the migrations never import each other.
 MIGRATE = "rowcall_migrations.migrate:migrate"
 
+# The source of Rowcall, whose frames do not help to understand what it refuses.
+OWN_FOLDERS = (Path(settings.__file__).parents[1], Path(__file__).parents[1])
+
 # No other process uses a database that is being made.
 LOCK_SECONDS = 3.0
 
@@ -127,6 +130,8 @@ def rowcall(
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     """Show with a test that fails what its handlers raised and what was logged."""
+    if call.when == "call" and call.excinfo is not None:
+        _end_at_the_tests_line(call.excinfo.value)
     outcome = yield
     report: pytest.TestReport = outcome.get_result()
     kit = item.stash.get(KIT, None)
@@ -138,6 +143,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             report.sections.append((told, "".join(traceback.format_exception(done.exception))))
     if kit.log:
         report.sections.append(("Rowcall's log", "\n".join(map(_line, kit.log))))
+
+
+def _end_at_the_tests_line(error: BaseException) -> None:
+    """Cut the traceback after the app's last line if Rowcall has refused what it was given."""
+    if not isinstance(error, RowcallError):
+        return
+    frame, last = error.__traceback__, None
+    while frame is not None:
+        if not any(folder in Path(frame.tb_frame.f_code.co_filename).parents for folder in OWN_FOLDERS):
+            last = frame
+        frame = frame.tb_next
+    if last is not None:
+        last.tb_next = None
 
 
 def _is_shown(exception: BaseException, call: pytest.CallInfo[None]) -> bool:

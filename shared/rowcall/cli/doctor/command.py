@@ -10,7 +10,7 @@ from rowcall.base import settings
 from rowcall.base.errors import SettingsError
 from rowcall.cli.doctor.examine import examine
 from rowcall.cli.doctor.finding import Finding
-from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.output import json_option, show_json, wrapped
 from rowcall.cli.terminal.table import Table
 
 
@@ -45,4 +45,4 @@ def _show(values: list[dict[str, str]], findings: list[Finding]) -> None:
         click.echo()
     for finding in findings:
         mark = click.style("ok  ", fg="green") if finding.good else click.style("FIX ", fg="red", bold=True)
-        click.echo(f"{mark}  {finding.subject}: {finding.message}")
+        click.echo(f"{mark}  {wrapped(f'{finding.subject}: {finding.message}', indent=6)}")

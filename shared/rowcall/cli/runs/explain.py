@@ -9,7 +9,7 @@ import click
 from rowcall import queue
 from rowcall.base import settings
 from rowcall.cli.session import command_transaction
-from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.output import json_option, show_json, wrapped
 from rowcall.job_types import catalogue
 
 
@@ -25,9 +25,9 @@ def explain_command(run_id: int, as_json: bool) -> None:
         show_json(dataclasses.asdict(explained))
         return
     ended = explained.message.startswith(explained.status)
-    click.echo(f"run {run_id} {'' if ended else f'is {explained.status}: '}{explained.message}")
+    click.echo(wrapped(f"run {run_id} {'' if ended else f'is {explained.status}: '}{explained.message}"))
     for condition in explained.conditions:
         mark = click.style("ok", fg="green") if condition.holds else click.style("no", fg="red", bold=True)
-        click.echo(f"  {mark}  {condition.message}")
+        click.echo(f"  {mark}  {wrapped(condition.message, indent=6)}")
     for command in explained.commands:
         click.echo(f"try: {command}")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import click
+
+# On a terminal that claims to be narrower, wrapping would not help.
+NARROWEST = 20
 
 json_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON."
@@ -35,6 +40,31 @@ def in_foreground() -> bool:
         return os.tcgetpgrp(sys.stdout.fileno()) == os.getpgrp()
     except OSError:
         return True  # a terminal that no shell controls
+
+
+def wrapped(text: str, indent: int = 0, errors: bool = False) -> str:
+    """Wrap a sentence at words if it goes to a terminal, with further lines indented; commands in backticks stay whole.
+
+    A terminal itself would break within words.
+    """
+    stream = sys.stderr if errors else sys.stdout
+    if stream is None or not stream.isatty():
+        return text
+    space = " " * indent
+    width = max(os.get_terminal_size(stream.fileno()).columns, NARROWEST)
+    whole = re.sub("`[^`\n]*`", lambda command: command[0].replace(" ", "\0"), text)
+    lines = [
+        textwrap.fill(
+            line,
+            width,
+            initial_indent=space,
+            subsequent_indent=space,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in whole.splitlines()
+    ]
+    return "\n".join(lines).removeprefix(space).replace("\0", " ")
 
 
 def discard_output() -> None:
