@@ -54,6 +54,14 @@ def test_the_list_says_that_cron_has_stopped(applied: Say, fresh_url: str) -> No
     assert "problem" in well(applied("show", "hourly"))
 
 
+def test_a_narrow_terminal_does_not_cut_a_problem(applied: Say, fresh_url: str, environment: dict[str, str]) -> None:
+    passed(fresh_url, minutes=10, ticked="2 hours")
+    told = str(problems(applied)["hourly"])
+    listed = on_terminal({**environment, "DATABASE_URL": fresh_url}, "definitions", "list", columns=60)
+    assert "".join(listed[4:]).startswith(f"\x1b[31mhourly: {told}")
+    assert max(map(len, listed[:4])) <= 60
+
+
 def test_a_time_that_the_next_tick_decides_is_no_problem(applied: Say, fresh_url: str) -> None:
     passed(fresh_url, minutes=1, ticked="90 seconds")
     assert problems(applied)["hourly"] is None

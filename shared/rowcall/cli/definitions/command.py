@@ -23,8 +23,8 @@ from rowcall.schedule import zone_named
 
 LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at")
 MORE = ("revision", "managed_by")
-# What a narrow terminal is better without than without the problem.
-SPARE = ("time_zone", "paused_at", "job_type")
+# What a narrow terminal is better without than without the next time.
+SPARE = ("paused_at", "time_zone", "job_type")
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
@@ -49,9 +49,13 @@ def list_command(table: Table) -> None:
         show_json([_with_problem(row, last, now) for row in rows])
     else:
         local = [{**row, **_next(row), "problem": _problem(row, last, now)} for row in rows]
-        columns = (*LISTED, "problem") if any(row["problem"] for row in local) else LISTED
+        problems = [row for row in local if row["problem"]]
+        columns = (*LISTED, "problem") if problems and not table.cuts else LISTED
         empty = "there are no definitions; `rowcall definitions apply FILE` creates them"
         table.show(local, columns, now, empty, MORE, spare=SPARE)
+        # A column would cut them.
+        for row in problems if table.cuts else ():
+            click.echo(click.style(f"{row['name']}: {row['problem']}", fg="red"))
 
 
 @definitions_command.command("show")
