@@ -126,7 +126,9 @@ def test_the_error_of_a_service_is_printed_whole(beside: dict[str, str], tmp_pat
     assert re.search(
         f"worker: .*broken/handlers.py, line 2: OSError: no {'paper ' * 40}$", terminal.printed, re.MULTILINE
     )
-    assert re.search("rowcall: `rowcall worker run .*` exited with code 1; see above, and the logs\\s+in", terminal.printed)
+    assert re.search(
+        "rowcall: `rowcall worker run .*` exited with code 1; see above, and the logs\\s+in", terminal.printed
+    )
 
 
 def test_ctrl_c_ends_a_start_that_is_not_finished(beside: dict[str, str]) -> None:
