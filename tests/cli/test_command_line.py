@@ -10,7 +10,6 @@ from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
-from psycopg2.extensions import parse_dsn
 
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
@@ -188,49 +187,6 @@ def test_what_a_status_does_not_allow_is_refused_with_what_it_does(environment: 
     refused = rowcall(environment, "runs", "retry", str(run_id))
     assert refused.returncode == 1
     assert f"run {run_id} is queued (lease 0): retry is not allowed now; allowed: cancel, run now" in refused.stderr
-
-
-# What PostgreSQL raises if a table cannot grow.
-FULL_DISK = """
-CREATE FUNCTION rowcall.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = 'disk_full';
-END $$;
-CREATE TRIGGER full_disk BEFORE INSERT ON rowcall.{table} FOR EACH ROW EXECUTE FUNCTION rowcall.full_disk()
-"""
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ("job_runs", ["enqueue", "noop"]),
-        ("queues", ["queues", "pause", "mail"]),
-        ("api_keys", ["keys", "create", "shop", "--scope", "read"]),
-    ],
-)
-def test_a_database_whose_disk_is_full_is_not_called_a_lost_connection(
-    environment: dict[str, str], fresh_url: str, table: str, words: list[str]
-) -> None:
-    with database.transaction(fresh_url) as connection:
-        database.fetch_all(connection, FULL_DISK.format(table=table))
-    ended = rowcall({**environment, "DATABASE_URL": fresh_url}, *words)
-    assert (ended.returncode, ended.stdout) == (3, "")
-    assert ended.stderr == (
-        'rowcall: the database lacks a resource and has refused this: could not extend file "base/1/2": No space left'
-        " on device; its operator must free what it lacks\n"
-    )
-
-
-@pytest.mark.parametrize("words", [["runs", "list"], ["migrate"], ["worker", "once"]], ids=" ".join)
-@pytest.mark.parametrize("url", ["postgresql://me@127.0.0.1:1/x", "no_such_database"])
-def test_a_connection_that_was_never_there_is_not_called_lost(
-    environment: dict[str, str], words: list[str], url: str
-) -> None:
-    if url == "no_such_database":
-        url = environment["DATABASE_URL"].replace(parse_dsn(environment["DATABASE_URL"])["dbname"], url)
-    ended = rowcall({**environment, "DATABASE_URL": url}, *words)
-    assert (ended.returncode, ended.stdout) == (3, "")
-    assert ended.stderr.startswith("rowcall: no connection to postgresql://"), ended.stderr
-    assert "lost the connection" not in ended.stderr
 
 
 def test_a_database_that_is_not_there_ends_with_three_and_hides_the_password(environment: dict[str, str]) -> None:

@@ -23,7 +23,6 @@ from rowcall.base import database, settings
 from rowcall.base.child_processes import own_command
 from rowcall.base.errors import LocalPostgresError
 from rowcall.cli.up import demo
-from rowcall.cli.up.command import without
 from rowcall.cli.up.processes import QUEUE
 from rowcall.local_postgres.programs import find_programs
 from rowcall.queue import Filter, enqueue, list_runs
@@ -298,16 +297,3 @@ def test_when_the_worker_dies_everything_ends_and_says_why(home: dict[str, str])
     said, _ = up.process.communicate(timeout=60)
     assert up.process.returncode == 1
     assert said.rstrip().endswith("`rowcall worker run --grace 2.0` was killed by signal 9")
-
-
-@pytest.mark.parametrize(
-    ("view", "example", "sentence"),
-    [
-        (True, True, "There is no live view and no example app: pip install 'rowcall[all]' adds it."),
-        (True, False, "There is no live view: pip install 'rowcall[all]' adds it."),
-        (False, True, "There is no example app: pip install 'rowcall[example]' adds it."),
-        (False, False, None),
-    ],
-)
-def test_what_an_extra_would_add_is_said_with_its_name(view: bool, example: bool, sentence: str | None) -> None:
-    assert without(view, example) == sentence

@@ -50,6 +50,7 @@ SENTENCES = (
     "tests/worker/test_sleep.py",
     "tests/definitions/test_tick.py",
     "tests/definitions/test_tick_runs.py",
+    "tests/definitions/test_erase.py",
     "tests/definitions/test_broken.py",
 )
 MODEL = f"{FOLDER}model/test_model.py"

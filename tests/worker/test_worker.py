@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 from datetime import timedelta
 from typing import Any
@@ -14,9 +13,8 @@ import pytest
 from rowcall import queue
 from rowcall.base import database
 from rowcall.status import Status
-from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, read_until, rowcall, running, start, wait_until
+from tests.support.processes import APPS, ROOT, read_until, rowcall, start, wait_until
 from tests.support.rows import row_of, run_in
-from tests.support.silence import network
 
 PACK = "shop_pack"
 
@@ -237,39 +235,6 @@ def test_a_worker_does_not_start_on_another_schema(shop: dict[str, str]) -> None
     refused = rowcall(shop, "worker", "once")
     assert refused.returncode == 1
     assert refused.stderr.strip().endswith("run `rowcall migrate`")
-
-
-def test_a_worker_that_stays_starts_though_its_first_connections_are_dropped_and_says_so_once(
-    shop: dict[str, str],
-) -> None:
-    with network(shop["DATABASE_URL"]) as between:
-        between.drop(2)
-        with running({**shop, "DATABASE_URL": between.url}, "worker", "run") as worker:
-            assert worker.stdout is not None
-            events = [json.loads(worker.stdout.readline())["event"] for _ in range(3)]
-            assert events == ["database lost", "database back", "worker started"]
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(LIMIT_SECONDS) == 0
-
-
-def test_a_worker_that_does_what_is_due_leaves_a_dropped_connection_to_the_next(shop: dict[str, str]) -> None:
-    with network(shop["DATABASE_URL"]) as between:
-        between.drop(1)
-        ended = rowcall({**shop, "DATABASE_URL": between.url}, "worker", "once")
-    assert ended.returncode == 3
-    assert "no connection to" in ended.stderr
-
-
-@pytest.mark.parametrize("wrong", ["database", "password", "option"])
-def test_a_worker_does_not_try_again_with_a_wrong_url(environment: dict[str, str], fresh_url: str, wrong: str) -> None:
-    urls = {
-        "database": f"{fresh_url}_of_nobody",
-        "password": re.sub("://rowcall:[^@]*@", "://rowcall:wrong@", fresh_url),
-        "option": f"{fresh_url}?no_such_option=1",
-    }
-    ended = rowcall({**environment, "DATABASE_URL": urls[wrong]}, "worker", "run")
-    assert ended.returncode == 3
-    assert "database lost" not in ended.stderr
 
 
 def test_a_worker_that_was_told_its_types_takes_no_others(shop: dict[str, str]) -> None:

@@ -44,12 +44,15 @@ SOON = ("starting up", "shutting down", "recovery", "not accepting connections",
 
 
 def can_be_tried_again(error: Exception) -> bool:
-    """Return whether a failure to connect may be over soon; a wrong password, role, database or option stays wrong."""
+    """Return whether a connection that was refused or dropped may work soon.
+
+    A wrong password, role, database or option stays wrong, and a server that is read-only or full needs its operator.
+    """
     if isinstance(error, DatabaseUnreachable):
         text = str(error)
         opened = isinstance(error.__context__, psycopg2.OperationalError)
         return opened and ("FATAL:" not in text or any(word in text for word in SOON))
-    return is_outage(error)
+    return is_outage(error) and (getattr(error, "pgcode", None) or "08").startswith(("08", "57P"))
 
 
 def is_passing(error: Exception) -> bool:

@@ -1,0 +1,47 @@
+"""A worker whose database cannot be used when it starts: one that stays tries again, unless that cannot help."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+
+import pytest
+
+from tests.support.processes import LIMIT_SECONDS, rowcall, running
+from tests.support.silence import network
+
+
+def test_a_worker_that_stays_starts_though_its_first_connections_are_dropped_and_says_so_once(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    with network(fresh_url) as between:
+        between.drop(2)
+        with running({**environment, "DATABASE_URL": between.url}, "worker", "run") as worker:
+            assert worker.stdout is not None
+            events = [json.loads(worker.stdout.readline())["event"] for _ in range(3)]
+            assert events == ["database lost", "database back", "worker started"]
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(LIMIT_SECONDS) == 0
+
+
+def test_a_worker_that_does_what_is_due_leaves_a_dropped_connection_to_the_next(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    with network(fresh_url) as between:
+        between.drop(1)
+        ended = rowcall({**environment, "DATABASE_URL": between.url}, "worker", "once")
+    assert ended.returncode == 3
+    assert "no connection to" in ended.stderr
+
+
+@pytest.mark.parametrize("wrong", ["database", "password", "option"])
+def test_a_worker_does_not_try_again_with_a_wrong_url(environment: dict[str, str], fresh_url: str, wrong: str) -> None:
+    urls = {
+        "database": f"{fresh_url}_of_nobody",
+        "password": re.sub("://rowcall:[^@]*@", "://rowcall:wrong@", fresh_url),
+        "option": f"{fresh_url}?no_such_option=1",
+    }
+    ended = rowcall({**environment, "DATABASE_URL": urls[wrong]}, "worker", "run")
+    assert ended.returncode == 3
+    assert "database lost" not in ended.stderr
