@@ -32,7 +32,7 @@ REQUESTS = ("Enqueue", "BatchRun")
 # For a schema that cannot be converted, for example because a default cannot be written as JSON.
 ANY = {"type": "object"}
 
-# What Python's regular expressions have, and those of JSON Schema have not, or not everywhere.
+# Constructs of Python's regular expressions that JSON Schema lacks, or that not every implementation supports.
 ONLY_PYTHON = re.compile(r"\\[AZN]|\(\?[^:=!]|[*+?}]\+")
 
 

@@ -88,7 +88,7 @@ def must_be_allowed_to_change_queue(name: str) -> None:
 
 
 def must_be_allowed_to_manage_keys(limits: Limits) -> None:
-    """Refuse a key with other limits than this key's own or narrower ones, because its secret would grant more."""
+    """Refuse a key whose limits are neither this key's own nor narrower, because its secret would grant more."""
     own = flask.g.caller.limits
     for names, asked in zip(own, limits, strict=True):
         if names is not None and (asked is None or not {*asked} <= {*names}):

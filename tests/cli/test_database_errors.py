@@ -33,8 +33,8 @@ def test_a_database_whose_disk_is_full_is_not_called_a_lost_connection(
     ended = rowcall({**environment, "DATABASE_URL": fresh_url}, *words)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
-        'rowcall: the database lacks a resource and has refused this: could not extend file "base/1/2": No space left'
-        " on device; its operator must free what it lacks\n"
+        'rowcall: the database has run out of a resource: could not extend file "base/1/2": No space left'
+        " on device; free it on the database server, and try again\n"
     )
 
 

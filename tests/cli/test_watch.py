@@ -23,7 +23,7 @@ def test_a_watched_list_waits_for_a_database_that_is_away_and_ends_at_ctrl_c(
     with live_terminal({**environment, "DATABASE_URL": fresh_url}, "runs", "list", "--watch") as terminal:
         terminal.wait_for("there are no runs")
         let_connect(server_url, fresh_url, allowed=False)
-        terminal.wait_for("^the database is away: no connection to ", "the next look is in 2 seconds")
+        terminal.wait_for("^the database is not available: no connection to ", "trying again in 2 seconds")
         let_connect(server_url, fresh_url, allowed=True)
         with database.transaction(fresh_url) as connection:
             run_in(connection, Status.QUEUED)

@@ -33,7 +33,7 @@ MEANINGS = {
     LogEvent.RUN_SNOOZED: "The handler asked to wait; the attempt does not count.",
     LogEvent.RUN_RELEASED: "The worker stops and gives back a run whose handler has started; the attempt counts.",
     LogEvent.RUN_LEFT: "The worker could not write the end of an attempt; the lease will expire.",
-    LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs go on.",
+    LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs continue.",
     LogEvent.RUN_RETURNED: "The worker gives back a run whose handler has not started; no attempt counts.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_BROKE_LATE: "The handler raised an error after `run.transaction()` had committed the success.",

@@ -82,7 +82,7 @@ class InvalidValueSchema(marshmallow.Schema):
     pointer = fields.String(
         required=True,
         metadata={
-            "description": "A JSON pointer (RFC 6901) to the value; empty if the whole is meant. For a query, a header"
+            "description": "A JSON pointer (RFC 6901) to the value; empty for the whole body. For a query, a header"
             " or a path, it is a slash and the name of the parameter.",
             "example": "/payload/user_id",
         },

@@ -52,7 +52,7 @@ def listed(where: str, wrong: Iterable[Wrong]) -> list[dict[str, str]]:
 
 
 def pointer(place: Place) -> str:
-    """Return a path as a JSON pointer; the whole is an empty one."""
+    """Return a path as a JSON pointer, which is empty for the whole."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)
 
 

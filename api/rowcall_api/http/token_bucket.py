@@ -28,7 +28,7 @@ class Policy:
 
     @property
     def quota(self) -> int:
-        """The requests in one burst."""
+        """How many requests may be made at once."""
         return int(self.burst)
 
     @property

@@ -17,7 +17,9 @@ blueprint = BodyBlueprint("batch", __name__, url_prefix="/v1/runs", description=
 
 @blueprint.post("/batch")
 @blueprint.arguments(BatchSchema)
-@blueprint.alt_response(200, schema=BatchOutcomesSchema, description="All of the runs existed; nothing was enqueued.")
+@blueprint.alt_response(
+    200, schema=BatchOutcomesSchema, description="All of the runs already existed; nothing was enqueued."
+)
 @blueprint.response(202, BatchOutcomesSchema, description="At least one run is new. All are committed.")
 @needs("enqueue")
 def enqueue_runs(sent: dict[str, list[BatchRun]]) -> tuple[dict[str, Any], int]:

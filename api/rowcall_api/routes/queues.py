@@ -44,7 +44,10 @@ def show_queue(name: str) -> Row:
 @blueprint.response(200, QueueSchema)
 @needs("operate")
 def pause_queue(name: str) -> Row:
-    """Stop claims from this queue: running runs continue, and all others wait.  This creates a queue that is new."""
+    """Stop claims from this queue: running runs continue, and all others wait.
+
+    If the queue does not exist, it is created.
+    """
     return _changed(name, queue.pause_queue)
 
 
@@ -52,7 +55,10 @@ def pause_queue(name: str) -> Row:
 @blueprint.response(200, QueueSchema)
 @needs("operate")
 def resume_queue(name: str) -> Row:
-    """Allow claims from this queue again.  This creates a queue that is new, so that any key may enqueue to it."""
+    """Allow claims from this queue again.
+
+    If the queue does not exist, it is created, so that any key may enqueue to it.
+    """
     return _changed(name, queue.resume_queue)
 
 

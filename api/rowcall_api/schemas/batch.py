@@ -32,7 +32,7 @@ class BatchOutcomeSchema(AnswerSchema):
     """The run of one request."""
 
     id = fields.Integer()
-    replayed = fields.Boolean(metadata={"description": "The run existed: an earlier request has the same key."})
+    replayed = fields.Boolean(metadata={"description": "The run already existed: an earlier request had the same key."})
 
 
 class BatchOutcomesSchema(AnswerSchema):

@@ -77,7 +77,7 @@ def key_header() -> fields.String:
 
 
 def idempotency_key(**more: Any) -> fields.String:
-    """Return the field for an idempotency key, of which a body allows the same ones as the header.
+    """Return the field for an idempotency key; a body and the header allow the same keys.
 
     It must not contain a comma, because HTTP joins repeated headers with commas, nor characters that a header could
     change.

@@ -36,7 +36,7 @@ class JobTypeSchema(AnswerSchema):
     """A job type, as the code of this server declares it."""
 
     name = fields.String()
-    description = fields.String(allow_none=True, metadata={"description": "What its payload's schema says of itself."})
+    description = fields.String(allow_none=True, metadata={"description": "The docstring of its payload's schema."})
     queue = fields.String(metadata={"description": "The queue of its runs, unless a request names another."})
     payload_schema = fields.Dict(
         keys=fields.String(),
@@ -55,7 +55,7 @@ class JobTypeSchema(AnswerSchema):
     )
     max_attempts = fields.Integer()
     max_running = fields.Integer(
-        allow_none=True, metadata={"description": "How many of its runs may run at a time; null for any."}
+        allow_none=True, metadata={"description": "How many of its runs may run at a time; null for no limit."}
     )
     lease = fields.Float(allow_none=True, metadata={"description": "Seconds; null for the worker's setting."})
     time_limit = fields.Float(allow_none=True, metadata={"description": "Seconds; null for none."})

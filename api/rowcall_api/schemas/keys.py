@@ -110,7 +110,7 @@ class KeyListSchema(AnswerSchema):
 class RateLimitSchema(AnswerSchema):
     """The limit that the header `RateLimit-Policy` reports."""
 
-    quota = fields.Integer(metadata={"description": "The requests in one window."})
+    quota = fields.Integer(metadata={"description": "How many requests may be made at once."})
     window = fields.Integer(metadata={"description": "Seconds."})
 
 

@@ -16,7 +16,9 @@ class QueueSchema(QueueStatsSchema, AnswerSchema):
 
     max_running = fields.Integer(
         allow_none=True,
-        metadata={"description": "How many of its runs may run at a time: the lower of both limits; null for any."},
+        metadata={
+            "description": "How many of its runs may run at a time: the lower of both limits; null for no limit."
+        },
     )
     operator_limit = fields.Integer(allow_none=True, metadata={"description": "The limit that an operator has set."})
     declared_limit = fields.Integer(

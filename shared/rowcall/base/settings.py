@@ -191,8 +191,8 @@ class Settings:
         "ROWCALL_PAYMENT_KEY_HORIZON",
         number(float, 0, 2592000),
         82800.0,
-        "How long a charge may be repeated with the same key; must be shorter than the provider keeps keys for"
-        " (Stripe: 24 hours).",
+        "How long a charge may be repeated with the same key; must be shorter than the time for which the provider"
+        " keeps keys (Stripe: 24 hours).",
         unit="seconds",
     )
     files: Path | None = _setting(

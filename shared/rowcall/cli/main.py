@@ -184,7 +184,7 @@ def _end_of_database(cause: Exception) -> None:
         _end(f"the database ended a statement: {reason}; try again in a moment", DatabaseUnreachable.exit_code)
     if (getattr(cause, "pgcode", None) or "").startswith(SHORTAGE):
         _end(
-            f"the database lacks a resource and has refused this: {reason}; its operator must free what it lacks",
+            f"the database has run out of a resource: {reason}; free it on the database server, and try again",
             DatabaseUnreachable.exit_code,
         )
     if isinstance(cause, psycopg2.OperationalError) or is_outage(cause):

@@ -27,7 +27,7 @@ def undecided_because(row: Row, last: Row, now: datetime) -> str | None:
 
 
 def overdue(row: Row, last: Row, now: datetime) -> str | None:
-    """Return why this definition's runs stay away; None if it is paused, or if the next tick may still be on time."""
+    """Return why its runs are not enqueued; None if it is paused, or if the next tick may still be on time."""
     because = undecided_because(row, last, now)
     punctual = last["worker"] is not None and now - (row["next_run_at"] or now) < timedelta(seconds=SILENCE_SECONDS)
     return None if because is None or punctual or row["paused_at"] else f"overdue: {because}"

@@ -69,7 +69,7 @@ def begin(
     """Record the intent, or find what an earlier attempt recorded; commit before acting on the decision.
 
     `content` identifies the effect together with its key: the same key with different content is a conflict.  `details`
-    fill further columns of the kind's table.  `horizon` is for how many seconds the provider remembers keys.
+    fill further columns of the kind's table.  `horizon` is the number of seconds for which the provider remembers keys.
     `unperformed` says that this lease may have recorded an intent just before, but has not performed it.
     """
     values = _values(kind, key, content, details or {})

@@ -17,7 +17,7 @@ SUBJECT = "database"
 LOST = "the database was restored from a backup, and this may have happened in the hours that were lost"
 
 # A run of the backup that is repeated enqueues its children again, as new runs, whose effects may have happened too.  A
-# chain of runs that never ends must not be doubtful forever, so only this many generations are.
+# chain of runs that never ends must not stay in doubt forever, so only this many generations count.
 GENERATIONS = 3
 
 # Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the

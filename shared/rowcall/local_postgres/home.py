@@ -137,7 +137,7 @@ class Home:
         self.locks.mkdir(mode=0o700, exist_ok=True)
 
     def refuse_data_of_others(self) -> None:
-        """Refuse data that Rowcall has not made, before anything is created beside it.
+        """Refuse data that Rowcall did not create, before anything is created beside it.
 
         Rowcall creates the lock folder before its data, and deletes it after.  Without it, the data may still be a copy
         of Rowcall's, which has a password.

@@ -89,7 +89,7 @@ def _checked(runs: Sequence[BatchRun]) -> list[Checked]:
 
 
 def _enqueued(connection: Connection, operator: Operator, group: Sequence[Checked]) -> list[Enqueued]:
-    """Enqueue the runs of one type with the same options; tell a conflict the place of its run."""
+    """Enqueue the runs of one type with the same options; add the place of the run to a conflict."""
     first = group[0]
     columns = columns_of(first.declared, first.options, operator.key_owner, operator.who)
     try:

@@ -85,7 +85,7 @@ def write_log(connection: Connection, lines: Lines) -> None:
 
 
 def portions(lines: Lines) -> Iterator[Lines]:
-    """Divide the lines into what one statement may have; at least those of one run."""
+    """Divide the lines into portions for one statement each, of at least the lines of one run."""
     portion: dict[Lease, Sequence[LogLine]] = {}
     size = 0
     for lease, of_lease in lines.items():

@@ -28,7 +28,7 @@ NO_VALUE = (
 
 @schemathesis.hook
 def before_call(_: schemathesis.HookContext, case: schemathesis.Case[Any], __: dict[str, Any]) -> None:
-    """Let no request rotate or revoke the key of the requests, whose id lists show."""
+    """Let no request rotate or revoke the key that sends the requests; lists show its id."""
     if str((case.path_parameters or {}).get("key_id")) == OWN_KEY:
         case.path_parameters["key_id"] = SPARE_KEY
 

@@ -69,7 +69,7 @@ def test_a_worker_that_overslept_by_its_own_settings_takes_nothing(connection: P
     fetch_all(connection, "UPDATE rowcall.workers SET sleeps_until = now() - interval '1 second'")
     message = explained(connection, run["id"]).message
     assert f"no live worker takes noop from queue default: {WORKER} sent its last heartbeat" in message
-    assert message.endswith(", and has let its sleep or a lease run out since: it may be stopped")
+    assert message.endswith(", and has since overslept or let a lease expire: it may be stopped")
 
 
 def test_a_worker_that_let_a_lease_expire_takes_nothing(connection: PgConnection) -> None:
@@ -84,7 +84,7 @@ def test_a_worker_that_let_a_lease_expire_takes_nothing(connection: PgConnection
     ("run_at", "told"),
     [
         ("now() + interval '1 second'", "; the next one takes it"),
-        ("now() - interval '1 second'", ", when it was due, and did not take it"),
+        ("now() - interval '1 second'", ", after the run had become due, and did not take it"),
     ],
     ids=["due since", "was due"],
 )

@@ -15,7 +15,7 @@ from rowcall.base.redaction import fit_to_keep
 from rowcall.queue import LogLine
 from rowcall.queue.run_log import BYTES_MOST, LINES_MOST
 
-# A longer message ends with an ellipsis, and of a longer traceback the end is kept.
+# A longer message ends with an ellipsis, and a longer traceback keeps only its end.
 MESSAGE_CHARACTERS = 2000
 TRACEBACK_CHARACTERS = 6000
 
@@ -128,7 +128,9 @@ class RunLog(logging.Logger):
             told = " ".join([message, *(f"{name}={logs.word(value)}" for name, value in fields.items())])
         except Exception as error:
             # Logging must not end the attempt, whatever its arguments are.
-            told = message = f"{record.pathname}:{record.lineno} logged what cannot be shown: {type(error).__name__}"
+            told = message = (
+                f"{record.pathname}:{record.lineno} logged a message that cannot be formatted: {type(error).__name__}"
+            )
             fields, trace = {}, None
         self._keep(level, told, trace)
         logs.log().write(level, message, {**fields, **self._named, **({"exception": trace} if trace else {})})

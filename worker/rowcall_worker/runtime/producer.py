@@ -209,7 +209,10 @@ class Producer:
         return swept, room
 
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
-        """Write ends, and claim for the room there is; return the earliest time a claim can have begun, and room."""
+        """Write the ends of attempts, and claim as many runs as there is room for.
+
+        Return the result, the earliest time at which the claim can have begun, and the room.
+        """
         connection = self.link.get()
         # Notifications from now on are for the next look.
         self._heard = self.leads and self.in_flight.wake_ups.heard()

@@ -18,7 +18,7 @@ class ApiKeyNameTaken(RowcallError):
 
     def __init__(self, name: str, holder: int) -> None:
         super().__init__(
-            f"key {holder} has the name {name!r}: choose another, or replace that key with `rowcall keys rotate"
+            f"key {holder} has the name {name!r}: choose another name, or replace that key with `rowcall keys rotate"
             f" {holder}`, or end it with `rowcall keys revoke {holder}`"
         )
 

@@ -112,7 +112,7 @@ class DefinitionBroken(RowcallError):
 
 
 class KeyTaken(RowcallError):
-    """A run with different content has a key of a request.
+    """A run with different content already has one of the request's keys.
 
     `position` is the place of that request among several; `place` is its path in the body of a batch.
     """

@@ -23,7 +23,7 @@ from rowcall.schedule import zone_named
 
 LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at")
 MORE = ("revision", "managed_by")
-# What a narrow terminal is better without than without the next time.
+# The columns that a narrow terminal drops first, to keep the next time.
 SPARE = ("paused_at", "time_zone", "job_type")
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")

@@ -148,7 +148,7 @@ def _show(shown: Sequence[preview.Shown], content: Content | None, table: Table)
 
 
 def _run_later(shown: Sequence[preview.Shown]) -> bool:
-    """Return whether a run is due at another time than its nominal one."""
+    """Return whether a run is due at a time other than its nominal time."""
     return any(one.run_at not in (None, one.nominal_at) for one in shown)
 
 

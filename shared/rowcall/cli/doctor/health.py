@@ -24,7 +24,7 @@ WHERE schemaname = 'rowcall' AND n_dead_tup > greatest(n_live_tup, 50000) ORDER 
 """
 
 # Who holds a snapshot or a transaction id so old that vacuum cannot remove the rows that hundreds of thousands of runs
-# have left since.  A transaction that has written and is idle has no snapshot, but its id.  A standby with
+# have left since.  A transaction that has written and is idle has no snapshot, but still holds its id.  A standby with
 # hot_standby_feedback shows as its walsender's backend_xmin or, if it uses a slot, as the slot's xmin; both hold back
 # vacuum in all databases, and have no transaction whose age counts.
 HOLDING = """
@@ -72,7 +72,7 @@ WHERE effect.state = 'unknown'"""
 NAMED_MOST = 10
 
 OLD = timedelta(hours=1)
-# A slot and a standby have no time; they are old after so many transactions.
+# A slot and a standby have no start time; they count as old after this many transactions.
 OLD_XIDS = 1_000_000
 
 
@@ -109,7 +109,7 @@ def _unresolved(runs: Sequence[Row]) -> str:
         return ""
     named = ", ".join(str(run["id"]) for run in runs[:NAMED_MOST]) + (", ..." if len(runs) > NAMED_MOST else "")
     first = f"first resolve the effects of {named}, whose outcome is unknown"
-    return f"; {first} (`rowcall effects list --state unknown`), or they die again"
+    return f"; {first} (`rowcall effects list --state unknown`), or the runs die again"
 
 
 def unknown_effects(connection: PgConnection) -> Finding:

@@ -29,10 +29,10 @@ from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 
 LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "error")
-# What a narrow terminal is better without than without the error.
+# The columns that a narrow terminal drops first, to keep the error.
 SPARE = ("queue", "attempts", "run_at", "finished_at")
 
-# Seconds between two looks of --watch.
+# Seconds between two reads with --watch.
 WATCHED_SECONDS = 2.0
 
 
@@ -103,7 +103,7 @@ def _watch(show: Callable[[], None]) -> None:
                 if not (is_outage(error) or is_passing(error)):
                     raise
                 reason = " ".join(redacted(str(error)).split())
-                click.echo(f"the database is away: {reason}; the next look is in {WATCHED_SECONDS:g} seconds")
+                click.echo(f"the database is not available: {reason}; trying again in {WATCHED_SECONDS:g} seconds")
     except KeyboardInterrupt:
         click.echo()  # after the terminal's ^C
 

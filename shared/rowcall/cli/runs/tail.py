@@ -18,7 +18,7 @@ from rowcall.status import FINAL
 # Lines are read this many at a time.
 PAGE = 200
 
-# Seconds between two looks of --follow.
+# Seconds between two reads with --follow.
 FOLLOWED_SECONDS = 1.0
 
 COLOURS = {"warning": "yellow", "error": "red"}

@@ -173,12 +173,16 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
     if silent := [worker for worker in workers if worker["stopped_at"] is None]:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
         sent = f"{last['id']} sent its last heartbeat {_time(last['heartbeat_at'])}"
-        lapsed = "and has let its sleep or a lease run out since: it may be stopped"
+        lapsed = "and has since overslept or let a lease expire: it may be stopped"
         expected = f"and should send one every {heartbeat:g} s" if last["late"] else lapsed
         return Condition("worker", False, f"{message}: {sent}, {expected}", command)
     if workers:
         ended = max(worker["stopped_at"] for worker in workers)
-        then = "; the next one will take it" if ended < row["run_at"] else ", when it was due, and did not take it"
+        then = (
+            "; the next one will take it"
+            if ended < row["run_at"]
+            else ", after the run had become due, and did not take it"
+        )
         return Condition("worker", False, f"{message}: the last one ended {_time(ended)}{then}", command)
     if others := fetch_value(connection, LIVE_WORKERS, _times(heartbeat)):
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"

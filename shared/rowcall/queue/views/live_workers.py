@@ -1,4 +1,4 @@
-"""Which workers live, as far as their rows tell, and what they serve: the statements of explain."""
+"""Which workers are alive, judging by their rows, and what they serve: the statements of explain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.status import Status
 PUNCTUAL = "heartbeat_at > now() - %(missed)s * interval '1 second'"
 AWAKE = "coalesce(sleeps_until > now(), true)"
 
-# So many live runs of a queue are examined for leases that have expired, so that it costs the same for any backlog.
+# This many live runs of a queue are examined for leases that have expired, so that it costs the same for any backlog.
 EXAMINED_MOST = 1000
 
 # Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
