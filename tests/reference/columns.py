@@ -75,8 +75,8 @@ COLUMNS = {
         "progress": "What the handler last reported, and what it saved for the next attempt.",
         "result": "What the handler returned.",
         "trace_parent": "The trace context of the request (W3C).",
-        "created_by": "Who requested it: `api:NAME (PREFIX)`, `cli:USER`, `schedule:NAME`, `run ID` for a handler, or empty for"
-        " the app.",
+        "created_by": "Who requested it: `api:NAME (PREFIX)`, `cli:USER`, `schedule:NAME`, `run ID` for a handler,"
+        " or empty for the app.",
         "started_at": "When the current or last attempt began.",
         "finished_at": "When it succeeded, became dead or was cancelled.",
         "pruned_at": "When its payload and details were deleted; the row is kept for its keys.",
