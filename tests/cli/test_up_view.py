@@ -127,7 +127,7 @@ def test_the_error_of_a_service_is_printed_whole(beside: dict[str, str], tmp_pat
         f"worker: .*broken/handlers.py, line 2: OSError: no {'paper ' * 40}$", terminal.printed, re.MULTILINE
     )
     assert re.search(
-        "rowcall: `rowcall worker run .*` exited with code 1; see above, and the logs\\s+in", terminal.printed
+        "rowcall: `rowcall worker run .*` exited with code 1; see above, and the\\s+logs\\s+in", terminal.printed
     )
 
 

@@ -128,6 +128,7 @@ def test_a_source_without_the_datas_version_is_an_error_that_names_the_one_that_
 def test_data_that_no_programs_here_can_read_is_left_alone(
     opened: Open, empty: Path, version: str, sentence: str
 ) -> None:
+    Home(empty).prepare()  # the data is Rowcall's own
     Home(empty).data.mkdir(parents=True)
     (Home(empty).data / "PG_VERSION").write_text(f"{version}\n")
 

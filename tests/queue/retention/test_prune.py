@@ -194,7 +194,7 @@ def test_effects_outlive_their_run(connection: PgConnection) -> None:
     )
     assert prune(connection)["deleted"] == 1
     [effect] = effects.effects_of(connection, run["id"])
-    assert effects.list_effects(connection, "payments", ["unknown"]) == [effect]
+    assert [one["id"] for one in effects.list_effects(connection, "payments", ["unknown"])] == [effect["id"]]
     assert effects.resolve(connection, "payments", effect["id"], True, OPERATOR, "ch_1")["state"] == "applied"
 
 

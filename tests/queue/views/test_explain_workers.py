@@ -83,7 +83,7 @@ def test_a_worker_that_let_a_lease_expire_takes_nothing(connection: PgConnection
 @pytest.mark.parametrize(
     ("run_at", "told"),
     [
-        ("now() + interval '1 second'", "; the next one takes it"),
+        ("now() + interval '1 second'", "; the next one will take it"),
         ("now() - interval '1 second'", ", after the run had become due, and did not take it"),
     ],
     ids=["due since", "was due"],
