@@ -10,7 +10,7 @@ from rowcall.cli.up.command import without
 @pytest.mark.parametrize(
     ("view", "example", "sentence"),
     [
-        (True, True, "There is no live view and no example app: pip install 'rowcall[all]' adds it."),
+        (True, True, "There is no live view and no example app: pip install 'rowcall[all]' adds them."),
         (True, False, "There is no live view: pip install 'rowcall[all]' adds it."),
         (False, True, "There is no example app: pip install 'rowcall[example]' adds it."),
         (False, False, None),

@@ -92,7 +92,7 @@ COLUMNS = {
         "error_type": "The class of the error.",
         "error": "The message of the error.",
         "stack": "The stack trace.",
-        "permanent": "Whether another attempt cannot help.",
+        "permanent": "True if another attempt cannot help.",
         "forensics": "For a child process: signal, exit code, peak memory, last progress.",
     },
     "run_logs": {
@@ -118,7 +118,7 @@ COLUMNS = {
         "worker": "The worker that made that tick.",
     },
     "workers": {
-        "id": "Host, process and a number.",
+        "id": "The host, the process id and a random part.",
         "hostname": "The host.",
         "pid": "The process.",
         "version": "Its version of Rowcall.",
@@ -150,7 +150,7 @@ COLUMNS = {
     },
     "audit_log": {
         "at": "When.",
-        "who": "Who: `api:NAME (PREFIX)` or `cli:USER`.",
+        "who": "Who: `api:NAME (PREFIX)`, `cli:USER`, `rowcall up` or `rowcall migrate`.",
         "action": "What was done.",
         "subject": "What it was done to: a run, a definition, a queue, a key, an effect or the database.",
         "subject_id": "The id of the subject.",

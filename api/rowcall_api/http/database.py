@@ -85,7 +85,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
 
 
 def _unavailable(cause: Exception) -> str | None:
-    """Why a reachable server failed, if another try, or the server's operator, can help."""
+    """Return why a reachable server failed, or None if neither another try nor its operator can help."""
     if isinstance(cause, LockNotAvailable):
         return f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
     if isinstance(cause, psycopg2.extensions.TransactionRollbackError):

@@ -25,7 +25,7 @@ Enqueue runs, see their results, and change them.
 
 Every request needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` creates one.
 Times are in RFC 3339 format with an offset. Every error is a problem document (RFC 9457) with a stable `type`.
-It is safe to repeat a request that creates something with the same `Idempotency-Key`: the work is done once.
+A request that takes an `Idempotency-Key` can safely be repeated with the same key: the work is done once.
 """
 
 CONFIG: dict[str, Any] = {
@@ -182,7 +182,7 @@ COMMON = (
     Common(
         409,
         "KeyConflict",
-        "A valid key has this name, or the key has ended: `detail` says which, and what to do.",
+        "A valid key has this name, or the key is no longer valid: `detail` says which, and what to do.",
         lambda operation: operation.changes_keys,
     ),
     Common(

@@ -18,7 +18,7 @@ class AuditQuery(Schema):
 
     who = _text("Only changes by this caller: api:NAME (an API key, or one that it replaced), or cli:USER.")
     action = _text("Only this action, such as retry or pause.")
-    subject = _text("Only changes of this kind of subject: run, definition, queue, key or effect.")
+    subject = _text("Only changes of this kind of subject: run, definition, queue, key, effect or database.")
     subject_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),
@@ -39,12 +39,16 @@ class AuditSchema(AnswerSchema):
 
     id = fields.Integer()
     at = fields.AwareDateTime()
-    who = fields.String(metadata={"description": "api:NAME (PREFIX) for an API key, or cli:USER."})
+    who = fields.String(
+        metadata={"description": "api:NAME (PREFIX) for an API key, cli:USER, rowcall up or rowcall migrate."}
+    )
     action = fields.String()
     subject = fields.String()
-    subject_id = fields.Integer(allow_none=True, metadata={"description": "Null for queues, which have only a name."})
-    before = fields.Raw(allow_none=True, metadata={"description": "What the change affected, before it."})
-    after = fields.Raw(allow_none=True, metadata={"description": "The same after the change."})
+    subject_id = fields.Integer(
+        allow_none=True, metadata={"description": "Null for queues, which have only a name, and for the database."}
+    )
+    before = fields.Raw(allow_none=True, metadata={"description": "The affected fields, before the change."})
+    after = fields.Raw(allow_none=True, metadata={"description": "The same fields, after the change."})
     request_id = fields.String(allow_none=True, metadata={"description": "The `X-Request-Id` of the request."})
 
 

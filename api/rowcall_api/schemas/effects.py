@@ -99,9 +99,7 @@ class ResolveSchema(Schema):
 
     happened = YesOrNo(
         required=True,
-        metadata={
-            "description": "Check with the provider first: if false, the next attempt of the run performs it again."
-        },
+        metadata={"description": "Check with the provider first: if false, the next attempt of the run performs it."},
     )
     reference = fields.String(
         load_default=None,

@@ -123,7 +123,7 @@ class Settings:
         "ROWCALL_TICK_BOUND",
         number(int, 1, 100_000),
         500,
-        "How many nominal times of one definition a tick decides at most; the next tick continues.",
+        "The maximum number of nominal times of one definition that a tick decides; the next tick continues.",
     )
     lock_timeout: float = _setting(
         "ROWCALL_LOCK_TIMEOUT",

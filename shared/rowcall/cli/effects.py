@@ -51,7 +51,7 @@ def resolve_command(kind: str, effect_id: int, happened: bool | None, reference:
     """Record whether effect EFFECT_ID of KIND happened.  `rowcall effects list` shows kinds and ids.
 
     First find out whether it happened, for example in the mail server's log or the provider's dashboard.  After
-    --did-not-happen, the run's next attempt performs it again.
+    --did-not-happen, the run's next attempt performs it.
     """
     if happened is None:
         raise click.UsageError("use --happened or --did-not-happen")

@@ -146,7 +146,7 @@ class Run:
         return record(connection, self._in_flight.lease, known, key_of(known, key), content, reference)
 
     def effects(self, connection: Connection) -> list[Row]:
-        """Return the effects of this run, including earlier attempts, each with its kind, key and state."""
+        """Return the effects of this run, including those of earlier attempts, each with its kind, key and state."""
         return effects_of(connection, self.id)
 
     def progress(self, share: float, note: str = "") -> None:

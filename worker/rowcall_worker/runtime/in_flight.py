@@ -195,7 +195,7 @@ class InFlight:
         return self.threads + self._pace.ahead(self.threads)
 
     def collect(self) -> list[InFlightRun]:
-        """Collect all runs that have ended, to be written; they free their slots and stay in flight until then."""
+        """Collect all runs that have ended; they free their slots now, and stay in flight until they are written."""
         ended = []
         now = elapsed()
         with self._lock:

@@ -19,7 +19,7 @@ blueprint = BodyBlueprint("audit", __name__, url_prefix="/v1/audit", description
 @blueprint.response(200, AuditListSchema)
 @needs("admin")
 def list_audit(query: dict[str, Any]) -> dict[str, Any]:
-    """List the changes by operators that match, the newest first."""
+    """List the matching changes by operators, the newest first."""
     limit, cursor = query.pop("limit"), query.pop("cursor")
     criteria = AuditFilter(**query)
     with transaction() as connection:

@@ -21,14 +21,16 @@ MORE = ("id", "request_id")
 @click.command("audit")
 @click.option("--who", help="Only changes by this caller: api:NAME or cli:USER.")
 @click.option("--action", help="Only this action, such as retry or pause.")
-@click.option("--subject", help="Only changes of this kind of subject: run, definition, queue, key or effect.")
+@click.option(
+    "--subject", help="Only changes of this kind of subject: run, definition, queue, key, effect or database."
+)
 @click.option("--subject-id", type=click.IntRange(1), help="Only changes of the subject with this id.")
 @click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")
 @click.option("--before", type=Moment(past=True), help="Only changes before this time.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def audit_command(limit: int, table: Table, **criteria: Any) -> None:
-    """List the newest changes by operators that match the options."""
+    """List the newest of the operators' changes that match the options."""
     asked = AuditFilter(**criteria)
     with command_transaction() as connection:
         page = list_audit(connection, asked, limit)

@@ -197,7 +197,7 @@ def schedules(connection: PgConnection) -> Finding:
 
 
 def pooler(url: str) -> Finding:
-    """Check for a pooler, which reports server process ids to its clients that are not the real ones."""
+    """Check for a pooler: the server process ids that it reports to its clients are not the real ones."""
     message = "connections reach PostgreSQL directly"
     connections = [database.connect_internal(url, "rowcall doctor") for _ in range(2)]
     try:

@@ -109,7 +109,7 @@ def _unresolved(runs: Sequence[Row]) -> str:
         return ""
     named = ", ".join(str(run["id"]) for run in runs[:NAMED_MOST]) + (", ..." if len(runs) > NAMED_MOST else "")
     first = f"first resolve the effects of {named}, whose outcome is unknown"
-    return f"; {first} (`rowcall effects list --state unknown`), or the runs die again"
+    return f"; {first} (`rowcall effects list --state unknown`), or the runs will die again"
 
 
 def unknown_effects(connection: PgConnection) -> Finding:

@@ -46,7 +46,7 @@ def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json:
 @click.option("--force", is_flag=True, help="Do not wait for the run's worker; refuse its later writes.")
 @json_option
 def cancel_command(run_ids: Sequence[int], criteria: Filter, many: Many, force: bool, as_json: bool) -> None:
-    """Cancel waiting runs and ask workers to stop running ones: by id, or all that match the options."""
+    """Cancel waiting runs, and ask the workers of running ones to stop: by id, or all that match the options."""
     if not many.selects(run_ids, criteria):
         _steer(run_ids, functools.partial(queue.cancel_any, force=force), as_json)
     elif force:

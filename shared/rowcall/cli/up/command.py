@@ -56,8 +56,8 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
 def without(view: bool, example: bool) -> str | None:
     """Say what is missing because an extra is not installed, and which extra has it."""
     missing = [*(["no live view"] if view else ()), *(["no example app"] if example else ())]
-    extra = "all" if view else "example"
-    return f"There is {' and '.join(missing)}: pip install 'rowcall[{extra}]' adds it." if missing else None
+    extra, them = "all" if view else "example", "them" if len(missing) > 1 else "it"
+    return f"There is {' and '.join(missing)}: pip install 'rowcall[{extra}]' adds {them}." if missing else None
 
 
 def _can_draw() -> bool:
