@@ -11,7 +11,7 @@ from rowcall.base.database import internal_transaction
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
-from rowcall.schema import REVISION
+from rowcall.schema import REVISION, schema_of
 from rowcall_migrations.grants import ROLES, as_grants
 from rowcall_migrations.migrate import Migrated, migrate
 from rowcall_migrations.script import as_sql
@@ -47,8 +47,16 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
     else:
         if target == "base":
             confirm("this drops all tables of Rowcall, with every run, definition, key and effect", yes)
+        elif target != "head" and _goes_back(target):
+            confirm(f"this deletes what schemas newer than {target} keep, such as the logs of runs", yes)
         for line in _migrate(target):
             click.echo(line)
+
+
+def _goes_back(target: str) -> bool:
+    with database_url(settings.read()) as url, internal_transaction(url) as connection:
+        found = schema_of(connection)
+    return found is not None and found.revision > target
 
 
 def _check_options(target: str, sql: bool, start: str | None, grants: bool, roles: tuple[str, ...]) -> None:
@@ -85,4 +93,5 @@ def told(done: Migrated) -> list[str]:
     steps = map("  {}".format, done.steps)
     if done.before == done.after:
         return [f"the schema is already {now}; the remaining steps were:", *steps]
-    return [f"the schema was {done.before or 'empty'}, and is now {now}:", *steps]
+    undone = "; undone" if done.before is not None and now < done.before else ""
+    return [f"the schema was {done.before or 'empty'}, and is now {now}{undone}:", *steps]

@@ -10,7 +10,12 @@ from tests.support.processes import rowcall
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["resolve", "sent_emails", "1"], 2, "use --happened or --did-not-happen"),
+        (["resolve", "sent_emails", "1"], 2, "use either --happened or --did-not-happen"),
+        (
+            ["resolve", "sent_emails", "1", "--happened", "--did-not-happen"],
+            2,
+            "use either --happened or --did-not-happen",
+        ),
         (
             ["resolve", "sent_emails", "1", "--did-not-happen", "--reference", "x"],
             2,

@@ -139,6 +139,15 @@ def test_a_list_has_what_an_operator_looks_for_elsewhere(connection: PgConnectio
     assert "details" not in effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
 
 
+def test_the_message_id_of_an_email_that_may_have_been_sent_is_listed_though_its_handler_recorded_nothing(
+    connection: PgConnection,
+) -> None:
+    _, effect = unknown(connection)
+    fetch_all(connection, "SET LOCAL TIME ZONE 'Asia/Tokyo'")
+    [listed] = effects.list_effects(connection, states=["unknown"])
+    assert listed["details"]["message_id"] == effect.message_id
+
+
 def test_what_waits_for_an_operator_is_counted_by_kind(connection: PgConnection) -> None:
     unknown(connection)
     begun(connection, "welcome:2")

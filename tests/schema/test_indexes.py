@@ -128,6 +128,6 @@ def test_a_build_keeps_nobody_from_working(
 
 def test_the_way_back_drops_the_index(newer: dict[str, str], fresh_url: str) -> None:
     assert rowcall(newer, "migrate").returncode == 0
-    back = rowcall(newer, "migrate", "--to", REVISION)
+    back = rowcall(newer, "migrate", "--to", REVISION, "--yes")
     assert back.returncode == 0, back.stderr
     assert index(fresh_url) == []

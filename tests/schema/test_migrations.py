@@ -79,7 +79,7 @@ def test_the_next_version_goes_up_and_down_again(environment: dict[str, str], fr
         "  index job_runs_note",
     ], up.stderr
     assert ("index", "job_runs_note") in {found[:2] for found in catalogue(fresh_url)}
-    assert rowcall(newer, "migrate", "--to", REVISION).returncode == 0
+    assert rowcall(newer, "migrate", "--to", REVISION, "--yes").returncode == 0
     assert catalogue(fresh_url) == before
 
 

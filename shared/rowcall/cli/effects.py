@@ -44,17 +44,20 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
 @effects_command.command("resolve")
 @click.argument("kind")
 @click.argument("effect_id", type=int)
-@click.option("--happened/--did-not-happen", "happened", default=None, help="Whether the effect happened.")
+@click.option("--happened", is_flag=True, help="The effect happened.")
+@click.option("--did-not-happen", "not_happened", is_flag=True, help="It did not happen.")
 @click.option("--reference", help="With --happened: the provider's id for it.")
 @json_option
-def resolve_command(kind: str, effect_id: int, happened: bool | None, reference: str | None, as_json: bool) -> None:
+def resolve_command(
+    kind: str, effect_id: int, happened: bool, not_happened: bool, reference: str | None, as_json: bool
+) -> None:
     """Record whether effect EFFECT_ID of KIND happened.  `rowcall effects list` shows kinds and ids.
 
     First find out whether it happened, for example in the mail server's log or the provider's dashboard.  After
     --did-not-happen, the run's next attempt performs it.
     """
-    if happened is None:
-        raise click.UsageError("use --happened or --did-not-happen")
+    if happened is not_happened:
+        raise click.UsageError("use either --happened or --did-not-happen")
     if reference is not None and not happened:
         raise click.UsageError("--reference needs --happened")
     with command_transaction() as connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from psycopg2.errors import InsufficientPrivilege
 
@@ -23,6 +23,14 @@ def command_transaction() -> Iterator[PgConnection]:
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         check_revision(connection)
         yield connection
+
+
+@contextmanager
+def held_server() -> Iterator[None]:
+    """Keep the local server running for a command that opens many transactions; a database of one's own needs none."""
+    chosen = settings.read()
+    with nullcontext() if chosen.database_url else database_url(chosen):
+        yield
 
 
 @contextmanager

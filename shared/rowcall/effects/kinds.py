@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -152,7 +152,12 @@ class Effect:
     @property
     def message_id(self) -> str:
         """The email's Message-ID: unique, and the same for every try."""
-        return f"<{self.kind.name}.{self.id}.{self.intent_at:%Y%m%d%H%M%S%f}@rowcall.invalid>"
+        return message_id(self.kind.name, self.id, self.intent_at)
+
+
+def message_id(kind: str, effect_id: int, intent_at: datetime) -> str:
+    """Return the Message-ID of an effect's email, which is known before the email is sent."""
+    return f"<{kind}.{effect_id}.{intent_at.astimezone(UTC):%Y%m%d%H%M%S%f}@rowcall.invalid>"
 
 
 def kind_of(kind: str | Kind) -> Kind:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.base.errors import EffectKindUnknown
-from rowcall.effects.kinds import KINDS, TABLES, Table, table_of
+from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, table_of
 from rowcall.effects.operate import STATES, listing, of_kind
 from rowcall.queue.views.pages import PAGE_BYTES, fitting
 
@@ -120,10 +120,18 @@ def page_of_effects(
         sorted((row for row in rows if table_of(row["kind"]) is table), key=lambda row: -row["id"]) for table in tables
     ]
     merged = list(heapq.merge(*newest, key=lambda row: (row["intent_at"], row["id"]), reverse=True))
-    page = fitting(merged[:limit], page_bytes)
+    page = fitting([_with_message_id(row) for row in merged[:limit]], page_bytes)
     # The rows of each table are in the order of their ids, so the last one is where its next page begins.
     reached = places | {table_of(row["kind"]).name: row["id"] for row in page}
     return Page(page, reached if len(merged) > len(page) else None)
+
+
+def _with_message_id(row: Row) -> Row:
+    """Add an email's Message-ID: its handler may have recorded none, and of an unknown email none is recorded yet."""
+    if row["kind"] != "sent_emails":
+        return row
+    given = {"message_id": message_id(row["kind"], row["id"], row["intent_at"])}
+    return {**row, "details": given | row["details"]}
 
 
 def declared_kinds(connection: Connection) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,5 +30,11 @@ def database_url(settings: Settings, make: bool = False) -> Iterator[str]:
     with open_server(settings.home, settings.postgres or "auto", settings.postgres_port) as server:
         # What `up` starts has its terminal for errors, but nobody types into it.
         if sys.stderr.isatty() and sys.stdin is not None and sys.stdin.isatty() and not make:
-            sys.stderr.write(f"rowcall: using the local PostgreSQL in {settings.home.absolute()}\n")
+            _say_once(f"rowcall: using the local PostgreSQL in {settings.home.absolute()}\n")
         yield server.url
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    """Print a line, unless this process has printed it: a command may need the database several times."""
+    sys.stderr.write(line)

@@ -20,7 +20,7 @@ from rowcall.cli.runs.filtered import filtered, in_words
 from rowcall.cli.runs.show import error_of, show_command
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
 from rowcall.cli.runs.tail import tail_command
-from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.session import command_transaction, held_server, operator
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.cli.terminal.table import Table, table_options
@@ -85,7 +85,8 @@ def runs_command() -> None:
 def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], watch: bool, table: Table) -> None:
     """List the newest runs that match the options."""
     if watch:
-        _watch(lambda: _list(criteria, limit, include, table))
+        with held_server():
+            _watch(lambda: _list(criteria, limit, include, table))
     else:
         _list(criteria, limit, include, table)
 

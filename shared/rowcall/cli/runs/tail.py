@@ -11,7 +11,7 @@ import click
 
 from rowcall import queue
 from rowcall.base.database import PgConnection, Row, commit
-from rowcall.cli.session import command_transaction
+from rowcall.cli.session import command_transaction, held_server
 from rowcall.cli.terminal.output import json_option, show_json, shown
 from rowcall.status import FINAL
 
@@ -34,7 +34,8 @@ def tail_command(run_id: int, follow: bool, as_json: bool) -> None:
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and when the attempt ends.
     """
     try:
-        _tail(run_id, follow, as_json)
+        with held_server():
+            _tail(run_id, follow, as_json)
     except KeyboardInterrupt:
         click.echo(err=True)
 
