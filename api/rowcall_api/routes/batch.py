@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import flask
+from webargs.flaskparser import abort
+
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import BatchRun, enqueue_batch
 from rowcall_api.http.auth import needs, operator
@@ -13,6 +16,10 @@ from rowcall_api.rights import must_be_allowed_to_enqueue_all
 from rowcall_api.schemas.batch import BatchOutcomesSchema, BatchSchema
 
 blueprint = BodyBlueprint("batch", __name__, url_prefix="/v1/runs", description="Many runs in one request.")
+
+
+# A repeated batch would not be recognized by it.
+KEY_HEADER = "Idempotency-Key"
 
 
 @blueprint.post("/batch")
@@ -28,6 +35,8 @@ def enqueue_runs(sent: dict[str, list[BatchRun]]) -> tuple[dict[str, Any], int]:
     Each run can have its own idempotency key, which makes it safe to repeat the request.  If one run is refused,
     nothing is enqueued, and `errors` points to it.
     """
+    if KEY_HEADER in flask.request.headers:
+        abort(422, messages={"headers": {KEY_HEADER: ["a batch has one for each run: send it as idempotency_key"]}})
     runs = sent["runs"]
     with transaction() as connection:
         must_be_allowed_to_enqueue_all(connection, runs)

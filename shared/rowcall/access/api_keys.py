@@ -14,6 +14,7 @@ from typing import NamedTuple
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import ApiKeyEnded, ApiKeyInvalid, ApiKeyNameTaken, ApiKeyNotFound
+from rowcall.base.timestamps import in_utc
 
 SCOPES = ("enqueue", "read", "operate", "admin")
 
@@ -170,7 +171,7 @@ def _create(
     # A fast hash is enough, because nobody can guess 256 random bits.
     prefix, secret = secrets.token_hex(4), secrets.token_hex(32)
     limited = {what: None if names is None else list(names) for what, names in limits._asdict().items()}
-    values = {"name": name, "prefix": prefix, "scopes": list(scopes), **limited, "expires_at": expires_at}
+    values = {"name": name, "prefix": prefix, "scopes": list(scopes), **limited, "expires_at": in_utc(expires_at)}
     replaced = fetch_one(connection, REPLACE, {"name": name, "grace": grace})
     created = fetch_one(connection, CREATE, {**values, "secret_sha256": _hashed(secret)})
     if created is None:

@@ -18,9 +18,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from math import isfinite
 from typing import Any, TextIO
 
-from rowcall.base.redaction import redacted
+from rowcall.base.redaction import BLANK, names_a_secret, redacted
 from rowcall.base.settings import Settings
 
 
@@ -65,6 +66,9 @@ PLAIN = "\033[0m"
 # Pads the event's name, so that the fields line up.
 EVENT_WIDTH = 24
 
+# Deeper data is shown as its repr: it may contain itself.
+DEPTH_MOST = 20
+
 
 @dataclass(frozen=True)
 class Log:
@@ -108,7 +112,7 @@ class Log:
         always = {"timestamp": now, "level": level, "event": _shown(str(event))}
         # These come first, and a handler's field cannot replace them.
         told = {**_context(), **self.fields, **fields}
-        line = {**always, **{name: _shown(value) for name, value in told.items()}, **always}
+        line = {**always, **_fields(told, 0), **always}
         # A full disk or a closed pipe must not stop the work.  One write keeps the line in one piece.
         with suppress(OSError, ValueError):
             as_text = self.form == "text" or (self.form == "auto" and stream.isatty())
@@ -159,15 +163,21 @@ def traceback_of(error: BaseException) -> str:
     return trace
 
 
-def _shown(value: object) -> Any:
+def _shown(value: object, depth: int = 0) -> Any:
     """Convert the value for the log; anything but plain data becomes its repr."""
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value
-    if isinstance(value, dict):
-        return {str(_shown(name)): _shown(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_shown(inner) for inner in value]
+    if isinstance(value, dict) and depth < DEPTH_MOST:
+        return _fields(value, depth + 1)
+    if isinstance(value, (list, tuple)) and depth < DEPTH_MOST:
+        return [_shown(inner, depth + 1) for inner in value]
     return redacted(str(value) if isinstance(value, str) else repr(value))
+
+
+def _fields(fields: Mapping[Any, object], depth: int) -> dict[str, Any]:
+    """Convert named values; one that is named as a secret is not shown."""
+    named = ((str(_shown(name)), value) for name, value in fields.items())
+    return {name: BLANK if value and names_a_secret(name) else _shown(value, depth) for name, value in named}
 
 
 def _has_colours(stream: TextIO) -> bool:

@@ -30,6 +30,7 @@ SHORTEST = 4
 SHORTEST_WITHIN_WORDS = 8
 
 _NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)"
+_SECRETS_NAME = re.compile(rf"{_NAME}$", re.IGNORECASE)
 # A quoted value ends at the same kind of quote, which may itself be escaped; an unclosed one ends with its line.
 _QUOTED = r"""(?P<quote>\\{0,3}["'])(?:(?!(?P=quote))(?:\\.|[^\n]))*+(?:(?P=quote))?"""
 # An unquoted value ends before the bracket or comma that ends it in a call or a list.
@@ -77,6 +78,11 @@ def redacted(text: str, environment: Mapping[str, str] = os.environ) -> str:
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a field of this name has a secret as its value."""
+    return _SECRETS_NAME.search(name) is not None
 
 
 def storable(text: str) -> str:

@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from marshmallow import INCLUDE, Schema, fields
+from marshmallow import INCLUDE, Schema, ValidationError, fields
 
 
 def undeclared(schema: Schema, loaded: object) -> dict[str, Any]:
     """Return the fields that `unknown = INCLUDE` has accepted, which dump() leaves out."""
     if not isinstance(loaded, Mapping):
         return {}
-    declared = {field.attribute or name for name, field in schema.fields.items()}
+    declared = _attributes(schema)
     return {name: value for name, value in loaded.items() if name not in declared}
+
+
+def refuse_mistaken(schema: Schema, payload: object) -> None:
+    """Refuse undeclared fields that `unknown = INCLUDE` would take for declared ones, without checking them."""
+    if schema.unknown != INCLUDE or not isinstance(payload, Mapping):
+        return
+    taken = {field.data_key or name for name, field in schema.load_fields.items()}
+    wrong = [name for name in payload if name not in taken and name in _attributes(schema) | schema.fields.keys()]
+    if wrong:
+        raise ValidationError({name: ["Unknown field."] for name in wrong})
+
+
+def _attributes(schema: Schema) -> set[str]:
+    return {(field.attribute or name).partition(".")[0] for name, field in schema.fields.items()}
 
 
 def dropped(schema: Schema, seen: frozenset[type[Schema]] = frozenset()) -> Iterator[str]:

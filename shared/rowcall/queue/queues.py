@@ -14,6 +14,9 @@ from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX, WAKE_WORKERS
 from rowcall.status import Event, Status, sources_of
 
+# How often a change is tried while others remove the settings that it makes.
+TRIES = 3
+
 # Counting stops here, so that it costs the same for any backlog.
 COUNTED_MOST = 1000
 
@@ -109,12 +112,15 @@ def remove_queue(connection: Connection, name: str, operator: Operator) -> None:
 def _change(connection: Connection, action: str, sql: str, name: str, operator: Operator, **more: Any) -> Row:
     if not NAME.fullmatch(name):
         raise QueueInvalid(name)
-    make_queues(connection, [name])
-    before = fetch_one(connection, GET_QUEUE, {"name": name})
-    fetch_all(connection, sql, {"name": name, **more})
-    after = fetch_one(connection, GET_QUEUE, {"name": name})
-    assert before is not None
-    assert after is not None
+    for _ in range(TRIES):
+        make_queues(connection, [name])
+        before = fetch_one(connection, GET_QUEUE, {"name": name})
+        fetch_all(connection, sql, {"name": name, **more})
+        after = fetch_one(connection, GET_QUEUE, {"name": name})
+        if before is not None and after is not None:
+            break
+    else:
+        raise QueueBusy(name)
     record(connection, operator.who, action, "queue", None, before, after, operator.request_id)
     fetch_all(connection, WAKE_WORKERS)
     return after

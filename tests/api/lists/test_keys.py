@@ -238,3 +238,9 @@ def test_a_key_that_has_expired_is_listed_as_such(call: Call, rows: PgConnection
     )
     [listed] = [item for item in told(call("GET", "/v1/keys?limit=200"))["items"] if item["id"] == made["id"]]
     assert listed["state"] == "expired"
+
+
+def test_a_key_may_expire_at_a_time_with_any_offset(call: Call) -> None:
+    body = {"name": "far east", "scopes": ["read"], "expires_at": "2090-01-01T00:00:00+23:59"}
+    made = call("POST", "/v1/keys", json=body)
+    assert (made.status_code, told(made)["expires_at"]) == (201, "2089-12-31T00:01:00+00:00")

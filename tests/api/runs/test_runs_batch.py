@@ -72,3 +72,8 @@ def test_a_queue_that_does_not_exist_is_pointed_to_for_a_key_that_only_enqueues(
 )
 def test_one_run_that_the_key_may_not_enqueue_refuses_all(refused: Call, more: dict[str, Any]) -> None:
     refused("POST", BATCH, 403, scope="enqueue", json={"runs": [run(1), {**run(2), **more}]})
+
+
+def test_a_key_for_the_whole_batch_is_refused_because_it_would_not_be_recognized(refused: Call) -> None:
+    answer = refused("POST", BATCH, 422, json={"runs": [run(1)]}, headers={"Idempotency-Key": "order-7"})
+    assert invalid(answer).keys() == {"/Idempotency-Key"}

@@ -109,6 +109,22 @@ def test_fields_that_a_schema_includes_though_it_does_not_declare_them_are_store
     assert JobType("greet", Open).checked({"user": "1", "note": [{"x": 1}]}) == {"user": 1, "note": [{"x": 1}]}
 
 
+class Included(Schema):
+    class Meta:
+        unknown = INCLUDE
+
+    amount = fields.Integer(data_key="Amount", required=True)
+    made = fields.Integer(dump_only=True)
+    deep = fields.Integer(data_key="Deep", attribute="zz.yy")
+
+
+@pytest.mark.parametrize("name", ["amount", "made", "zz"])
+@pytest.mark.parametrize("value", [None, 999, "junk"])
+def test_no_undeclared_field_passes_for_a_declared_one(name: str, value: object) -> None:
+    with pytest.raises(RunInvalid, match=f"{name}: Unknown field"):
+        JobType("greet", Included).checked({"Amount": 5, "Deep": 1, name: value})
+
+
 class Token(Schema):
     token = fields.String(load_only=True)
     more = fields.List(fields.Nested(lambda: Token()))

@@ -123,3 +123,25 @@ def test_a_line_that_cannot_be_written_does_not_end_the_work_that_it_tells_of() 
 def test_a_process_without_standard_error_logs_nothing_and_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     log().info(LogEvent.WORKER_STARTED)
+
+
+def test_a_field_that_is_named_as_a_secret_is_not_shown() -> None:
+    with logged() as lines:
+        log().info("login", password="hunter2pw", user={"api_key": "abc", "name": "ada"}, token_count=3, token=None)  # noqa: S106 - it is the test's
+    assert {name: lines[0][name] for name in ("password", "user", "token_count", "token")} == {
+        "password": "***",
+        "user": {"api_key": "***", "name": "ada"},
+        "token_count": 3,
+        "token": None,
+    }
+
+
+def test_data_that_contains_itself_and_numbers_that_json_has_not_are_shown() -> None:
+    stream = io.StringIO()
+    logs.configure(Settings(), stream)
+    state: dict[str, object] = {}
+    state["self"] = state
+    log().info("state", state=state, numbers=[float("nan"), float("inf")])
+    line = json.loads(stream.getvalue(), parse_constant=pytest.fail)
+    assert "{'self': {...}}" in json.dumps(line["state"])
+    assert line["numbers"] == ["nan", "inf"]
