@@ -22,6 +22,9 @@ from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, AttemptResult, failure_of
 from rowcall_worker.isolation.channel import Channel, wait
 
+# How long a fork server whose channels are closed may take to end.
+END_SECONDS = 5.0
+
 # How soon a child learns what the heartbeat has learned.
 TICK_SECONDS = 0.1
 
@@ -154,6 +157,10 @@ class ChildMonitor:
     def _without_result(self) -> AttemptResult:
         """The result for a child that ended without sending one."""
         run_id = self._run.claimed.run_id
+        if not self._end:
+            # An order that reaches it before its end would be lost, and the next attempt with it.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._fork_server.wait(END_SECONDS)
         if "code" not in self._end:
             return AttemptResult.of_error(NoChild(run_id, self._end.get("refused", FORK_SERVER_ENDED)))
         overdue = [error for bound, error in self._bounds() if bound <= elapsed()]
