@@ -25,7 +25,7 @@ from tests.support.superuser import let_do_all
 
 Figure = Callable[[], float]
 
-# What a web process imports anyway, and what Rowcall adds; marshmallow is the only other package that enqueueing loads.
+# What a web process imports anyway, and what Rowcall adds; marshmallow is the only other package that enqueuing loads.
 IMPORTS = (
     "import psycopg2",
     "import psycopg2, marshmallow",

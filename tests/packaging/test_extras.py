@@ -146,8 +146,8 @@ def test_the_wheel_installed_with_one_extra_after_the_other_says_what_it_lacks(
 
     environment.install(str(wheel))
     assert said("migrate") == (1, "rowcall migrate needs the cli extra: pip install 'rowcall[cli]'\n")
-    enqueueing = "from rowcall import JobType, enqueue, enqueue_many, Definition, Retry, exponential"
-    assert environment.run("python", "-c", enqueueing).returncode == 0
+    enqueuing = "from rowcall import JobType, enqueue, enqueue_many, Definition, Retry, exponential"
+    assert environment.run("python", "-c", enqueuing).returncode == 0
 
     environment.install(f"{wheel}[cli]")
     assert said("migrate") == (0, "")

@@ -1,4 +1,4 @@
-"""Enqueueing costs a web process three packages, and none of Rowcall's code that works, serves or reports."""
+"""Enqueuing costs a web process three packages, and none of Rowcall's code that works, serves or reports."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def modules_after(script: str, *arguments: str, flags: tuple[str, ...] = ()) -> 
     return set(json.loads(printed))
 
 
-def test_enqueueing_loads_the_cores_packages_and_the_rooms_of_the_queue_alone(module_url: str) -> None:
+def test_enqueuing_loads_the_cores_packages_and_the_rooms_of_the_queue_alone(module_url: str) -> None:
     modules = modules_after(ENQUEUE, module_url)
     optional = {"click", "alembic", "cronsim", "flask", "jinja2", "rich", "ruamel", "sqlalchemy", "PIL", "fpdf"}
     assert {name.partition(".")[0] for name in modules} & optional == set()
@@ -165,7 +165,7 @@ def test_enqueueing_loads_the_cores_packages_and_the_rooms_of_the_queue_alone(mo
     assert rooms <= {f"rowcall.{room}" for room in ("access", "base", "job_types", "queue", "status")} | {"rowcall"}
 
 
-def test_enqueueing_by_type_needs_no_app_no_setting_and_no_module_of_another_process(fresh_url: str) -> None:
+def test_enqueuing_by_type_needs_no_app_no_setting_and_no_module_of_another_process(fresh_url: str) -> None:
     modules = modules_after(ENQUEUE_BY_TYPE, fresh_url)
     assert {name for name in modules if name.startswith(NOT_OF_A_WEB_PROCESS)} == set()
     assert {name.partition(".")[0] for name in modules} & {

@@ -76,7 +76,7 @@ COLUMNS = {
         "result": "What the handler returned.",
         "trace_parent": "The trace context of the request (W3C).",
         "created_by": "Who requested it: `api:NAME (PREFIX)`, `cli:USER`, `schedule:NAME`, `run ID` for a handler,"
-        " or empty for the app.",
+        " `rowcall up`, or empty for the app.",
         "started_at": "When the current or last attempt began.",
         "finished_at": "When it succeeded, became dead or was cancelled.",
         "pruned_at": "When its payload and details were deleted; the row is kept for its keys.",
@@ -143,7 +143,7 @@ COLUMNS = {
         "scopes": "What it may do.",
         "job_types": "The types that it may enqueue and change; NULL means all.",
         "queues": "The queues that it may enqueue to and change; NULL means all.",
-        "expires_at": "When it ends.",
+        "expires_at": "When it expires.",
         "last_used_at": "When it was last used, to the minute.",
         "revoked_at": "When an operator revoked it.",
         "replaced_at": "When another key replaced it.",

@@ -73,7 +73,7 @@ def test_an_error_after_the_success_is_logged_with_its_stack(
     with logged() as lines:
         assert attempt(handler).finished
     assert [(line["event"], line["run_id"]) for line in lines] == [
-        ("handler broke after its run had succeeded", run_id)
+        ("handler failed after its run had succeeded", run_id)
     ]
     assert told in lines[0]["exception"]
     with database.transaction(fresh_url) as connection:

@@ -209,7 +209,7 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
 
 def broken(error: Exception) -> flask.Response:
     """Handle an internal error: log the traceback and return the request id to find it by."""
-    log().error(LogEvent.API_BROKE, exc_info=error)
+    log().error(LogEvent.API_REQUEST_FAILED, exc_info=error)
     return problem(
         "internal-error",
         "internal error",

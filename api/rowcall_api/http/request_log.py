@@ -45,15 +45,15 @@ def _answer(response: flask.Response) -> flask.Response:
 def _write_line(status: int) -> None:
     """Write the access line, with the route instead of the path, because paths and queries may contain private data."""
     rule = flask.request.url_rule
-    fields = {
-        **({"route": rule.rule} if rule else {}),
-        "method": flask.request.method,
-        "status": status,
-        "duration_ms": round((clock.elapsed() - flask.g.began) * 1000, 1),
-        **flask.g.get("noted", {}),
-    }
     write = log().warning if status >= 500 else log().info
-    write(LogEvent.API_ANSWERED, **fields)
+    write(
+        LogEvent.API_ANSWERED,
+        **({"route": rule.rule} if rule else {}),
+        method=flask.request.method,
+        status=status,
+        duration_ms=round((clock.elapsed() - flask.g.began) * 1000, 1),
+        **flask.g.get("noted", {}),
+    )
 
 
 def _forget(_: BaseException | None) -> None:

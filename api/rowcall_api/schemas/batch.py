@@ -1,4 +1,4 @@
-"""Schemas for enqueueing many runs in one request."""
+"""Schemas for enqueuing many runs in one request."""
 
 from __future__ import annotations
 

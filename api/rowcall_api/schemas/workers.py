@@ -63,8 +63,8 @@ class WorkerSchema(AnswerSchema):
     sleeping = fields.Boolean(metadata={"description": "Nothing is due for it, and it waits for a notification."})
     running = fields.Integer(
         metadata={
-            "description": "The runs that it has claimed and not finished, counted among the 2000 of each queue and"
-            " priority that have been due longest."
+            "description": "How many runs it has claimed and not finished. Only the 2000 runs of each queue and"
+            " priority that have been due longest are counted."
         }
     )
     runs = fields.List(

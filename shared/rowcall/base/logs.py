@@ -30,7 +30,7 @@ class LogEvent(StrEnum):
 
     API_STARTED = "api started"
     API_ANSWERED = "api answered"
-    API_BROKE = "api broke on a request"
+    API_REQUEST_FAILED = "api request failed"
     DATABASE_LOST = "database lost"
     DATABASE_BACK = "database back"
     RUN_ENQUEUED = "run enqueued"
@@ -44,11 +44,11 @@ class LogEvent(StrEnum):
     RUN_LOG_REFUSED = "run log refused by the database"
     RUN_RETURNED = "run returned"
     EFFECT_UNRECORDED = "effect happened and is not recorded"
-    HANDLER_BROKE_LATE = "handler broke after its run had succeeded"
+    HANDLER_FAILED_LATE = "handler failed after its run had succeeded"
     LEASE_EXPIRED = "lease expired"
     LEASE_LOST = "lease lost"
     SCHEDULE_BROKEN = "schedule broken"
-    SCHEDULE_SLEPT = "schedule slept"
+    SCHEDULE_RESUMED = "schedule resumed"
     SCHEDULE_TICKED = "schedule ticked"
     WORKER_STARTED = "worker started"
     WORKER_STOPPING = "worker stopping"
@@ -113,11 +113,10 @@ class Log:
         # These come first, and a handler's field cannot replace them.
         told = {**_context(), **self.fields, **fields}
         line = {**always, **_fields(told, 0), **always}
-        # A full disk or a closed pipe must not stop the work.  One write keeps the line in one piece.
+        # A full disk or a closed pipe must not stop the work.
         with suppress(OSError, ValueError):
             as_text = self.form == "text" or (self.form == "auto" and stream.isatty())
-            stream.write((_text(line, coloured=_has_colours(stream)) if as_text else json.dumps(line)) + "\n")
-            stream.flush()
+            _write(stream, (_text(line, coloured=_has_colours(stream)) if as_text else json.dumps(line)) + "\n")
 
 
 _log = Log()
@@ -137,6 +136,22 @@ def use(log: Log) -> None:
 def log() -> Log:
     """Return the process's logger; it adds the fields of this thread's run and request."""
     return _log
+
+
+def _write(stream: TextIO, line: str) -> None:
+    """Write the line in one piece, past the buffer of a stream that has a file.
+
+    Python aborts at its exit if a daemon thread that it has just stopped still holds the lock of that buffer.
+    """
+    try:
+        descriptor = stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        stream.write(line)
+        stream.flush()
+    else:
+        rest = line.encode(stream.encoding or "utf-8", "backslashreplace")
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
 
 
 def _context() -> dict[str, object]:

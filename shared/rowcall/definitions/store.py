@@ -208,7 +208,7 @@ def pause(
     operator: Operator,
     condition: Precondition = UNCONDITIONAL,
 ) -> Row:
-    """Stop enqueueing; later nominal times are recorded as skipped."""
+    """Stop enqueuing; later nominal times are recorded as skipped."""
     return _switched(connection, locked_definition(connection, name, condition), "pause", PAUSE, catalogue, operator)
 
 
@@ -219,7 +219,7 @@ def resume(
     operator: Operator,
     condition: Precondition = UNCONDITIONAL,
 ) -> Row:
-    """Resume enqueueing, from now on."""
+    """Resume enqueuing, from now on."""
     return _switched(connection, locked_definition(connection, name, condition), "resume", RESUME, catalogue, operator)
 
 

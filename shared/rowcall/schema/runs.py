@@ -241,7 +241,7 @@ Index(
     postgresql_where=text(f"outcome IN {status.sql_list(status.FAILURES)}"),
 )
 
-# Every decided nominal time of a schedule, even without a run; the primary key prevents two ticks from enqueueing a
+# Every decided nominal time of a schedule, even without a run; the primary key prevents two ticks from enqueuing a
 # nominal time twice.
 schedule_occurrences = Table(
     "schedule_occurrences",

@@ -21,7 +21,7 @@ STATEMENTS = {
 def traceback_in(error: Exception) -> str:
     """Return the traceback in the log line of this error."""
     with logged() as lines:
-        log().error(LogEvent.API_BROKE, exc_info=error)
+        log().error(LogEvent.API_REQUEST_FAILED, exc_info=error)
     return str(lines[0]["exception"])
 
 

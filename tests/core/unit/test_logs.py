@@ -99,7 +99,9 @@ def test_what_is_below_the_level_is_not_written() -> None:
 def test_no_line_holds_a_secret_wherever_in_it_that_may_be(stream: io.StringIO) -> None:
     logs.configure(Settings(), stream)
     broke = ValueError("no connection to postgresql://me:hush@db/app")
-    log().error(LogEvent.API_BROKE, exc_info=broke, told={"answers": ["password=hush"]}, error=OSError("token=hush"))
+    log().error(
+        LogEvent.API_REQUEST_FAILED, exc_info=broke, told={"answers": ["password=hush"]}, error=OSError("token=hush")
+    )
     written = stream.getvalue()
     assert "hush" not in written
     assert written.count("***") >= 3

@@ -42,7 +42,7 @@ CLAIM = [
             "(run_at, id) >= (due_lanes.run_at, due_lanes.id)",
         ),
         (
-            "a claim takes runs of a queue in the order of enqueueing",
+            "a claim takes runs of a queue in the order of enqueuing",
             "ORDER BY run_at, id\n        LIMIT %(limit)s",
             "ORDER BY id\n        LIMIT %(limit)s",
         ),

@@ -235,7 +235,7 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
     assert "job_runs_pkey" in {node.get("Index Name") for node in nodes}
 
 
-def test_enqueueing_finds_equal_keys_by_their_index(filled: PgConnection) -> None:
+def test_enqueuing_finds_equal_keys_by_their_index(filled: PgConnection) -> None:
     keys = [None, "live:1", "old:1", *(f"new:{number}" for number in range(BATCH))]
     options = {"job_type": "noop", "queue": "large", "priority": 0, "run_at": None, "max_attempts": 10}
     empty = dict.fromkeys([f"{name}s" for name in Keys._fields], [""] * len(keys))

@@ -55,5 +55,5 @@ class Runner:
 
 def _broke_late(context: Run, error: BaseException) -> AttemptResult:
     """Log an error raised after the handler's own transaction has written the success."""
-    log().with_fields(run_id=context.id, lease_no=context.lease_no).error(LogEvent.HANDLER_BROKE_LATE, exc_info=error)
+    log().with_fields(run_id=context.id, lease_no=context.lease_no).error(LogEvent.HANDLER_FAILED_LATE, exc_info=error)
     return AttemptResult(finished=True)

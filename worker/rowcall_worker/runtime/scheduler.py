@@ -31,17 +31,27 @@ class Scheduler:
     bound: int
     poll: float
     deciding: bool = False
+    _thread: threading.Thread | None = None
     _stopped: threading.Event = field(default_factory=threading.Event)
     _resting: Resting = field(default_factory=Resting)
     _logged: set[tuple[str, int]] = field(default_factory=set)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Start, as a daemon, because the next tick of any worker decides what this one leaves."""
-        threading.Thread(target=guarded(self._run), name="scheduler", daemon=True).start()
+        self._begin(guarded(self._run))
 
     def stop(self) -> None:
         """Stop ticking."""
         self._stopped.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the tick in progress."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _begin(self, run: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=run, name="scheduler", daemon=True)
+        self._thread.start()
 
     def start_once(
         self, guarded: Callable[[Callable[[], None]], Callable[[], None]], until: float, decided: Callable[[], None]
@@ -59,7 +69,7 @@ class Scheduler:
                 decided()
                 self.deciding = False
 
-        threading.Thread(target=guarded(run), name="scheduler", daemon=True).start()
+        self._begin(guarded(run))
 
     def _catch_up(self, until: float) -> None:
         more = True
@@ -96,7 +106,7 @@ class Scheduler:
     def _log(self, ticked: Ticked) -> None:
         """Log what the tick decided; log a broken definition only once."""
         if ticked.slept_since is not None:
-            log().warning(LogEvent.SCHEDULE_SLEPT, since=ticked.slept_since.isoformat())
+            log().warning(LogEvent.SCHEDULE_RESUMED, since=ticked.slept_since.isoformat())
         if any(ticked.decided.values()):
             log().info(
                 LogEvent.SCHEDULE_TICKED, **{outcome.value: number for outcome, number in ticked.decided.items()}

@@ -48,7 +48,7 @@ LEAST_ANSWER_SECONDS = 2.0
 # How often a stopping worker checks whether its handlers have ended.
 DRAIN_STEP_SECONDS = 0.05
 
-# How long a stopping worker waits for the result of a claim in progress.
+# How long a stopping worker waits for the result of a claim or a tick in progress.
 CLAIM_SECONDS = 2.0
 
 # How long a worker that stays tries to register: a server or a pooler restarts within seconds.
@@ -176,6 +176,7 @@ class Worker:
         self._drain()
         for thread in threads:
             thread.join(DRAIN_STEP_SECONDS)
+        self._scheduler.join(CLAIM_SECONDS)
         self._heartbeat.stop(self._patience)
         report = self._report(elapsed() - started)
         self._watchdog.stop()

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from rowcall.base.errors.process import RowcallError
 
-# Comparing a name takes longer the longer it is, and no job type has a longer one.
+# The time to compare a name grows with its length; the name of a job type is never longer than this.
 COMPARED_CHARACTERS = 100
 
 

@@ -121,7 +121,7 @@ definitions_command.add_command(preview_command)
 @click.argument("name")
 @json_option
 def pause_command(name: str, as_json: bool) -> None:
-    """Stop enqueueing runs of NAME.  Its nominal times are recorded as skipped."""
+    """Stop enqueuing runs of NAME.  Its nominal times are recorded as skipped."""
     with command_transaction() as connection:
         row = definitions.pause(connection, name, catalogue(), operator())
     _answer(row, f"definition {name} has been paused since {shown(row['paused_at'])}", as_json)
@@ -131,7 +131,7 @@ def pause_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def resume_command(name: str, as_json: bool) -> None:
-    """Resume enqueueing runs of NAME, from now on."""
+    """Resume enqueuing runs of NAME, from now on."""
     with command_transaction() as connection:
         row = definitions.resume(connection, name, catalogue(), operator())
     due = f"due next {shown(_local(row)['next_run_at'])}" if row["next_run_at"] else "without a schedule"

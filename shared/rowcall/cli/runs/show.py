@@ -119,7 +119,7 @@ def _before(run: Row, attempts: Sequence[Row]) -> int:
 
 
 def _numbered(attempts: Sequence[Row], before: int) -> list[Row]:
-    """The attempts, with a word at the numbers of those before the last retry, which begins again at 1."""
+    """Mark the attempts before the last retry, because a retry starts their numbers again at 1."""
     numbered = []
     for attempt in attempts:
         numbered.append({**attempt, "attempt": f"{attempt['attempt']} before retry"} if before > 0 else attempt)

@@ -43,7 +43,7 @@ ORDER BY id
 LIVE_WORKERS = f"SELECT count(*) FROM rowcall.workers WHERE {PUNCTUAL} AND {AWAKE} AND stopped_at IS NULL"
 
 # Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
-# live, whatever its last heartbeat: it may have a shorter lease than this process has.
+# count, even if its last heartbeat is recent: its leases may be shorter than this process's.
 SWEEPING = f"""
 SELECT EXISTS (
     SELECT FROM rowcall.workers
