@@ -1099,7 +1099,7 @@ ROLLBACK;
 -- rowcall.effects.restore: MAY_HAVE_HAPPENED
 -- Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
 -- restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.
--- A resolution after the restore is newer knowledge.
+-- A resolution recorded after the restore takes precedence.
 \set run_id '1'
 \set horizon '86400'
 \set updated_at '2026-01-05T12:00:00+00:00'

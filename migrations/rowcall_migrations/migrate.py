@@ -84,7 +84,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
             if isinstance(error.orig, InsufficientPrivilege):
                 raise MigrationRefused(
                     f"this role lacks a right: {' '.join(str(error.orig).split())}; nothing was changed: run `rowcall"
-                    " migrate` as the owner of the tables, or let the owner run what `rowcall migrate --sql --from"
+                    " migrate` as the owner of the tables, or ask the owner to run what `rowcall migrate --sql --from"
                     " REVISION` prints"
                 ) from None
             if not isinstance(error.orig, LockNotAvailable):

@@ -54,7 +54,7 @@ def refuse_to_change(found: Row) -> None:
     if not found["has_schema"] and not found["may_create_schema"]:
         role, database = found["role"], found["database"]
         raise MigrationRefused(
-            f"{role} may not create a schema in the database {database}: let the database's owner run"
+            f"{role} may not create a schema in the database {database}: ask the database's owner to run"
             f' `GRANT CREATE ON DATABASE "{database}" TO "{role}"`,'
             f' or `CREATE SCHEMA rowcall AUTHORIZATION "{role}"`, or {SCRIPT}'
         )
@@ -81,7 +81,7 @@ def refuse_to_begin(found: Row) -> None:
 def _not_our_schema(found: Row) -> MigrationRefused:
     role, owner = found["role"], found["owner"]
     return MigrationRefused(
-        f"the schema rowcall belongs to {owner}, and {role} may not create tables in it: let {owner} run"
+        f"the schema rowcall belongs to {owner}, and {role} may not create tables in it: ask {owner} to run"
         f' `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{role}"`, or {SCRIPT};'
         f" if Rowcall's tables exist already, {role} only needs one of the roles of `rowcall migrate --grants`"
     )

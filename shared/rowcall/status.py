@@ -78,7 +78,7 @@ TRANSITIONS = (
         (Status.QUEUED,),
         Who.ANYONE,
         "key and occurrence are new",
-        "run_at is now or later",
+        "run_at is as requested, by default now",
     ),
     Transition(
         Event.CLAIM,

@@ -94,7 +94,7 @@ def test_a_run_whose_end_cannot_be_written_before_the_worker_ends_is_named(shop:
             wait_until(lambda: shop.sql(WAITS_FOR_A_ROW), "the worker tries to write the result")
             worker.terminate()
             said, _ = worker.communicate()
-    left = [line for line in map(json.loads, said.splitlines()) if line["event"] == "run left to its lease"]
+    left = [line for line in map(json.loads, said.splitlines()) if line["event"] == "run left until its lease expires"]
     assert [(line["run_id"], line["reason"]) for line in left] == [(begun, "its result could not be written")]
 
 
@@ -109,7 +109,7 @@ def test_what_a_slow_claim_brings_to_a_stopping_worker_is_returned(shop: Shop) -
             read_until(worker, "worker stopping")
             held.open()
             said, _ = worker.communicate()
-    assert (worker.returncode, said.count("run left to its lease")) == (0, 0), said
+    assert (worker.returncode, said.count("run left until its lease expires")) == (0, 0), said
     run = shop.row(asked)
     assert (run["status"], run["attempts"]) == ("queued", 0)
 
@@ -127,7 +127,7 @@ def test_stopping_one_worker_after_another_in_the_middle_of_much_work_costs_no_a
         shop.wait_for_more(10, worker)
         worker.terminate()
         said, _ = worker.communicate()
-        assert (worker.returncode, said.count("run left to its lease")) == (0, 0), said
+        assert (worker.returncode, said.count("run left until its lease expires")) == (0, 0), said
     assert rowcall(shop.environment, "worker", "once").returncode == 0
     assert shop.sql("SELECT status, attempts, count(*) FROM rowcall.job_runs GROUP BY 1, 2") == [
         {"status": "succeeded", "attempts": 1, "count": SHIPMENTS + QUICK}

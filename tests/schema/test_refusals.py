@@ -74,7 +74,7 @@ def test_a_database_that_cannot_hold_every_character_is_refused(empty_url: str) 
 def test_a_schema_that_belongs_to_somebody_else_is_refused_with_what_its_owner_can_do(tenant: Role) -> None:
     asked(tenant.owners_url, "CREATE SCHEMA rowcall")
     with pytest.raises(
-        MigrationRefused, match=rf'let rowcall run `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{tenant.name}"`'
+        MigrationRefused, match=rf'ask rowcall to run `GRANT USAGE, CREATE ON SCHEMA rowcall TO "{tenant.name}"`'
     ):
         migrate(tenant.url, 3)
     asked(tenant.owners_url, f"GRANT USAGE, CREATE ON SCHEMA rowcall TO {tenant.name}")

@@ -195,8 +195,8 @@ def test_what_a_stopping_worker_cannot_return_is_named(
         completer.release(link, [begun], "stopping")
     link.close()
     assert [(line["event"], line["run_id"]) for line in lines] == [
-        ("run left to its lease", waiting.lease.run_id),
-        ("run left to its lease", begun.lease.run_id),
+        ("run left until its lease expires", waiting.lease.run_id),
+        ("run left until its lease expires", begun.lease.run_id),
     ]
     assert "locked" in lines[1]["reason"]
 

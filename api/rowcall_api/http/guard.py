@@ -63,7 +63,7 @@ def _check_host() -> None:
 
 
 def _forbid_guessing(response: flask.Response) -> flask.Response:
-    """Let no cache keep an answer that depends on a key, unless its route allows it, and no browser guess its type."""
+    """Forbid caching of an answer that depends on a key, unless its route allows it, and guessing of its type."""
     for name, value in UNSTORED.items():
         response.headers.setdefault(name, value)
     return response

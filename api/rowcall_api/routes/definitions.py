@@ -83,7 +83,8 @@ def put_definition(sent: dict[str, Any], headers: dict[str, Any], name: str) -> 
     """Create or change this definition.  A change starts a new revision that applies from now on.
 
     You can send the response of GET back: its read-only fields are ignored. Send its ETag as `If-Match` to avoid
-    overwriting a concurrent change, or `If-None-Match: *` to avoid overwriting an existing definition.
+    overwriting a concurrent change, or `If-None-Match: *` to avoid overwriting an existing definition. The key also
+    needs the scope to enqueue a run of this type.
     """
     if sent.pop("name", name) != name:
         raise DefinitionInvalid(name, {"name": "differs from the name in the URL"})
@@ -142,7 +143,10 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
 )
 @needs("operate")
 def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, int, dict[str, str]]:
-    """Enqueue one run of this definition now, in addition to its schedule."""
+    """Enqueue one run of this definition now, in addition to its schedule.
+
+    The key also needs the scope to enqueue a run of its type.
+    """
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)

@@ -55,7 +55,7 @@ def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[st
 @answers_with_a_run(blueprint)
 @needs("operate")
 def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> Answer:
-    """Enqueue a copy of this run with these changes."""
+    """Enqueue a copy of this run with these changes.  The key also needs the scope to enqueue a run of its type."""
     with transaction() as connection:
         must_be_allowed_to_steer(connection, run_id)
         original = queue.get_run(connection, run_id)

@@ -24,7 +24,7 @@ class StateSchema(Schema):
     managed_by = fields.String(
         dump_only=True,
         validate=validate.OneOf(("api", "code", "file")),
-        metadata={"description": "What defines its content."},
+        metadata={"description": "Where its content comes from: a file, the code or the API."},
     )
     next_run_at = fields.AwareDateTime(
         dump_only=True, allow_none=True, metadata={"description": "The next nominal time to decide."}

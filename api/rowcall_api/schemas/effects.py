@@ -57,7 +57,7 @@ class EffectsQuery(Schema):
     run_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),
-        metadata={"description": "Only effects that this run was the last to begin."},
+        metadata={"description": "Only effects that this run attempted last."},
     )
     limit = fields.Integer(
         load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}

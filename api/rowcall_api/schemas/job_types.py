@@ -26,10 +26,10 @@ class BackoffSchema(AnswerSchema):
     """How long a failed run waits for its next attempt."""
 
     delays = fields.List(
-        fields.Float(), metadata={"description": "The seconds before the second attempt and the next few."}
+        fields.Float(), metadata={"description": "The delays, in seconds, before the second attempt and the next few."}
     )
-    cap = fields.Float(metadata={"description": "No delay is longer than these seconds."})
-    jitter = fields.Boolean(metadata={"description": "Each delay is random, between zero and the given seconds."})
+    cap = fields.Float(metadata={"description": "The longest delay, in seconds."})
+    jitter = fields.Boolean(metadata={"description": "Each delay is random, between zero and the given delay."})
 
 
 class JobTypeSchema(AnswerSchema):

@@ -81,7 +81,8 @@ class KeySchema(AnswerSchema):
     last_used_at = fields.AwareDateTime(allow_none=True, metadata={"description": "Recorded at most once a minute."})
     revoked_at = fields.AwareDateTime(allow_none=True)
     replaced_at = fields.AwareDateTime(
-        allow_none=True, metadata={"description": "When a newer key took its name; it works until `expires_at`."}
+        allow_none=True,
+        metadata={"description": "When a newer key took over its name; this key works until `expires_at`."},
     )
 
 

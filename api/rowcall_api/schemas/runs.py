@@ -158,7 +158,7 @@ class CountSchema(AnswerSchema):
 
     value = fields.Integer()
     capped = fields.Boolean(
-        metadata={"description": "The count stopped after the newest 20,000 runs of an index; there may be more."}
+        metadata={"description": "Counting stopped after the newest 20,000 runs that were examined; more may match."}
     )
 
 

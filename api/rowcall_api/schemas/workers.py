@@ -15,7 +15,7 @@ class WorkersQuery(Schema):
         load_default=False,
         truthy={"true"},
         falsy={"false"},
-        metadata={"description": "Also list workers that have stopped or gone silent within a day."},
+        metadata={"description": "Also list workers that stopped or went silent in the last day."},
     )
     limit = fields.Integer(
         load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}

@@ -15,7 +15,9 @@ from rowcall.base.errors import DatabaseUnreachable
 SHORTAGE = "53"
 OUTAGES = ("08", SHORTAGE, "57P", "25006", "25P03", "58")
 
-READ_ONLY_REMEDY = "connect to the primary (target_session_attrs=read-write), or let its operator make it writable"
+READ_ONLY_REMEDY = (
+    "connect to the primary (target_session_attrs=read-write), or ask whoever runs the server to make it writable"
+)
 
 LOCKED = (
     "another transaction holds a lock that this command needs: try again;"

@@ -66,13 +66,13 @@ class WatchedConnection(psycopg2.extensions.connection):
             self._ends_with_block = False
 
     def commit(self) -> None:
-        """Commit, and mark the connection as waiting during that."""
+        """Commit, and mark the connection as waiting meanwhile."""
         self._refuse_within_the_block("commit")
         with answered(self):
             super().commit()
 
     def rollback(self) -> None:
-        """Roll back, and mark the connection as waiting during that."""
+        """Roll back, and mark the connection as waiting meanwhile."""
         self._refuse_within_the_block("rollback")
         with answered(self):
             super().rollback()
@@ -129,7 +129,7 @@ class WatchedCursor(psycopg2.extensions.cursor):
     """A cursor that marks its connection as waiting, so that SQLAlchemy's statements are watched too."""
 
     def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - the driver calls it so
-        """Execute a statement, and mark the connection as waiting during that."""
+        """Execute a statement, and mark the connection as waiting meanwhile."""
         with answered(self.connection):
             super().execute(query, vars)
 

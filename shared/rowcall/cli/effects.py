@@ -79,7 +79,7 @@ def after_restore_command(yes: bool, as_json: bool) -> None:
     show it.  After this command, no run from before the restore performs an effect that could happen twice: the effect
     becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
     """
-    confirm("for all runs so far, effects that would do harm if repeated will wait for your decision", yes)
+    confirm("for all existing runs, effects that must not be repeated will wait for your decision", yes)
     with command_transaction() as connection:
         counts = restored(connection, operator())
     if as_json:

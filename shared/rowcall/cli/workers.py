@@ -18,7 +18,7 @@ MORE = ("version", "queues", "job_types", "concurrency", "stopped_at")
 
 
 @click.command("workers")
-@click.option("--stopped", is_flag=True, help="Also list workers that have stopped or gone silent within a day.")
+@click.option("--stopped", is_flag=True, help="Also list workers that stopped or went silent in the last day.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def workers_command(stopped: bool, limit: int, table: Table) -> None:
@@ -31,7 +31,7 @@ def workers_command(stopped: bool, limit: int, table: Table) -> None:
         show_json(workers)
         return
     rows = [{**worker, "state": _state(worker), "runs": _in_words(worker)} for worker in workers]
-    none = "no worker has been alive within a day" if stopped else "no worker is alive"
+    none = "no worker was alive in the last day" if stopped else "no worker is alive"
     table.show(rows, LISTED, now, f"{none}; `rowcall worker run` starts one", MORE)
 
 

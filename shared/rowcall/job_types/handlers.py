@@ -18,7 +18,9 @@ _declared: dict[str, Handler] = {}
 def declare_handler(job_type: str, handler: Handler) -> None:
     """Register the handler of a job type; refuse a second one."""
     if not callable(handler):
-        raise DeclarationError(f"job type {job_type!r}: its handler is {handler!r} and must be a function of the run")
+        raise DeclarationError(
+            f"job type {job_type!r}: its handler is {handler!r} and must be a function that takes the run"
+        )
     if _declared.setdefault(job_type, handler) is not handler:
         raise DeclarationError(
             f"job type {job_type!r} has two handlers: {place_of(_declared[job_type])} and {place_of(handler)}; keep one"

@@ -40,7 +40,7 @@ def schema_of(connection: Connection) -> Schema | None:
         if not isinstance(drivers_error(error), psycopg2.errors.InsufficientPrivilege):
             raise
         raise SchemaMismatch(
-            "this role may not read the schema rowcall: let the owner of its tables run the script that"
+            "this role may not read the schema rowcall: ask the owner of its tables to run the script that"
             " `rowcall migrate --grants` prints, and grant one of the script's roles to this role"
         ) from None
     return Schema(**row) if row else None

@@ -210,7 +210,7 @@ def test_a_handler_of_a_type_that_no_job_types_module_declares_stops_a_worker() 
 @pytest.mark.usefixtures("handlers")
 def test_what_is_no_function_cannot_be_a_handler() -> None:
     wrong: Any = {"said": "hello"}
-    with pytest.raises(DeclarationError, match="'greet': its handler is .* and must be a function of the run"):
+    with pytest.raises(DeclarationError, match="'greet': its handler is .* and must be a function that takes the run"):
         JobType("greet", Greeting).handler(wrong)
 
 

@@ -150,7 +150,7 @@ def test_a_server_without_starttls_gets_nothing_unless_that_is_allowed() -> None
 
 def test_a_wrong_password_is_tried_again_because_the_mail_is_not_to_blame(trusted: Authority) -> None:
     with mail_server(context=trusted.server_context("127.0.0.1"), login=("ada", "secret")) as server:
-        with pytest.raises(Unavailable, match="refused user and password of ROWCALL_SMTP_URL: 535 5.7.8") as error:
+        with pytest.raises(Unavailable, match="refused the user and password in ROWCALL_SMTP_URL: 535 5.7.8") as error:
             send(gateway(server, how="", user="ada:hush@"))
         assert "hush" not in str(error.value)
         server.misbehave("MAIL", "530 5.7.0 Authentication required")

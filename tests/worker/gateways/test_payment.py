@@ -162,7 +162,7 @@ def test_a_key_that_another_request_is_using_may_be_the_one_that_charges(provide
 @pytest.mark.parametrize("status", [425, 429])
 def test_too_many_requests_wait_as_long_as_they_are_told(provider: Provider, status: int) -> None:
     provider.misbehave(answers(status, Retry_After="7"))
-    with pytest.raises(Unavailable, match=f"answered {status}: nothing more") as error:
+    with pytest.raises(Unavailable, match=f"answered {status}: an empty body") as error:
         charge(gateway(provider))
     assert (error.value.after, error.value.acted) == (7, "no")
 

@@ -101,7 +101,7 @@ def _check(kind: Kind, perform: object) -> None:
     if kind.policy is Policy.WITH_THE_RUN:
         raise EffectInvalid(f"{kind.name} has the policy with_the_run: write it with run.record() in run.transaction()")
     if not callable(perform):
-        raise EffectInvalid(f"perform of {kind.name} is {perform!r:.100} and must be a function of the effect")
+        raise EffectInvalid(f"perform of {kind.name} is {perform!r:.100} and must be a function that takes the effect")
 
 
 def until_recorded(
@@ -183,7 +183,11 @@ def _refusal(decision: Decision, effect: Effect, reason: str = "") -> Exception:
             f"{named} belongs to run {effect.run_id}, which requested it with different content: this run needs"
             " another key"
         )
-    because = reason or effect.refusal or f"it was begun at {effect.intent_at:%Y-%m-%d %H:%M:%S %Z} and never settled"
+    because = (
+        reason
+        or effect.refusal
+        or f"it was begun at {effect.intent_at:%Y-%m-%d %H:%M:%S %Z} and its outcome was never recorded"
+    )
     return AmbiguousEffect(
         f"{named} may have happened: {because}; find out, record it with"
         f" `rowcall effects resolve {effect.kind.name} {effect.id} --happened` or `--did-not-happen`, and retry the run"

@@ -136,7 +136,7 @@ class Refusals:
     ) -> None:
         if connection is not self._held:
             raise Permanent(
-                "this session writes to a database of its own choice, as those of Flask-SQLAlchemy do, and not in the"
+                "this session chooses its own database, as Flask-SQLAlchemy's sessions do, and would not write in the"
                 " run's transaction: pass as_=sqlalchemy.orm.Session, which takes the same models"
             )
 

@@ -118,7 +118,7 @@ def _refuse(answer: Answer, body: bytes, idempotency_key: str) -> NoReturn:
     """Raise the error that an unsuccessful answer stands for."""
     status = answer.status
     error = _error(body)
-    told = f"the payment provider answered {status}: {error.get('message') or excerpt(body) or 'nothing more'}"
+    told = f"the payment provider answered {status}: {error.get('message') or excerpt(body) or 'an empty body'}"
     if status == 402:
         reason = error.get("decline_code") or error.get("code") or "declined"
         raise Declined(f"{told} ({reason})")

@@ -109,7 +109,7 @@ class SmtpMail(Mail):
         except smtplib.SMTPAuthenticationError as error:
             told = excerpt(error.smtp_error if isinstance(error.smtp_error, bytes) else error.smtp_error.encode())
             raise Unavailable(
-                f"the mail server {self._server.host} refused user and password of ROWCALL_SMTP_URL:"
+                f"the mail server {self._server.host} refused the user and password in ROWCALL_SMTP_URL:"
                 f" {error.smtp_code} {told}"
             ) from None
 

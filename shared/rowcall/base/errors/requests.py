@@ -108,7 +108,7 @@ class DefinitionBroken(RowcallError):
     """A definition's nominal times cannot be decided, because its content is invalid or its job type's code fails."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"definition {name!r} cannot be decided: {reason}")
+        super().__init__(f"the nominal times of definition {name!r} cannot be decided: {reason}")
 
 
 class KeyTaken(RowcallError):

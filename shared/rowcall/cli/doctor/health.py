@@ -146,9 +146,9 @@ def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
         if (problem := definitions.problem_of(row, catalogue))
     }
     if not wrong:
-        return Finding("definitions", True, "each can be decided here")
+        return Finding("definitions", True, "the nominal times of each can be decided here")
     sentences = "; ".join(f"{name}: {problem}" for name, problem in wrong.items())
-    return Finding("definitions", False, f"these cannot be decided here: {sentences}")
+    return Finding("definitions", False, f"the nominal times of these cannot be decided here: {sentences}")
 
 
 def bloat(connection: PgConnection) -> Finding:

@@ -34,7 +34,7 @@ class Line:
 
 @dataclass
 class _File:
-    """A log file: to write by the child, to read by us, and the start of a line whose end is not written yet."""
+    """A log file: as the child writes it, as we read it, and the start of a line that is not complete yet."""
 
     writes: IO[bytes]
     reads: IO[bytes]
