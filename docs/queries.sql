@@ -3775,7 +3775,7 @@ ROLLBACK;
 
 -- rowcall.queue.retention.erase: ERASE
 -- Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
--- Locked runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
+-- Locked runs are skipped.  A trigger deletes the lines that they logged.  The audit log keeps who enqueued or cloned the run, but not the payload.
 \set run_ids '{"1"}'
 \set who 'cli:me'
 \set request_id 'request-1'
@@ -3789,8 +3789,6 @@ WITH finished AS MATERIALIZED (
         trace_parent = NULL, pruned_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM finished)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
-), log AS (
-    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
 ), unaudited AS (
     UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
     WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
@@ -3838,8 +3836,8 @@ ROLLBACK;
 
 -- rowcall.queue.retention.prune: PRUNE
 -- Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
--- are deleted with their attempts and logs.  Another run loses its payload and its details; its status stays, and so do
--- its keys with the fingerprints that distinguish a replay from different content.
+-- are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
+-- with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
 \set due '{"1"}'
 \set versions '{"1/1767614400.000000"}'
 BEGIN;
@@ -3855,8 +3853,6 @@ WITH pruned AS MATERIALIZED (
         trace_parent = NULL, pruned_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
-), log AS (
-    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))
 )
 SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare;
 ROLLBACK;
