@@ -28,13 +28,16 @@ ORDER BY id;
 ROLLBACK;
 
 -- rowcall.definitions.erase: UNAUDITED
--- All payloads of a definition that is erased; of another one, the former payloads that match.
-\set definition_id '1'
+-- All payloads of a definition that is erased; of another one, the former payloads that match.  A row may have one that
+-- matches and one that does not, which may be another person's.
 \set whole 'false'
 \set payload '{"user_id": 1}'
+\set definition_id '1'
 \set batch '100'
 BEGIN;
-UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
+UPDATE rowcall.audit_log
+SET before = CASE WHEN :'whole' OR before -> 'payload' @> :'payload'::jsonb THEN before - 'payload' ELSE before END,
+    after = CASE WHEN :'whole' OR after -> 'payload' @> :'payload'::jsonb THEN after - 'payload' ELSE after END
 WHERE id = ANY(ARRAY(
     SELECT id FROM rowcall.audit_log
     WHERE subject = 'definition' AND subject_id = :'definition_id' AND (before ? 'payload' OR after ? 'payload')
@@ -3775,7 +3778,8 @@ ROLLBACK;
 
 -- rowcall.queue.retention.erase: ERASE
 -- Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
--- Locked runs are skipped.  A trigger deletes the lines that they logged.  The audit log keeps who enqueued or cloned the run, but not the payload.
+-- Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
+-- cloned the run, but not the payload.
 \set run_ids '{"1"}'
 \set who 'cli:me'
 \set request_id 'request-1'
