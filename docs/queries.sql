@@ -3277,9 +3277,18 @@ ROLLBACK;
 \set lease_keys '{"1/1": 120}'
 \set worker 'worker-1'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT run.id FROM rowcall.job_runs AS run WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
         AND run.status IN ('running') FOR NO KEY UPDATE SKIP LOCKED;
+ROLLBACK;
+
+-- rowcall.queue.lease: OWNED
+-- The leases that are not lost, by primary key; it waits for no row.
+\set run_ids '{"1"}'
+\set lease_keys '{"1/1": 120}'
+\set worker 'worker-1'
+BEGIN;
+SELECT run.id FROM rowcall.job_runs AS run WHERE run.id = ANY(:'run_ids'::bigint[]) AND :'lease_keys'::jsonb ? (run.id || '/' || run.lease_no) AND run.locked_by = :'worker'
+        AND run.status IN ('running');
 ROLLBACK;
 
 -- rowcall.queue.lease: HEARTBEAT
