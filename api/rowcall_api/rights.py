@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any
 
 import flask
+from werkzeug.exceptions import Forbidden
 
 from rowcall import definitions, effects
 from rowcall.access.api_keys import UNLIMITED, Limits
 from rowcall.base.database import Connection, Row
 from rowcall.base.errors import (
+    ApiKeyInvalid,
     DefinitionNotFound,
     EffectNotFound,
     JobTypeUnknown,
@@ -93,6 +96,30 @@ def must_be_allowed_to_manage_keys(limits: Limits) -> None:
     for names, asked in zip(own, limits, strict=True):
         if names is not None and (asked is None or not {*asked} <= {*names}):
             raise KeyLimited(own)
+
+
+def must_not_outlive_this_key(expires_at: datetime | None) -> None:
+    """Refuse to create a key that is valid for longer than this request's own, which would never end otherwise."""
+    if latest := _outlived(expires_at):
+        sentence = (
+            f"the key of this request expires at {latest}, and a key that it creates cannot be valid for longer: set"
+            " expires_at to this time or an earlier one"
+        )
+        raise ApiKeyInvalid("expires_at", sentence)
+
+
+def must_be_allowed_to_rotate(expires_at: datetime | None) -> None:
+    """Refuse a rotation whose new key, which expires at this time, is valid for longer than this request's own."""
+    if latest := _outlived(expires_at):
+        raise Forbidden(
+            f"the key of this request expires at {latest}, and the new key would be valid for longer: rotate it with a"
+            " key that does not expire before, or with `rowcall keys rotate`"
+        )
+
+
+def _outlived(expires_at: datetime | None) -> str | None:
+    own: datetime | None = flask.g.caller.expires_at
+    return own.isoformat() if own is not None and (expires_at is None or expires_at > own) else None
 
 
 def must_be_allowed_to_steer(connection: Connection, run_id: int) -> None:

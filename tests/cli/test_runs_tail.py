@@ -10,9 +10,11 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.status import Status
+from tests.support.live_terminal import live_terminal
 from tests.support.processes import rowcall, running, wait_until
 from tests.support.rows import run_in
 from tests.support.run_log import insert_lines
+from tests.support.server import let_connect
 
 
 @pytest.fixture
@@ -75,6 +77,36 @@ def test_follow_prints_new_lines_until_the_run_ends(environment: dict[str, str])
             fetch_all(connection, f"UPDATE rowcall.job_runs SET {end} WHERE id = %(id)s", {"id": run_id})
         assert tail.stdout.readline().endswith("line 2\n")
         assert (tail.wait(), tail.stdout.read()) == (0, "")
+
+
+def test_follow_says_how_many_lines_of_a_flood_were_left_out(environment: dict[str, str]) -> None:
+    run_id = made(environment, Status.RUNNING, 1)
+    with running(environment, "runs", "tail", str(run_id), "--follow") as tail:
+        assert tail.stdout is not None
+        assert tail.stdout.readline().endswith("line 1\n")
+        with database.transaction(environment["DATABASE_URL"]) as connection:
+            # A worker has written 2 to 1,500, and kept the newest.
+            fetch_all(connection, "DELETE FROM rowcall.run_logs")
+            insert_lines(connection, run_id, [1500])
+        assert tail.stdout.readline() == "1,498 lines were left out: a run keeps its newest lines\n"
+        assert tail.stdout.readline().endswith("line 1500\n")
+
+
+def test_follow_goes_on_when_the_database_was_away(
+    environment: dict[str, str], fresh_url: str, server_url: str
+) -> None:
+    run_id = made(environment, Status.RUNNING, 1)
+    with live_terminal(environment, "runs", "tail", str(run_id), "--follow") as terminal:
+        terminal.wait_for("line 1$")
+        let_connect(server_url, fresh_url, allowed=False)
+        terminal.wait_for("^the database is not available: no connection to ", "trying again until Ctrl-C")
+        let_connect(server_url, fresh_url, allowed=True)
+        with database.transaction(fresh_url) as connection:
+            insert_lines(connection, run_id, [2])
+        terminal.wait_for("line 2$")
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+        assert terminal.printed.count("the database is not available") == 1
 
 
 def test_ctrl_c_ends_follow_quietly(environment: dict[str, str]) -> None:

@@ -6,15 +6,7 @@ from rowcall.base import database
 from rowcall.status import Status
 from tests.support.live_terminal import live_terminal
 from tests.support.rows import run_in
-
-
-def let_connect(server_url: str, url: str, allowed: bool) -> None:
-    """Let the database accept new connections, or refuse them as one that is away does."""
-    connection = database.connect(server_url)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER DATABASE {url.rpartition('/')[2].partition('?')[0]} ALLOW_CONNECTIONS {allowed}")
-    connection.close()
+from tests.support.server import let_connect
 
 
 def test_a_watched_list_waits_for_a_database_that_is_away_and_ends_at_ctrl_c(

@@ -39,10 +39,13 @@ def audited(connection: PgConnection, subject: str, subject_id: int, before: obj
     fetch_all(connection, sql, {"subject": subject, "id": subject_id, **states})
 
 
-def payloads(connection: PgConnection) -> list[bool]:
-    """Whether each row of a change still has its payload."""
-    sql = "SELECT after ? 'payload' AS has FROM rowcall.audit_log WHERE action = 'change' ORDER BY id"
-    return [row["has"] for row in fetch_all(connection, sql)]
+def payloads(connection: PgConnection) -> list[tuple[bool, bool]]:
+    """Whether each row of a change still has its payload before the change, and after it."""
+    sql = """
+    SELECT before ? 'payload' AS before, after ? 'payload' AS after FROM rowcall.audit_log WHERE action = 'change'
+    ORDER BY id
+    """
+    return [(row["before"], row["after"]) for row in fetch_all(connection, sql)]
 
 
 def test_only_definitions_that_have_or_had_the_payload_are_found(connection: PgConnection) -> None:
@@ -60,11 +63,13 @@ def test_an_erased_definition_loses_all_payloads_and_others_only_those_that_matc
     audited(connection, "definition", gone, GRACE, ADA)
     audited(connection, "definition", gone, {}, GRACE)
     audited(connection, "definition", other, ADA, GRACE)
+    audited(connection, "definition", other, GRACE, ADA)
     audited(connection, "definition", other, GRACE, GRACE)
     audited(connection, "run", gone, ADA, ADA)
     for found in find_definitions(connection, ADA):
         assert list(erase_definition(connection, found, ADA, OPERATOR))[-1]
-    assert payloads(connection) == [False, False, False, True, True]
+    kept, lost = (True, True), (False, False)
+    assert payloads(connection) == [lost, lost, (False, True), (True, False), kept, kept]
     rows = fetch_all(connection, "SELECT name, payload FROM rowcall.job_definitions WHERE name IN ('gone', 'other')")
     assert {row["name"]: row["payload"] for row in rows} == {"gone": {}, "other": GRACE}
     [erasure] = fetch_all(connection, "SELECT * FROM rowcall.audit_log WHERE action = 'erase'")
@@ -78,7 +83,7 @@ def test_the_audit_log_is_erased_in_batches_and_the_definition_last(connection: 
     [found] = find_definitions(connection, ADA)
     steps = erase_definition(connection, found, ADA, OPERATOR)
     assert next(steps) is False
-    assert payloads(connection).count(True) == 1
+    assert payloads(connection).count((True, True)) == 1
     assert find_definitions(connection, ADA) == [found], "after a kill, it would be found again"
     assert list(steps) == [False, True]
     assert find_definitions(connection, ADA) == []

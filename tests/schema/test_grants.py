@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,38 +20,13 @@ from rowcall.schema.tables import metadata
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from rowcall_example.tables import create_tables
-from rowcall_migrations.grants import as_grants
 from tests.schema.catalogue import asked
+from tests.schema.conftest import Granted
 from tests.support.processes import rowcall
 from tests.support.psql import psql
 from tests.support.roles import Role, role
 from tests.support.rows import run_in
 from tests.support.run_log import insert_lines, lease_of, lines
-
-DUTIES = ("enqueue", "worker", "api")
-
-
-@dataclass(frozen=True)
-class Granted:
-    """A database whose roles have the rights of the script."""
-
-    url: str
-    names: dict[str, str]
-
-    @property
-    def script(self) -> str:
-        """Return what `rowcall migrate --grants` prints for these names."""
-        return as_grants([f"{duty}={name}" for duty, name in self.names.items()])
-
-
-@pytest.fixture
-def granted(fresh_url: str) -> Iterator[Granted]:
-    """Run the script, and yield the database; a suffix makes the roles' names unique on the server."""
-    made = Granted(fresh_url, {duty: f"{duty}_{uuid.uuid4().hex[:8]}" for duty in DUTIES})
-    psql(fresh_url, made.script)
-    yield made
-    names = ", ".join(made.names.values())
-    asked(fresh_url, f"DROP OWNED BY {names}; DROP ROLE {names}")
 
 
 @pytest.fixture

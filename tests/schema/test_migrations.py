@@ -181,5 +181,15 @@ def test_the_audit_log_takes_rows_and_gives_none_back(fresh_url: str) -> None:
         with engine.connect() as changing, pytest.raises(sqlalchemy.exc.DBAPIError, match="append-only"):
             changing.exec_driver_sql(change)
     engine.dispose()
-    # A person's data must be erasable.
+    # A person's data must be erasable, without another person's in the same row.
     asked(fresh_url, "UPDATE rowcall.audit_log SET after = after - 'payload'")
+    states = """'{"payload": {"user_id": 7}}', '{"payload": {"user_id": 8}}'"""
+    asked(
+        fresh_url,
+        "INSERT INTO rowcall.audit_log (who, action, subject, before, after)"
+        f" VALUES ('a', 'changed', 'definition', {states})",
+    )
+    for side, left in (("before", [{}, {"payload": {"user_id": 8}}]), ("after", [{}, {}])):
+        asked(fresh_url, f"UPDATE rowcall.audit_log SET {side} = {side} - 'payload' WHERE action = 'changed'")
+        [row] = asked(fresh_url, "SELECT before, after FROM rowcall.audit_log WHERE action = 'changed'")
+        assert [row["before"], row["after"]] == left

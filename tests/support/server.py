@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rowcall.base import database
 from rowcall.local_postgres import leftovers
 from rowcall.local_postgres.account import claim
 from rowcall.local_postgres.home import Home
@@ -63,3 +64,12 @@ def own_server(folder: Path) -> Iterator[OwnServer]:
         yield server
     finally:
         server.stop()
+
+
+def let_connect(server_url: str, url: str, allowed: bool) -> None:
+    """Let the database accept new connections, or refuse them as one that is away does."""
+    connection = database.connect(server_url)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER DATABASE {url.rpartition('/')[2].partition('?')[0]} ALLOW_CONNECTIONS {allowed}")
+    connection.close()

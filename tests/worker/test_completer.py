@@ -156,8 +156,7 @@ def test_a_stopping_worker_tries_again_to_release_a_run_whose_row_is_locked_for_
 
 
 TRIED_TO_UNCLAIM = """
-SELECT pid FROM pg_stat_activity
-WHERE application_name ~ 'unclaiming' AND state = 'idle' AND query ~ 'WITH unlocked'
+SELECT pid FROM pg_stat_activity WHERE application_name ~ 'unclaiming' AND state = 'idle' AND query ~ 'FROM rowcall.job'
 """
 
 
@@ -177,6 +176,25 @@ def test_a_stopping_worker_tries_again_to_unclaim_a_run_whose_row_is_locked_for_
         rows = [row_of(connection, run.lease.run_id) for run in (locked, free)]
     assert [(row["status"], row["attempts"]) for row in rows] == [("queued", 1), ("queued", 1)]
     assert not lines
+    link.close()
+
+
+def test_a_stopping_worker_does_not_try_again_to_unclaim_a_run_whose_lease_is_lost(
+    completer: Completer, fresh_url: str, two: tuple[InFlightRun, InFlightRun]
+) -> None:
+    lost, ours = two
+    link = Link(fresh_url, "unclaiming", Outage())
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(
+            connection, f"UPDATE rowcall.job_runs SET lease_no = lease_no + 1 WHERE id = {lost.lease.run_id}"
+        )
+    with logged() as lines:
+        completer.unclaim(link, [lost, ours], LIMIT_SECONDS)
+    assert [(line["event"], line["run_id"]) for line in lines] == [("lease lost", lost.lease.run_id)]
+    assert not completer.in_flight.runs
+    with database.transaction(fresh_url) as connection:
+        rows = [row_of(connection, run.lease.run_id) for run in (lost, ours)]
+    assert [row["status"] for row in rows] == ["running", "queued"]
     link.close()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from rowcall.base.redaction import SEARCHED_CHARACTERS
 from rowcall.queue.run_log import BYTES_MOST, LINES_MOST
 from rowcall.status import Status
 from rowcall_worker.attempt.context import Run
@@ -50,6 +51,36 @@ def test_it_is_a_standard_logger(desk: Desk) -> None:
         ("info", "connected shard=3"),
         ("error", "out of paper"),
     ]
+
+
+@pytest.mark.parametrize("name", ["msg", "args", "level", "self", "name", "message", "event", "exc_text", "lineno"])
+def test_a_field_may_have_any_name_that_is_no_option_of_a_standard_logger(desk: Desk, name: str) -> None:
+    def handler(run: Run) -> None:
+        for write in (run.log.info, run.log.warning, run.log.error, run.log.critical, run.log.fatal):
+            write("packed %d", 3, **{name: "x"})
+        run.log.log(logging.INFO, "packed %d", 3, **{name: "x"})
+        run.log.exception("packed %d", 3, **{name: "x"}, exc_info=False)
+
+    assert desk.attempt(handler).error is None
+    desk.end()
+    assert [text for _, text in desk.log] == [f"packed 3 {name}=x"] * 7
+
+
+def test_every_method_names_the_line_of_its_caller(desk: Desk) -> None:
+    records: list[logging.LogRecord] = []
+
+    class Listener(logging.Handler):
+        emit = staticmethod(records.append)  # type: ignore[assignment]
+
+    def handler(run: Run) -> None:
+        run.log.addHandler(Listener())
+        for write in (run.log.info, run.log.warning, run.log.error, run.log.exception, run.log.critical, run.log.fatal):
+            write("packed")
+        run.log.log(logging.INFO, "packed")
+        logging.LoggerAdapter(run.log, {}).info("packed")
+
+    desk.attempt(handler)
+    assert [record.funcName for record in records] == ["handler"] * 8
 
 
 def test_a_handler_that_is_added_to_it_gets_the_records_with_the_caller_s_place(desk: Desk) -> None:
@@ -129,6 +160,12 @@ def test_long_lines_are_cut_and_say_so(desk: Desk) -> None:
     assert (len(long), long[-2:]) == (MESSAGE_CHARACTERS, "é…")
     message, trace = broken.split("\n")
     assert (message, len(trace), trace[:2], trace[-7:]) == ("broken", TRACEBACK_CHARACTERS, "…x", "the end")
+
+
+def test_a_line_of_many_megabytes_is_cut_before_it_is_searched_for_secrets(desk: Desk) -> None:
+    with logged() as lines:
+        desk.attempt(lambda run: run.log.info("x" * 10_000_000, data="y" * 10_000_000))
+    assert max(len(lines[0][name]) for name in ("event", "data")) < SEARCHED_CHARACTERS
 
 
 def test_of_a_flood_the_newest_lines_are_kept_and_the_numbers_say_how_many_are_missing(desk: Desk) -> None:

@@ -9,6 +9,7 @@ import flask
 import psycopg2
 import sqlalchemy
 from psycopg2.errors import (
+    InsufficientPrivilege,
     InvalidSchemaName,
     LockNotAvailable,
     QueryCanceled,
@@ -18,7 +19,7 @@ from psycopg2.errors import (
 )
 
 from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
-from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable
+from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, RightsMissing
 from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.schema import check_revision
@@ -75,6 +76,8 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
         cause = drivers_error(error)
         if reason := _unavailable(cause):
             raise DatabaseUnavailable(reason) from error
+        if internal and isinstance(cause, InsufficientPrivilege):
+            raise RightsMissing(cause.diag.message_primary or "") from error
         if isinstance(cause, UndefinedTable | UndefinedColumn | InvalidSchemaName):
             with reachable(pool) as connection:
                 check_revision(connection)

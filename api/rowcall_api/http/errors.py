@@ -63,6 +63,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.DatabaseUnavailable: ("database-unreachable", 503),
     errors.CommitUnconfirmed: ("commit-unconfirmed", 503),
     errors.SchemaMismatch: ("schema-mismatch", 503),
+    errors.RightsMissing: ("database-rights-missing", 503),
 }
 
 

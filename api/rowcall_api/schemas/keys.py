@@ -48,7 +48,11 @@ class NewKeySchema(Schema):
     scopes = fields.List(fields.String(validate=validate.OneOf(SCOPES)), required=True, validate=validate.Length(1))
     job_types = _names("Only runs of these job types may be enqueued and changed; default: all.")
     queues = _names("Only runs of these queues may be enqueued and changed; default: all.")
-    expires_at = Moment(load_default=None, allow_none=True, metadata={"description": "Default: never."})
+    expires_at = Moment(
+        load_default=None,
+        allow_none=True,
+        metadata={"description": "Default: never. Not later than the key of this request expires."},
+    )
 
 
 class RotationSchema(Schema):

@@ -1,4 +1,4 @@
-"""A table for the lines that handlers log, kept with their run."""
+"""A table for the lines that handlers log, kept with their run; an audit row may lose only one of its payloads."""
 
 from alembic import op
 
@@ -20,12 +20,55 @@ CREATE TABLE rowcall.run_logs (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false)
 """
 
+# Code of 0001 prunes and erases beside this schema, and knows nothing of the lines.  So the database deletes them, with
+# the owner's rights, because older grants give none.  Only statements that delete runs or set pruned_at pay for it.
+DELETED_WITH_THEIR_RUN = """
+CREATE FUNCTION rowcall.delete_run_log() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM rowcall.run_logs WHERE run_id = OLD.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER job_runs_log_deleted AFTER DELETE OR UPDATE OF pruned_at ON rowcall.job_runs
+    FOR EACH ROW EXECUTE FUNCTION rowcall.delete_run_log()
+"""
+
+# The state before a change and the state after it may concern two persons, and each can be erased without the other.
+REFUSE_AUDIT_CHANGE = """
+CREATE OR REPLACE FUNCTION rowcall.refuse_audit_change() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        IF to_jsonb(NEW) - '{{before,after}}'::text[] = to_jsonb(OLD) - '{{before,after}}'::text[]
+            AND ({unchanged_before}NEW.before IS NOT DISTINCT FROM OLD.before - '{{payload,refusal}}'::text[])
+            AND ({unchanged_after}NEW.after IS NOT DISTINCT FROM OLD.after - '{{payload,refusal}}'::text[])
+        THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    RAISE EXCEPTION 'audit_log is append-only; only a payload and a refusal can be erased'
+        USING ERRCODE = 'restrict_violation';
+END
+$$
+"""
+ONE_SIDE = REFUSE_AUDIT_CHANGE.format(
+    unchanged_before="NEW.before IS NOT DISTINCT FROM OLD.before OR ",
+    unchanged_after="NEW.after IS NOT DISTINCT FROM OLD.after OR ",
+)
+BOTH_SIDES = REFUSE_AUDIT_CHANGE.format(unchanged_before="", unchanged_after="")
+
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table and the trigger, and replace the function."""
     op.execute(RUN_LOGS)
+    op.execute(DELETED_WITH_THEIR_RUN)
+    op.execute(ONE_SIDE)
 
 
 def downgrade() -> None:
-    """Drop it, with all lines."""
+    """Drop them, with all lines, and restore the function."""
+    op.execute(BOTH_SIDES)
+    op.execute("DROP TRIGGER job_runs_log_deleted ON rowcall.job_runs")
+    op.execute("DROP FUNCTION rowcall.delete_run_log()")
     op.execute("DROP TABLE rowcall.run_logs")

@@ -41,7 +41,7 @@ RETURNING id, name, prefix, scopes, expires_at, coalesce(expires_at <= clock_tim
 """
 
 FIND = """
-SELECT id, name, secret_sha256, scopes, job_types, queues,
+SELECT id, name, secret_sha256, scopes, job_types, queues, expires_at,
     coalesce(last_used_at < now() - interval '1 minute', true) AS unnoted
 FROM rowcall.api_keys
 WHERE prefix = %(prefix)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
@@ -124,6 +124,7 @@ class Caller:
     prefix: str
     scopes: frozenset[str]
     limits: Limits
+    expires_at: datetime | None
     unnoted: bool
 
     @property
@@ -222,8 +223,8 @@ def find_caller(connection: Connection, key: str) -> Caller | None:
     same = hmac.compare_digest(_hashed(secret), bytes(row["secret_sha256"]) if row else NO_HASH)
     if row is None or not same:
         return None
-    limits = Limits(row["job_types"], row["queues"])
-    return Caller(row["id"], row["name"], prefix, frozenset(row["scopes"]), limits, row["unnoted"])
+    scopes, limits = frozenset(row["scopes"]), Limits(row["job_types"], row["queues"])
+    return Caller(row["id"], row["name"], prefix, scopes, limits, row["expires_at"], row["unnoted"])
 
 
 def id_of(connection: Connection, key: str) -> int:

@@ -21,7 +21,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any, TextIO
 
-from rowcall.base.redaction import BLANK, names_a_secret, redacted
+from rowcall.base.redaction import BLANK, SEARCHED_CHARACTERS, names_a_secret, redacted
 from rowcall.base.settings import Settings
 
 
@@ -65,6 +65,10 @@ COLOURS = {"warning": "\033[33m", "error": "\033[31m"}
 PLAIN = "\033[0m"
 # Pads the event's name, so that the fields line up.
 EVENT_WIDTH = 24
+
+# A secret that a cut divides is not recognized, so this much beside the cut goes too.
+DIVIDED_CHARACTERS = 1000
+ELLIPSIS = "…"
 
 # Deeper data is shown as its repr: it may contain itself.
 DEPTH_MOST = 20
@@ -164,7 +168,10 @@ def _context() -> dict[str, object]:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Format the traceback; of PostgreSQL's messages, keep the first sentence: the rest quotes statements and rows."""
+    """Format the traceback, of a very long one the end; of PostgreSQL's messages, keep the first sentence.
+
+    The rest quotes statements and rows.
+    """
     trace = "".join(traceback.format_exception(error)).rstrip()
     causes: list[BaseException] = []
     cause: BaseException | None = error
@@ -175,7 +182,9 @@ def traceback_of(error: BaseException) -> str:
         sentence = getattr(getattr(cause, "diag", None), "message_primary", None)
         if sentence:
             trace = trace.replace(str(cause).rstrip(), sentence)
-    return trace
+    if len(trace) <= SEARCHED_CHARACTERS:
+        return trace
+    return ELLIPSIS + redacted(trace[-SEARCHED_CHARACTERS:])[DIVIDED_CHARACTERS:]
 
 
 def _shown(value: object, depth: int = 0) -> Any:
@@ -186,7 +195,10 @@ def _shown(value: object, depth: int = 0) -> Any:
         return _fields(value, depth + 1)
     if isinstance(value, (list, tuple)) and depth < DEPTH_MOST:
         return [_shown(inner, depth + 1) for inner in value]
-    return redacted(str(value) if isinstance(value, str) else repr(value))
+    text = str(value) if isinstance(value, str) else repr(value)
+    if len(text) <= SEARCHED_CHARACTERS:
+        return redacted(text)
+    return redacted(text[:SEARCHED_CHARACTERS])[:-DIVIDED_CHARACTERS] + ELLIPSIS
 
 
 def _fields(fields: Mapping[Any, object], depth: int) -> dict[str, Any]:
@@ -201,14 +213,24 @@ def _has_colours(stream: TextIO) -> bool:
 
 
 def _text(line: dict[str, Any], *, coloured: bool) -> str:
-    """Format a line as text, followed by its traceback."""
+    """Format a line as text, followed by the rest of an event of several lines, and by its traceback."""
     told = dict(line)
     timestamp, level, event = (told.pop(name) for name in ("timestamp", "level", "event"))
     exception = told.pop("exception", None)
     colour, plain = (COLOURS.get(level, ""), PLAIN) if coloured and level in COLOURS else ("", "")
     fields = " ".join(f"{name}={word(value)}" for name, value in told.items())
-    text = f"{timestamp} {colour}{level:<7}{plain} {event:<{EVENT_WIDTH}} {fields}".rstrip()
-    return text if exception is None else f"{text}\n{exception}"
+    first, *rest = _printable(event) or [""]
+    text = f"{timestamp} {colour}{level:<7}{plain} {first:<{EVENT_WIDTH}} {fields}".rstrip()
+    below = [] if exception is None else _printable(str(exception))
+    return "\n".join([text, *(f"    {line}" for line in rest), *below])
+
+
+def _printable(text: str) -> list[str]:
+    """Return the lines of a text; a character that would control the terminal is escaped."""
+    return [
+        "".join(one if one.isprintable() else repr(one)[1:-1] for one in line.expandtabs(4))
+        for line in text.splitlines()
+    ]
 
 
 def word(value: object) -> str:

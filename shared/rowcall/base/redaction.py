@@ -21,6 +21,10 @@ from rowcall.base.settings import all_settings
 
 BLANK = "***"
 
+# Only this much of a text is searched: searching a hundred megabytes would stop all threads for seconds.  If the cut
+# leaves half a secret, that must be far from the part that is kept.
+SEARCHED_CHARACTERS = 200_000
+
 # Not one of Rowcall's settings, but libpq reads the database's password from it.
 PASSWORD_VARIABLES = ("PGPASSWORD",)
 
@@ -53,8 +57,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"""(\bx-[\w-]{0,40}(?:key|token|secret):\s{0,3})[^\s"'\\]++""", rf"\1{BLANK}"),
         # {"token": "..."}, {'token': '...'}, {\"token\": 12345}
         (rf"""({_NAME}\\{{0,3}}["']\s{{0,3}}:\s{{0,3}})(?:{_QUOTED}|\d{{4,}}+)""", rf"\1\g<quote>{BLANK}\g<quote>"),
-        # password='...' in a DSN, a query or a call; with spaces around the =, an unquoted value is program text.
-        (rf"({_NAME}\s{{0,3}}=\s{{0,3}}){_QUOTED}", rf"\1\g<quote>{BLANK}\g<quote>"),
+        # password='...' in a DSN, a query or a call, and password: '...' in YAML.  With spaces around the =, or after a
+        # colon, an unquoted value is program text.
+        (rf"({_NAME}\s{{0,3}}[:=]\s{{0,3}}){_QUOTED}", rf"\1\g<quote>{BLANK}\g<quote>"),
         (rf"({_NAME}=)(?!=){_BARE}", rf"\1{BLANK}"),
         # Parameters in SQLAlchemy's errors, and lines of SQL with literals in PostgreSQL's errors.
         (r"((?:\[parameters|(?<![^\n])LINE \d{1,9}): )[^\n]*+", rf"\1{BLANK}"),

@@ -6,13 +6,17 @@ import getpass
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 
+import psycopg2
 from psycopg2.errors import InsufficientPrivilege
 
 from rowcall.access.audit import Operator
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, drivers_error, internal_transaction
 from rowcall.base.errors import RowcallError
+from rowcall.base.outages import is_outage, is_passing
+from rowcall.base.redaction import redacted
 from rowcall.local_postgres.url import database_url
 from rowcall.schema import check_revision
 
@@ -31,6 +35,25 @@ def held_server() -> Iterator[None]:
     chosen = settings.read()
     with nullcontext() if chosen.database_url else database_url(chosen):
         yield
+
+
+@dataclass
+class Outage:
+    """Why the database was not available, if it was not."""
+
+    reason: str | None = None
+
+
+@contextmanager
+def survived_outage() -> Iterator[Outage]:
+    """Go on after the block if the database is not available, for a command that reads again and again."""
+    outage = Outage()
+    try:
+        yield outage
+    except (RowcallError, psycopg2.Error) as error:
+        if not (is_outage(error) or is_passing(error)):
+            raise
+        outage.reason = f"the database is not available: {' '.join(redacted(str(error)).split())}"
 
 
 @contextmanager

@@ -27,9 +27,12 @@ WHERE payload @> %(payload)s::jsonb OR EXISTS (
 ORDER BY id
 """
 
-# All payloads of a definition that is erased; of another one, the former payloads that match.
+# All payloads of a definition that is erased; of another one, the former payloads that match.  A row may have one that
+# matches and one that does not, which may be another person's.
 UNAUDITED = """
-UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
+UPDATE rowcall.audit_log
+SET before = CASE WHEN %(whole)s OR before -> 'payload' @> %(payload)s::jsonb THEN before - 'payload' ELSE before END,
+    after = CASE WHEN %(whole)s OR after -> 'payload' @> %(payload)s::jsonb THEN after - 'payload' ELSE after END
 WHERE id = ANY(ARRAY(
     SELECT id FROM rowcall.audit_log
     WHERE subject = 'definition' AND subject_id = %(definition_id)s AND (before ? 'payload' OR after ? 'payload')

@@ -17,6 +17,9 @@ OWN = f"""run.id = ANY(%(run_ids)s::bigint[]) AND %(lease_keys)s::jsonb ? {LEASE
 # The rows that no other transaction has locked, so that a locked row delays only itself.
 UNLOCKED = f"SELECT run.id FROM rowcall.job_runs AS run WHERE {OWN} FOR NO KEY UPDATE SKIP LOCKED"
 
+# The leases that are not lost, by primary key; it waits for no row.
+OWNED = f"SELECT run.id FROM rowcall.job_runs AS run WHERE {OWN}"
+
 # One statement for all leases of a process.  greatest(): a late heartbeat must not shorten a lease.  Primary key;
 # locked_until is in no index, so this is a heap-only update.  It waits for no row: a locked row is returned unchanged,
 # and not renewed.  A lease that is not returned at all is lost.
@@ -170,10 +173,19 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
 
 def unlocked(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
     """Return the leases of one worker that are not lost and whose rows no other transaction has locked."""
+    return _found(connection, UNLOCKED, leases)
+
+
+def owned(connection: Connection, leases: Sequence[Lease]) -> set[Lease]:
+    """Return the leases of one worker that are not lost, whether their rows are locked or not."""
+    return _found(connection, OWNED, leases)
+
+
+def _found(connection: Connection, sql: str, leases: Sequence[Lease]) -> set[Lease]:
     if not leases:
         return set()
     parameters = parameters_of(dict.fromkeys(leases, "true"))
-    ids = {row["id"] for row in fetch_all(connection, BY_INDEX + UNLOCKED, parameters)}
+    ids = {row["id"] for row in fetch_all(connection, BY_INDEX + sql, parameters)}
     return {lease for lease in leases if lease.run_id in ids}
 
 

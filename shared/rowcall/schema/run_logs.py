@@ -7,8 +7,8 @@ from sqlalchemy import BigInteger, Column, Integer, Table, Text
 from rowcall.schema.columns import metadata, moment, one_of, storage
 
 # Rows are only inserted and deleted.  The primary key is the only index: it finds a run's lines in their order.
-# run_id has no foreign key, which would lock the run's row for each line and look for lines at each run's deletion;
-# `prune` and `erase` delete the lines with their runs.
+# run_id has no foreign key, which would lock the run's row for each line; a trigger deletes the lines when their run is
+# deleted, pruned or erased.
 run_logs = Table(
     "run_logs",
     metadata,

@@ -210,6 +210,29 @@ def test_a_limited_admins_key_makes_and_manages_no_key_that_may_do_more(
     assert call("POST", f"/v1/keys/{made['id']}/rotate", scope="limited").status_code == 200
 
 
+def test_an_expiring_admins_key_makes_and_rotates_no_key_that_outlives_it(
+    call: Call, refused: Call, rows: PgConnection, keys: dict[str, str]
+) -> None:
+    ends = datetime.now(UTC).replace(microsecond=0) + timedelta(days=7)
+    keys["expiring"] = api_keys.create_key(rows, "expiring admin", ["admin"], MAKER, ends)
+    longer = {"name": "longer", "scopes": ["admin"]}
+    for more in ({}, {"expires_at": None}, {"expires_at": (ends + timedelta(seconds=1)).isoformat()}):
+        answer = refused("POST", "/v1/keys", 422, "expires_at", scope="expiring", json={**longer, **more})
+        assert told(answer)["errors"][0]["detail"] == (
+            f"the key of this request expires at {ends.isoformat()}, and a key that it creates cannot be valid for"
+            " longer: set expires_at to this time or an earlier one"
+        )
+    same = {"name": "as long", "scopes": ["admin"], "expires_at": ends.isoformat()}
+    made = call("POST", "/v1/keys", scope="expiring", json=same)
+    assert (made.status_code, told(made)["expires_at"]) == (201, ends.isoformat())
+    # A rotated key lasts as long again as its predecessor.
+    for key_id in (created(call)["id"], api_keys.id_of(rows, keys["expiring"])):
+        answer = refused("POST", f"/v1/keys/{key_id}/rotate", 403, scope="expiring")
+        assert f"expires at {ends.isoformat()}, and the new key would be valid for longer" in told(answer)["detail"]
+    short = created(call, expires_at=(ends - timedelta(days=6)).isoformat())
+    assert call("POST", f"/v1/keys/{short['id']}/rotate", scope="expiring").status_code == 200
+
+
 @pytest.mark.parametrize(("limit", "page_bytes"), [(1, 2**20), (3, 2**20), (200, 1)])
 def test_following_next_lists_every_key_once_the_newest_first(
     call: Call, rows: PgConnection, limit: int, page_bytes: int

@@ -14,6 +14,7 @@ import pytest
 
 from rowcall.base import logs
 from rowcall.base.logs import LogEvent, log
+from rowcall.base.redaction import SEARCHED_CHARACTERS
 from rowcall.base.settings import Settings
 from tests.support.logged import logged
 
@@ -147,3 +148,32 @@ def test_data_that_contains_itself_and_numbers_that_json_has_not_are_shown() -> 
     line = json.loads(stream.getvalue(), parse_constant=pytest.fail)
     assert "{'self': {...}}" in json.dumps(line["state"])
     assert line["numbers"] == ["nan", "inf"]
+
+
+def test_an_event_of_several_lines_is_indented_as_text_and_controls_no_terminal() -> None:
+    stream = Terminal()
+    logs.configure(Settings(), stream)
+    log().info("two\n\tlines \x1b[31m\a", told="a\n\tb")
+    line, *below = stream.getvalue().splitlines()
+    assert re.fullmatch(r"20\S+Z info    two {21} told='a\\n\\tb'", line)
+    assert below == [r"        lines \x1b[31m\x07"]
+
+
+def test_a_text_that_would_take_long_to_search_is_cut_before() -> None:
+    many = 10_000_000
+    with logged() as lines:
+        log().info("x" * many, told="y" * many, values={"z": "z" * many})
+        log().error(LogEvent.API_BROKE, exc_info=ValueError("v" * many + " the end"))
+    long, broke = lines
+    for text in (long["event"], long["told"], long["values"]["z"]):
+        assert (len(text), text[-2:]) == (SEARCHED_CHARACTERS - logs.DIVIDED_CHARACTERS + 1, text[0] + logs.ELLIPSIS)
+    assert len(broke["exception"]) < SEARCHED_CHARACTERS
+    assert broke["exception"].endswith("v the end")
+
+
+def test_a_cut_leaves_no_half_of_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "hush" * 10
+    monkeypatch.setenv("PGPASSWORD", secret)
+    with logged() as lines:
+        log().info("x" * (SEARCHED_CHARACTERS - 20) + secret)
+    assert "hush" not in lines[0]["event"]

@@ -60,6 +60,8 @@ LONG_SECRETS = st.text(st.characters(exclude_categories=["Cs"], exclude_characte
         "Login(user='me', password='hush')",
         "Login(user=me, password=hush)",
         "password='hush, and the text ends here",
+        "db:\n  user: me\n  password: 'hush'\n",
+        'password: "hu sh"',
     ],
 )
 def test_what_stands_where_secrets_stand_is_taken_out(text: str) -> None:

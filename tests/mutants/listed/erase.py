@@ -18,15 +18,8 @@ ERASE = [
         ("runs that have not finished are erased", " AND finished_at IS NOT NULL", ""),
         ("other runs are erased", "id = ANY(%(run_ids)s::bigint[]) AND finished_at", "finished_at"),
         ("erasing waits for a locked run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
-        *(
-            (
-                f"{what} of {whose}",
-                f"{table} {ERASED}",
-                f"{table} WHERE {instead}",
-            )
-            for what, table in (("attempts", "rowcall.job_attempts"), ("lines", "rowcall.run_logs"))
-            for whose, instead in (("erased runs are kept", "false"), ("runs that are not erased go", "true"))
-        ),
+        ("attempts of erased runs are kept", ERASED, "WHERE false"),
+        ("attempts of runs that are not erased go", ERASED, "WHERE true"),
         ("payloads before a change stay in the audit log", "before = before - 'payload', ", ""),
         ("payloads after a change stay in the audit log", ", after = after - 'payload'", ""),
         ("payloads in other runs' audit rows go", "AND subject_id = ANY(ARRAY(SELECT id FROM finished))", ""),

@@ -23,8 +23,9 @@ ERASE_DEFINITIONS = [
         "UNAUDITED",
         ("payloads in the audit rows of runs go", "subject = 'definition' AND ", ""),
         ("payloads in the audit rows of other definitions go", "AND subject_id = %(definition_id)s ", ""),
-        ("former payloads of a live definition go that do not match", "%(whole)s OR", "true OR"),
-        ("former payloads of an erased definition stay", "%(whole)s OR", ""),
+        ("a payload before a change goes that does not match", "WHEN %(whole)s OR before", "WHEN true OR before"),
+        ("a payload after a change goes that does not match", "WHEN %(whole)s OR after", "WHEN true OR after"),
+        ("former payloads of an erased definition stay", "AND (%(whole)s OR before", "AND (before"),
     ),
     *erasing(
         "ERASE",

@@ -64,8 +64,6 @@ PRUNE = [
         ("bare rows are never deleted", " OR pruned_at IS NOT NULL AS goes", " AS goes"),
         ("every pruned run is deleted", "FROM pruned WHERE goes)", "FROM pruned)"),
         ("attempts are kept", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE false"),
-        ("lines are kept", "WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))", "WHERE false"),
-        ("lines of other runs are deleted", "WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))", "WHERE true"),
         ("attempts of other runs are deleted", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE true"),
     ),
     *at(

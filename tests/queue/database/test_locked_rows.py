@@ -148,3 +148,4 @@ def test_the_locked_of_many_leases_are_told_apart(
     worker, [locked, other] = running
     lock(connection, locked, "FOR SHARE")
     assert queue.unlocked(worker, [locked, other]) == {other}
+    assert queue.owned(worker, [locked, other._replace(lease_no=other.lease_no - 1)]) == {locked}

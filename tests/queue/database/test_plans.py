@@ -31,7 +31,7 @@ from rowcall.queue.finish import (
 )
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.holders import FIND_HOLDERS, Keys
-from rowcall.queue.lease import EXPIRE, HEARTBEAT, SAVE, Lease, parameters_of
+from rowcall.queue.lease import EXPIRE, HEARTBEAT, OWNED, SAVE, Lease, parameters_of
 from rowcall.queue.operate import RETRY, RUN_NOW
 from rowcall.queue.queues import LIST_QUEUES, make_queues
 from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
@@ -152,7 +152,7 @@ def test_finishing_and_claiming_together_cost_no_more_than_apart(filled: PgConne
 def test_success_heartbeat_and_unclaim_reach_their_rows_by_id(filled: PgConnection, running: list[int]) -> None:
     done = done_parameters([Done(Lease(WORKER, run_id, 1), "{}") for run_id in running])
     same = parameters_of({Lease(WORKER, run_id, 1): "60" for run_id in running})
-    for sql, parameters in ((SUCCEED, done), (HEARTBEAT, same), (UNCLAIM, same)):
+    for sql, parameters in ((SUCCEED, done), (HEARTBEAT, same), (OWNED, same), (UNCLAIM, same)):
         nodes = plan(filled, BY_INDEX + sql, parameters)
         assert looked_at(nodes) <= 2 * BATCH
         assert nodes[0]["Actual Rows"] == BATCH

@@ -15,16 +15,12 @@ from typing import Any
 from rowcall.base import errors
 from rowcall.base.errors import Permanent, message_of
 from rowcall.base.jsonb import stored_small
-from rowcall.base.redaction import fit_to_keep
+from rowcall.base.redaction import SEARCHED_CHARACTERS, fit_to_keep
 from rowcall.queue import Failure
 from rowcall.status import Event
 
 ERROR_CHARACTERS = 1000
 STACK_CHARACTERS = 8000
-
-# Only this much of a message is searched for secrets: searching a hundred megabytes would stop all threads for seconds.
-# If the cut leaves half a secret, it is far behind the part that is kept.
-SEARCHED_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True, slots=True)

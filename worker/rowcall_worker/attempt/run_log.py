@@ -7,22 +7,17 @@ import os
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rowcall.base import logs
 from rowcall.base.clock import elapsed
-from rowcall.base.redaction import fit_to_keep
+from rowcall.base.redaction import SEARCHED_CHARACTERS, fit_to_keep
 from rowcall.queue import LogLine
 from rowcall.queue.run_log import BYTES_MOST, LINES_MOST
 
 # A longer message ends with an ellipsis, and a longer traceback keeps only its end.
 MESSAGE_CHARACTERS = 2000
 TRACEBACK_CHARACTERS = 6000
-
-# Only this much is searched for secrets, as in errors.
-SEARCHED_CHARACTERS = 200_000
-
-ELLIPSIS = "…"
 
 # Where a record keeps the fields of its line.
 FIELDS = "rowcall_fields"
@@ -92,25 +87,55 @@ class RunLog(logging.Logger):
         self._named: dict[str, object] = {"run_id": run_id, "lease_no": lease_no}
         self._buffer = buffer
 
-    if TYPE_CHECKING:
+    # The standard library's methods could not take a field named `msg`, `args` or `level`.
 
-        def debug(self, msg: object, *args: object, **options: Any) -> None: ...
-        def info(self, msg: object, *args: object, **options: Any) -> None: ...
-        def warning(self, msg: object, *args: object, **options: Any) -> None: ...
-        def error(self, msg: object, *args: object, **options: Any) -> None: ...
-        def exception(self, msg: object, *args: object, **options: Any) -> None: ...
-        def critical(self, msg: object, *args: object, **options: Any) -> None: ...
-        def log(self, level: int, msg: object, *args: object, **options: Any) -> None: ...
+    def debug(self, msg: object, /, *args: object, **options: Any) -> None:  # type: ignore[override]
+        """Log at level debug."""
+        if self.isEnabledFor(logging.DEBUG):
+            self._log(logging.DEBUG, msg, args, **options)
+
+    def info(self, msg: object, /, *args: object, **options: Any) -> None:  # type: ignore[override]
+        """Log at level info."""
+        if self.isEnabledFor(logging.INFO):
+            self._log(logging.INFO, msg, args, **options)
+
+    def warning(self, msg: object, /, *args: object, **options: Any) -> None:  # type: ignore[override]
+        """Log at level warning."""
+        if self.isEnabledFor(logging.WARNING):
+            self._log(logging.WARNING, msg, args, **options)
+
+    def error(self, msg: object, /, *args: object, **options: Any) -> None:  # type: ignore[override]
+        """Log at level error."""
+        if self.isEnabledFor(logging.ERROR):
+            self._log(logging.ERROR, msg, args, **options)
+
+    def exception(self, msg: object, /, *args: object, exc_info: Any = True, **options: Any) -> None:  # type: ignore[override]
+        """Log at level error, with the traceback."""
+        if self.isEnabledFor(logging.ERROR):
+            self._log(logging.ERROR, msg, args, exc_info=exc_info, **options)
+
+    def critical(self, msg: object, /, *args: object, **options: Any) -> None:  # type: ignore[override]
+        """Log at level critical, which Rowcall's log calls error."""
+        if self.isEnabledFor(logging.CRITICAL):
+            self._log(logging.CRITICAL, msg, args, **options)
+
+    fatal = critical  # type: ignore[assignment]
+
+    def log(self, level: int, msg: object, /, *args: object, **options: Any) -> None:  # type: ignore[override]
+        """Log at this level."""
+        if self.isEnabledFor(level):
+            self._log(level, msg, args, **options)
 
     def getChild(self, suffix: str) -> RunLog:  # noqa: N802 - the standard library calls it so
         """Return this logger: one of the standard library's would keep nothing with the run."""
         return self
 
-    def _log(
+    def _log(  # type: ignore[override]
         self,
         level: int,
         msg: object,
         args: Any,
+        /,
         exc_info: Any = None,
         extra: Mapping[str, object] | None = None,
         stack_info: bool = False,
@@ -118,7 +143,8 @@ class RunLog(logging.Logger):
         **fields: object,
     ) -> None:
         extra = {**(extra or {}), FIELDS: {**(extra or {}), **fields}}
-        super()._log(level, msg, args, exc_info, extra, stack_info, stacklevel + 1)
+        # The caller is behind this method and the one that it called.
+        super()._log(level, msg, args, exc_info, extra, stack_info, stacklevel + 2)
 
     def callHandlers(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library calls it so
         """Write the record to the process's log and keep it with the run; then call handlers that somebody added."""
@@ -140,10 +166,10 @@ class RunLog(logging.Logger):
     def _keep(self, level: str, message: str, trace: str | None = None) -> None:
         kept = fit_to_keep(message[:SEARCHED_CHARACTERS])
         if len(kept) > MESSAGE_CHARACTERS:
-            kept = kept[: MESSAGE_CHARACTERS - 1] + ELLIPSIS
+            kept = kept[: MESSAGE_CHARACTERS - 1] + logs.ELLIPSIS
         end = fit_to_keep((trace or "")[-SEARCHED_CHARACTERS:])
         if len(end) > TRACEBACK_CHARACTERS:
-            end = ELLIPSIS + end[1 - TRACEBACK_CHARACTERS :]
+            end = logs.ELLIPSIS + end[1 - TRACEBACK_CHARACTERS :]
         self._buffer.add(level, f"{kept}\n{end}" if end else kept)
 
 

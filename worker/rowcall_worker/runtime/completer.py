@@ -15,7 +15,7 @@ from rowcall.base.errors import Permanent
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage
 from rowcall.job_types import Catalogue
-from rowcall.queue import Done, LogLine, cancelled, fail, give_up, release, snooze, succeed, unclaim, unlocked
+from rowcall.queue import Done, LogLine, cancelled, fail, give_up, owned, release, snooze, succeed, unclaim, unlocked
 from rowcall.queue.finish import SHORTEST_SNOOZE_SECONDS
 from rowcall.queue.run_log import portions
 from rowcall.status import Event, Status
@@ -129,16 +129,25 @@ class Completer:
         left = list(runs)
         try:
             while left:
-                returned = unclaim(link.get(), [run.lease for run in left])
-                left = [run for run in left if run.claimed.run_id not in returned]
+                left = self._unclaim(link.get(), left)
                 if elapsed() >= until:
                     break
                 if left:
                     time.sleep(LOCKED_STEP_SECONDS)  # there is no event for the end of a row lock
         except CONNECTION_ERRORS as error:
             link.lost(error)
-        self.leave(left, "it was not returned: its row is locked, its lease is lost, or the database is unreachable")
+        self.leave(left, "it was not returned: its row is locked, or the database is unreachable")
         self.in_flight.drop(runs)
+
+    def _unclaim(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> list[InFlightRun]:
+        """Return these runs once; report those whose lease is lost, and return those whose rows are locked."""
+        returned = unclaim(connection, [run.lease for run in runs])
+        left = [run for run in runs if run.claimed.run_id not in returned]
+        ours = owned(connection, [run.lease for run in left])
+        for run in left:
+            if run.lease not in ours:
+                log().warning(LogEvent.LEASE_LOST, **named(run))
+        return [run for run in left if run.lease in ours]
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
         """Return begun runs that will not finish here; a run whose row stays locked keeps its lease."""

@@ -16,7 +16,11 @@ from rowcall_api.http import rate_limit
 from rowcall_api.http.auth import ANY_KEY, needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
-from rowcall_api.rights import must_be_allowed_to_manage_keys
+from rowcall_api.rights import (
+    must_be_allowed_to_manage_keys,
+    must_be_allowed_to_rotate,
+    must_not_outlive_this_key,
+)
 from rowcall_api.schemas.keys import (
     CreatedKeySchema,
     KeyListSchema,
@@ -63,6 +67,7 @@ def create_key(sent: dict[str, Any]) -> Row:
     """
     limits = Limits(sent["job_types"], sent["queues"])
     must_be_allowed_to_manage_keys(limits)
+    must_not_outlive_this_key(sent["expires_at"])
     scopes = list(dict.fromkeys(sent["scopes"]))
     with transaction() as connection:
         check_known(connection, limits, catalogue())
@@ -82,6 +87,7 @@ def rotate_key(sent: dict[str, Any], key_id: int) -> Row:
     with transaction() as connection:
         _manage(connection, key_id)
         rotated = api_keys.rotate_key(connection, key_id, timedelta(seconds=sent["grace_seconds"]), operator())
+        must_be_allowed_to_rotate(rotated.expires_at)
         new = api_keys.get_key(connection, api_keys.id_of(connection, rotated.key))
     return {**new, "key": rotated.key, "replaces": key_id, "old_ends_at": rotated.old_ends_at}
 

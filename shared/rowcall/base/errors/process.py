@@ -78,6 +78,16 @@ class SchemaMismatch(RowcallError):
     """The database's schema does not fit this version of the code."""
 
 
+class RightsMissing(RowcallError):
+    """The database refuses a statement of Rowcall to the role of this process."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the database refuses the role of the API: {reason}; let the owner of the tables run the script that"
+            " `rowcall migrate --grants` prints, and run it again after each migration"
+        )
+
+
 class MigrationRefused(RowcallError):
     """The database cannot be migrated, or not by this role."""
 

@@ -18,6 +18,7 @@ from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
+from rowcall.cli.doctor.grants import grants
 from rowcall.cli.doctor.health import examine_health, handlers
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.job_types import load_catalogue
@@ -111,6 +112,7 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
                 yield unserved(connection, workers.silence(settings.heartbeat))
                 yield schedules(connection)
                 if not mismatch(schema_of(connection)):
+                    yield grants(connection)
                     yield from examine_health(connection, catalogue)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:

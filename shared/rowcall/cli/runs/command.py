@@ -8,19 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import psycopg2
 
 from rowcall import queue
-from rowcall.base.errors import RowcallError
-from rowcall.base.outages import is_outage, is_passing
-from rowcall.base.redaction import redacted
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered, in_words
 from rowcall.cli.runs.show import error_of, show_command
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
 from rowcall.cli.runs.tail import tail_command
-from rowcall.cli.session import command_transaction, held_server, operator
+from rowcall.cli.session import command_transaction, held_server, operator, survived_outage
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.cli.terminal.table import Table, table_options
@@ -98,13 +94,10 @@ def _watch(show: Callable[[], None]) -> None:
         while True:
             time.sleep(WATCHED_SECONDS)  # the list is read again at intervals; Ctrl-C interrupts it
             click.clear()
-            try:
+            with survived_outage() as outage:
                 show()
-            except (RowcallError, psycopg2.Error) as error:
-                if not (is_outage(error) or is_passing(error)):
-                    raise
-                reason = " ".join(redacted(str(error)).split())
-                click.echo(f"the database is not available: {reason}; trying again in {WATCHED_SECONDS:g} seconds")
+            if outage.reason:
+                click.echo(f"{outage.reason}; trying again in {WATCHED_SECONDS:g} seconds")
     except KeyboardInterrupt:
         click.echo()  # after the terminal's ^C
 

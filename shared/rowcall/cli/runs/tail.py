@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from rowcall import queue
-from rowcall.base.database import PgConnection, Row, commit
-from rowcall.cli.session import command_transaction, held_server
+from rowcall.base.database import Row, commit
+from rowcall.cli.session import command_transaction, held_server, survived_outage
 from rowcall.cli.terminal.output import json_option, show_json, shown
 from rowcall.status import FINAL
 
@@ -33,39 +33,59 @@ def tail_command(run_id: int, follow: bool, as_json: bool) -> None:
 
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and when the attempt ends.
     """
+    tail = Tail(run_id, as_json)
     try:
         with held_server():
-            _tail(run_id, follow, as_json)
+            tail.show()
+            if follow:
+                tail.follow()
     except KeyboardInterrupt:
         click.echo(err=True)
+    else:
+        if not tail.last:
+            click.echo(f"run {run_id} has logged nothing", err=True)
 
 
-def _tail(run_id: int, follow: bool, as_json: bool) -> None:
-    after, goes_on = 0, True
-    while goes_on:
+class Tail:
+    """The log of one run, printed up to its line `last`."""
+
+    def __init__(self, run_id: int, as_json: bool) -> None:
+        self.last = 0
+        self._run_id, self._as_json = run_id, as_json
+        self._has_ended = False
+
+    def show(self) -> None:
+        """Print the lines since the last time, and say how many were left out before each."""
         with command_transaction() as connection:
-            goes_on = queue.get_run(connection, run_id)["status"] not in FINAL and follow
+            has_ended = queue.get_run(connection, self._run_id)["status"] in FINAL
             # The lines are read later than the status, so those that were written with the end are among them.
             commit(connection)
-            if not after and (missing := queue.left_out(connection, run_id)):
-                click.echo(in_words(missing), err=True)
-            after = _show_after(connection, run_id, after, as_json)
+            more = True
+            while more:
+                lines, more = queue.log_page(connection, self._run_id, self.last, PAGE)
+                for line in lines:
+                    self._show(line)
         sys.stdout.flush()
-        if goes_on:
+        self._has_ended = has_ended
+
+    def follow(self) -> None:
+        """Print new lines until the run has ended, even if the database goes away meanwhile."""
+        was_away = False
+        while not self._has_ended:
             time.sleep(FOLLOWED_SECONDS)  # the log is read again at intervals; Ctrl-C interrupts it
-    if not after:
-        click.echo(f"run {run_id} has logged nothing", err=True)
+            with survived_outage() as outage:
+                self.show()
+            if outage.reason and not was_away:
+                click.echo(f"{outage.reason}; trying again until Ctrl-C", err=True)
+            was_away = outage.reason is not None
 
-
-def _show_after(connection: PgConnection, run_id: int, after: int, as_json: bool) -> int:
-    """Print the lines after this one, page by page; return the number of the last."""
-    more = True
-    while more:
-        lines, more = queue.log_page(connection, run_id, after, PAGE)
-        for line in lines:
-            show_line(line, as_json)
-            after = line["line_no"]
-    return after
+    def _show(self, line: Row) -> None:
+        # Lines are numbered without gaps, so a number that is missing is that of a line that was left out.
+        if missing := line["line_no"] - self.last - 1:
+            sys.stdout.flush()
+            click.echo(in_words(missing), err=True)
+        show_line(line, self._as_json)
+        self.last = line["line_no"]
 
 
 def show_line(line: Mapping[str, Any], as_json: bool = False) -> None:

@@ -23,7 +23,8 @@ SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(%(run_id
 """
 
 # Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
-# Locked runs are skipped.  The audit log keeps who enqueued or cloned the run, but not the payload.
+# Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
+# cloned the run, but not the payload.
 ERASE = f"""{BY_INDEX}
 WITH finished AS MATERIALIZED (
     SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL
@@ -32,8 +33,6 @@ WITH finished AS MATERIALIZED (
     UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM finished)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
-), log AS (
-    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
 ), unaudited AS (
     UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
     WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))

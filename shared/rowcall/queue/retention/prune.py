@@ -57,8 +57,8 @@ EMPTIED = """payload = '{}', result = NULL, progress = NULL, last_error = NULL, 
         trace_parent = NULL, pruned_at = now(), updated_at = now()"""
 
 # Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
-# are deleted with their attempts and logs.  Another run loses its payload and its details; its status stays, and so do
-# its keys with the fingerprints that distinguish a replay from different content.
+# are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
+# with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
 PRUNE = f"""{BY_INDEX}
 WITH pruned AS MATERIALIZED (
     SELECT id, coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
@@ -70,8 +70,6 @@ WITH pruned AS MATERIALIZED (
     UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
-), log AS (
-    DELETE FROM rowcall.run_logs WHERE run_id = ANY(ARRAY(SELECT id FROM pruned))
 )
 SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare
 """

@@ -1,0 +1,84 @@
+"""Roles whose grants are older than the schema: what lacks is said, with the remedy, by the API and by doctor."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database
+from rowcall.status import Status
+from rowcall_api.app import create_app
+from tests.schema.catalogue import asked
+from tests.schema.conftest import Granted
+from tests.support.logged import logged
+from tests.support.processes import rowcall
+from tests.support.psql import psql
+from tests.support.roles import role
+from tests.support.rows import run_in
+
+REMEDY = (
+    "let the owner of the tables run the script that `rowcall migrate --grants` prints, and run it again after each"
+    " migration"
+)
+
+
+@pytest.fixture
+def older(granted: Granted) -> Granted:
+    """Take from the roles what they have only since revision 0002."""
+    names = granted.names
+    asked(granted.url, f"REVOKE ALL ON rowcall.run_logs FROM {names['worker']}, {names['api']}")
+    asked(granted.url, f"REVOKE DELETE ON rowcall.queues FROM {names['api']}")
+    return granted
+
+
+def test_the_api_says_which_right_its_role_lacks(older: Granted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROWCALL_RATE_LIMIT", "0")
+    with database.transaction(older.url) as connection:
+        key = api_keys.create_key(connection, "older", ["read", "operate"], Operator("tests"))
+        run_id = run_in(connection, Status.SUCCEEDED)["id"]
+        database.fetch_all(connection, "INSERT INTO rowcall.queues (name, max_running) VALUES ('mail', 2)")
+    with role(older.url, "http", member_of=older.names["api"]) as server:
+        app = create_app(server.url)
+        for method, path, table in (
+            ("GET", f"/v1/runs/{run_id}/log", "run_logs"),
+            ("DELETE", "/v1/queues/mail/settings", "queues"),
+        ):
+            with logged() as lines:
+                answer = app.test_client().open(path, method=method, headers={"Authorization": f"Bearer {key}"})
+            told = json.loads(answer.text)
+            assert (answer.status_code, told["type"]) == (503, "urn:rowcall:problem:database-rights-missing")
+            assert told["detail"] == (
+                f"the database refuses the role of the API: permission denied for table {table}; {REMEDY}"
+            )
+            assert "exception" not in lines[-1]
+        app.extensions["database"].dispose()
+
+
+def test_doctor_says_what_each_role_lacks(older: Granted, environment: dict[str, str]) -> None:
+    with role(older.url, "reports") as reports:
+        asked(older.url, f"GRANT USAGE ON SCHEMA rowcall TO {reports.name}")
+        asked(older.url, f"GRANT SELECT ON rowcall.job_runs TO {reports.name}")
+        good, message = examined(environment, older.url)
+    of_role = {"api": "DELETE on queues", "worker": "DELETE, INSERT, SELECT on run_logs"}
+    lacking = [f"{older.names[duty]} lacks {rights}" for duty, rights in of_role.items()]
+    lacking.insert(1, f"{older.names['api']} lacks SELECT on run_logs")
+    assert (good, message) == (False, f"{'; '.join(lacking)}: {REMEDY}")
+    psql(older.url, older.script)
+    assert examined(environment, older.url) == (True, "every role that has rights on the tables has those of its duty")
+
+
+def test_doctor_says_which_columns_the_enqueuing_role_lacks(granted: Granted, environment: dict[str, str]) -> None:
+    name = granted.names["enqueue"]
+    asked(granted.url, f"REVOKE INSERT (key_owner) ON rowcall.job_runs FROM {name}")
+    good, message = examined(environment, granted.url)
+    assert (good, message) == (False, f"{name} lacks INSERT on job_runs: {REMEDY}")
+
+
+def examined(environment: dict[str, str], url: str) -> tuple[bool, str]:
+    """Return doctor's finding."""
+    told = rowcall({**environment, "DATABASE_URL": url, "ROWCALL_API_PORT": "0"}, "doctor", "--json").stdout
+    [found] = [one for one in json.loads(told)["findings"] if one["subject"] == "grants"]
+    return found["good"], found["message"]
