@@ -1,4 +1,4 @@
-"""A table for the lines that handlers log, kept with their run."""
+"""A table for the lines that handlers log, kept with their run; and how often each worker sends a heartbeat."""
 
 from alembic import op
 
@@ -20,12 +20,17 @@ CREATE TABLE rowcall.run_logs (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false)
 """
 
+# Older code writes NULL.
+HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double precision"
+
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table and the column."""
     op.execute(RUN_LOGS)
+    op.execute(HEARTBEAT)
 
 
 def downgrade() -> None:
-    """Drop it, with all lines."""
+    """Drop them, with all lines."""
+    op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute("DROP TABLE rowcall.run_logs")
