@@ -1,19 +1,21 @@
-"""`rowcall up` where the local database belongs to a team's own app, and where the usual port is in use."""
+"""`rowcall up` where the local database is that of another app, the usual port is in use, or nobody reads."""
 
 from __future__ import annotations
 
 import signal
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rowcall.base import database
+from rowcall.base.child_processes import own_command
 from rowcall.base.errors import RowcallError
 from rowcall.cli.up.demo import refuse_other_app
 from tests.cli.test_up import Up, home
-from tests.support.processes import APPS, ROOT, rowcall
+from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, rowcall
 
 __all__ = ["home"]  # a fixture
 
@@ -62,3 +64,16 @@ def test_when_the_usual_port_is_in_use_it_says_which_one_it_took_and_why(home: d
         assert not up.api.endswith(":8000")
         assert "\n              not on port 8000, which is in use; --port chooses another\n" in up.said
         up.end(signal.SIGINT)
+
+
+def test_when_nobody_reads_its_output_it_stops_without_an_error(home: dict[str, str], fresh_url: str) -> None:
+    """As after `rowcall up | head -1`."""
+    here = {**home, "DATABASE_URL": fresh_url, "ROWCALL_LOG_LEVEL": "error"}
+    command = own_command("up", "--yes", "--port", "0")
+    with subprocess.Popen(command, env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("Starting")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(LIMIT_SECONDS) == 0

@@ -18,7 +18,7 @@ OUTAGES = ("08", SHORTAGE, "57P", "25006", "25P03", "58")
 READ_ONLY_REMEDY = "connect to the primary (target_session_attrs=read-write), or let its operator make it writable"
 
 LOCKED = (
-    "another transaction holds a lock that this command needs: try again;"
+    "another transaction holds a needed lock: try again in a moment;"
     " `select pid, xact_start, query from pg_stat_activity order by xact_start` in psql shows the oldest transactions"
 )
 

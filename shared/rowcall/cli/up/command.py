@@ -15,7 +15,7 @@ from psycopg2.extensions import parse_dsn
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
 from rowcall.cli.terminal.confirm import confirm, yes_option
-from rowcall.cli.terminal.output import in_foreground
+from rowcall.cli.terminal.output import discard_output, in_foreground
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 from rowcall.cli.up.reports import Reports
@@ -77,6 +77,8 @@ def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) 
             wait(running.children)
     except Stop:
         click.echo("\nRowcall has stopped.")
+    except BrokenPipeError:
+        discard_output()  # nobody reads it any more, as after `| head`
 
 
 def _named(url: str) -> str:
