@@ -4680,10 +4680,10 @@ ROLLBACK;
 
 -- rowcall.queue.views.live_workers: SERVING
 -- Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
--- `lapsed`: the worker has overslept, or has let the lease of a run expire that is among the first of this queue; its
--- settings may be shorter than those of this process.  Uses job_runs_live.
+-- `lapsed`: the worker has overslept, or has let the lease of a run expire that is among the first of this queue; the
+-- leases of older code may be shorter than the settings of this process say.  Uses job_runs_live.
 \set queue 'default'
-\set missed '100'
+\set heartbeat '30'
 \set silence '150'
 \set job_type 'noop'
 BEGIN;
@@ -4695,7 +4695,7 @@ WITH expired AS MATERIALIZED (
     ) AS first
     WHERE status = 'running' AND locked_until < now()
 )
-SELECT id, stopped_at, heartbeat_at, NOT (heartbeat_at > now() - :'missed' * interval '1 second') AS late,
+SELECT id, stopped_at, heartbeat_at, coalesce(workers.heartbeat_seconds, :'heartbeat')::float8 AS interval_seconds, NOT (heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second') AS late,
     NOT (coalesce(sleeps_until > now(), true)) OR EXISTS (SELECT FROM expired WHERE locked_by = workers.id) AS lapsed
 FROM rowcall.workers
 WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND :'job_type' = ANY(job_types)
@@ -4715,9 +4715,9 @@ ROLLBACK;
 
 -- rowcall.queue.views.live_workers: LIVE_WORKERS
 -- Live workers, whatever they serve.
-\set missed '100'
+\set heartbeat '30'
 BEGIN;
-SELECT count(*) FROM rowcall.workers WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL;
+SELECT count(*) FROM rowcall.workers WHERE heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL;
 ROLLBACK;
 
 -- rowcall.queue.views.live_workers: SWEEPING
@@ -4729,17 +4729,18 @@ ROLLBACK;
 BEGIN;
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - :'missed' * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL AND id <> :'locked_by'
+    WHERE heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL AND id <> :'locked_by'
         AND (queues IS NULL OR :'queue' = ANY(queues))
 );
 ROLLBACK;
 
 -- rowcall.queue.views.live_workers: HOLDER
 -- The worker that runs it, and whether it has missed a heartbeat.
-\set late '45'
+\set heartbeat '30'
 \set locked_by 'worker-1'
 BEGIN;
-SELECT heartbeat_at, stopped_at IS NOT NULL OR heartbeat_at < now() - :'late' * interval '1 second' AS late
+SELECT heartbeat_at, stopped_at IS NOT NULL
+    OR heartbeat_at < now() - 1.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AS late
 FROM rowcall.workers WHERE id = :'locked_by';
 ROLLBACK;
 
@@ -4940,7 +4941,7 @@ lanes AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
         stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
-        coalesce(sleeps_until > now(), false) AS sleeping
+        sleeps_until
     FROM rowcall.workers
     WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) < (:'at'::timestamptz, :'id')
         AND (:'stopped' OR stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second')
@@ -4959,7 +4960,8 @@ lanes AS (
     ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs
     FROM run GROUP BY locked_by
 ), shown AS (
-    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs
+    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs,
+        doing.running IS NULL AND coalesce(sleeps_until > now(), false) AS sleeping
     FROM page LEFT JOIN doing ON doing.locked_by = page.id
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY started_at DESC, id DESC) AS place,
@@ -4977,9 +4979,11 @@ ROLLBACK;
 \set queues '{"default"}'
 \set job_types '{"noop"}'
 \set concurrency '4'
+\set heartbeat_seconds '30'
 BEGIN;
-INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency)
-VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types'::text[], :'concurrency');
+INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency, heartbeat_seconds)
+VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types'::text[], :'concurrency',
+    :'heartbeat_seconds');
 ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE

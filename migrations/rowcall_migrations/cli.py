@@ -15,6 +15,7 @@ from rowcall.schema import REVISION, schema_of
 from rowcall_migrations.grants import ROLES, as_grants
 from rowcall_migrations.migrate import Migrated, migrate
 from rowcall_migrations.script import as_sql
+from rowcall_migrations.versions_folder import revisions, scripts
 
 
 @click.command("migrate")
@@ -54,6 +55,8 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
 
 
 def _goes_back(target: str) -> bool:
+    if target not in revisions(scripts()):
+        return False  # which is refused
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         found = schema_of(connection)
     return found is not None and found.revision > target

@@ -20,7 +20,7 @@ from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.schema import REVISION, Schema, mismatch, schema_of
 from rowcall_migrations.indexes import bring
 from rowcall_migrations.refusals import look, refuse_to_begin, refuse_to_change, refuse_unusable
-from rowcall_migrations.versions_folder import alembic_config, between, indexes_at, scripts
+from rowcall_migrations.versions_folder import alembic_config, between, indexes_at, revisions, scripts
 
 # An arbitrary number that all migrators share: "rowcall" on a telephone's keys.
 ADVISORY_LOCK = 7692255
@@ -108,6 +108,11 @@ def _migrate_in_transaction(connection: sqlalchemy.Connection, folder: ScriptDir
     goal = folder.get_current_head() if target == "head" else None if target == "base" else target
     if schema and (before == goal or _is_newer(schema, target)):
         return Migrated(before, before, ())
+    if goal not in (None, *revisions(folder)):
+        raise SchemaMismatch(
+            f"cannot migrate to {target!r}: there is no such revision; `--to` takes head, base or a revision:"
+            f" {', '.join(revisions(folder))}"
+        )
     if before is None:
         refuse_to_begin(found)
     refuse_to_change(found)

@@ -32,6 +32,11 @@ def oldest_first(folder: ScriptDirectory) -> list[Script]:
     return list(reversed(list(folder.walk_revisions())))
 
 
+def revisions(folder: ScriptDirectory) -> list[str]:
+    """Return all revisions, the oldest first."""
+    return [script.revision for script in oldest_first(folder)]
+
+
 def between(folder: ScriptDirectory, low: str | None, high: str | None) -> list[Script]:
     """Return the versions after one revision up to another, the oldest first; None is an empty database."""
     return [script for script in oldest_first(folder) if (low or "") < script.revision <= (high or "")]

@@ -28,7 +28,7 @@ def reader(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> Itera
     with served(environment, tmp_path) as server, running(environment, "worker", "run"):
         yield {
             **environment,
-            "ROWCALL_URL": f"http://127.0.0.1:{server.port}",
+            "API_URL": f"http://127.0.0.1:{server.port}",
             "PATH": f"{Path(sys.executable).parent}:{environment['PATH']}",
         }
 
@@ -49,5 +49,6 @@ def test_every_command_on_the_page_runs(reader: dict[str, str]) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{done.stderr[-2000:]}\n{done.stdout[-2000:]}"
+    assert "is not a setting" not in done.stderr
     assert "Idempotent-Replayed: true" in done.stdout
     assert "rowcall_runs_due" in done.stdout

@@ -246,7 +246,9 @@ def test_migrate_says_what_it_did(empty_url: str, environment: dict[str, str]) -
     assert second == [f"the schema is already {REVISION}: nothing to do", "definitions: 2 unchanged"]
     refused = rowcall(empty, "migrate", "--to", "nowhere")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("rowcall: cannot migrate to 'nowhere': ")
+    assert refused.stderr.startswith("rowcall: cannot migrate to 'nowhere': there is no such revision; ")
+    # It is refused before it asks whether to go back.
+    assert rowcall(empty, "migrate", "--to", "0").stderr.startswith("rowcall: cannot migrate to '0': there is no such ")
 
 
 @pytest.fixture

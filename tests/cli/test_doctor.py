@@ -52,7 +52,7 @@ def test_where_mails_go_is_said(well: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_every_setting_is_shown_with_its_source_and_no_secret(well: dict[str, str]) -> None:
-    shown = rowcall({**well, "ROWCALL_LEASE": "99"}, "doctor").stdout
+    shown = rowcall({**well, "ROWCALL_LEASE": "99"}, "doctor", "--verbose").stdout
     lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("ROWCALL_", "DATABASE_URL"))}
     assert set(lines) == {setting.variable for setting in settings.all_settings().values()}
     assert lines["ROWCALL_LEASE"].split()[1:] == ["99", "seconds", "environment"]
@@ -62,16 +62,38 @@ def test_every_setting_is_shown_with_its_source_and_no_secret(well: dict[str, st
     assert password not in shown
 
 
+def test_what_is_wrong_comes_last_and_settings_with_their_defaults_are_left_out(well: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        lines = rowcall({**well, "ROWCALL_API_PORT": port, "ROWCALL_LEASE": "99"}, "doctor").stdout.splitlines()
+    blank = lines.index("")
+    assert {"ROWCALL_LEASE", "ROWCALL_API_PORT", "DATABASE_URL"} <= {line.split()[0] for line in lines[1:blank]}
+    assert not [line for line in lines[:blank] if line.endswith("default")]
+    marks = [line[:4] for line in lines[blank + 1 :]]
+    assert marks == ["ok  "] * (len(marks) - 1) + ["FIX "]
+    assert lines[-1].startswith(f"FIX   API port: 127.0.0.1:{port} cannot be used")
+
+
 def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str) -> None:
     with database.transaction(fresh_url) as connection:
         kept(connection)
         database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour'")
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert not found["schedules"]["good"]
-    assert "no worker has ticked since" in found["schedules"]["message"]
+    assert found["schedules"]["message"].startswith("no worker has ever ticked: start `rowcall worker run`")
     assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert found["schedules"]["good"]
+    assert found["schedules"]["message"].startswith("last ticked 20")
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour'")
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert "no worker has ticked since 20" in found["schedules"]["message"]
+
+
+def test_after_migrate_alone_no_worker_has_ticked(environment: dict[str, str], fresh_url: str) -> None:
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert (found["schedules"]["good"], found["schedules"]["message"]) == (True, "no worker has ticked yet")
 
 
 def test_a_schedule_whose_type_no_worker_knows(environment: dict[str, str], fresh_url: str) -> None:

@@ -15,13 +15,16 @@ from psycopg import pq
 from psycopg.pq.abc import PGconn
 from psycopg2.extensions import make_dsn
 
+from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.cli.doctor.health import bloat, holding
+from rowcall.queue import pause_queue
 from rowcall.status import Event, Status
 from tests.support.processes import rowcall, wait_until
 from tests.support.rows import run_in
 from tests.support.server import own_server
+from tests.support.terminal import on_terminal
 
 
 @pytest.fixture
@@ -65,6 +68,25 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
         f"; first resolve the effects of {run['id']}, {another['id']}, whose outcome is unknown"
         in wrong(well)["dead runs"]
     )
+    # Its command is longer than a line of this terminal, which would break it within a word.
+    lines = on_terminal(well, "doctor", columns=40)
+    words = [word for line in lines for word in line.split()]
+    assert "unknown`" in words
+    assert [line for line in lines if "unknown`" in line and len(line) > 40] == []
+
+
+def test_due_runs_in_a_paused_queue(well: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        pause_queue(connection, "mail", Operator("tests"))
+        pause_queue(connection, "empty", Operator("tests"))
+        run_in(connection, Status.QUEUED, queue="'mail'", run_at="now() + interval '1 hour'")
+    assert wrong(well) == {}
+    with database.transaction(fresh_url) as connection:
+        for _ in range(2):
+            run_in(connection, Status.QUEUED, queue="'mail'")
+    told = wrong(well)["paused queues"]
+    assert told.startswith("runs wait in them: 2 due in queue mail, which has been paused since 20")
+    assert told.endswith(" (`rowcall queues resume mail`)")
 
 
 @pytest.mark.parametrize(

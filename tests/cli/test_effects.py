@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rowcall.base import database
+from rowcall.status import Status
 from tests.support.processes import rowcall
+from tests.support.rows import run_in
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,24 @@ def test_what_cannot_be_done_says_why(
     refused = rowcall(environment, "effects", *arguments)
     assert (refused.returncode, refused.stdout) == (code, "")
     assert complaint in refused.stderr
+
+
+def test_a_retry_names_the_effect_that_must_be_resolved_first(environment: dict[str, str], fresh_url: str) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url}
+    with database.transaction(fresh_url) as connection:
+        run, other = (run_in(connection, Status.DEAD)["id"] for _ in range(2))
+        [effect] = database.fetch_all(
+            connection,
+            "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
+            " VALUES ('welcome', %(run)s, 1, '', 'unknown') RETURNING id",
+            {"run": run},
+        )
+    retried = rowcall(here, "runs", "retry", str(run), str(other))
+    assert (retried.returncode, retried.stdout) == (0, f"run {run} is queued\nrun {other} is queued\n")
+    command = f"rowcall effects resolve sent_emails {effect['id']} --happened"
+    assert retried.stderr.startswith(f"rowcall: it is unknown whether effect {effect['id']} of sent_emails happened")
+    assert f"`{command}`" in retried.stderr
+    assert retried.stderr.count("\n") == 1
+    assert rowcall(here, *command.split()[1:]).returncode == 0
+    assert rowcall(here, "runs", "cancel", str(run)).returncode == 0
+    assert rowcall(here, "runs", "retry", str(run)).stderr == ""

@@ -108,7 +108,7 @@ def test_the_key_of_an_erased_run_still_keeps_its_work_from_being_done_again(env
     assert (again["run_id"], again["replayed"]) == (run_id, True)
     refused = rowcall(environment, "runs", "retry", str(run_id))
     assert refused.returncode == 1
-    assert "pruned" in refused.stderr
+    assert "its payload was erased on 20" in refused.stderr
 
 
 def test_a_dry_run_counts_and_changes_nothing(environment: dict[str, str]) -> None:

@@ -135,3 +135,11 @@ def test_of_a_log_only_warnings_and_errors_are_news_and_a_traceback_is_whole(tmp
         assert news(json) == []
         assert news("", last=True) == [("error", json)]
     assert (tmp_path / "log" / "worker.log").stat().st_mode & 0o077 == 0
+
+
+def test_a_port_that_was_not_the_usual_one_is_explained_under_the_api() -> None:
+    moved = "not on port 8000, which is in use; --port chooses another"
+    lines = drawn(None, running=replace(RUNNING, moved=moved))
+    [api] = [number for number, line in enumerate(lines) if " API " in line]
+    assert lines[api + 1].strip() == moved
+    assert lines[api + 1].index("not") == lines[api].index("17.2")

@@ -35,7 +35,7 @@ def test_the_list_fits_100_columns_and_names_the_runs(environment: dict[str, str
     assert lines[0].split() == ["id", "state", "started_at", "heartbeat_at", "running", "runs"]
     [busy] = lines[1:]
     assert busy.startswith("worker-1")
-    assert " awake " in busy
+    assert " busy " in busy
     assert "noop 1, noop 2" in busy
 
 

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from rowcall.local_postgres.home import LOG_LIMIT, Home
+from rowcall.local_postgres.server import remove
 from rowcall.testing.server import superuser_url
 from tests.local_postgres.conftest import SOURCES, Open
 from tests.local_postgres.processes import ask, eventually, postmaster_of, processes_in
@@ -147,3 +148,15 @@ def test_a_log_that_grew_long_is_set_aside(opened: Open, home: Path) -> None:
 def _owners(home: Path) -> list[tuple[Path, int, int, int]]:
     found = [(path, path.stat()) for path in (home, *home.parents)]
     return [(path, status.st_mode, status.st_uid, status.st_gid) for path, status in found]
+
+
+def test_git_ignores_a_new_home_and_a_folder_that_was_in_use_keeps_what_it_has(opened: Open, empty: Path) -> None:
+    opened(empty).close()
+    assert (empty / ".gitignore").read_text() == "*\n"
+
+    used = empty.parent / "used"
+    used.mkdir()
+    (used / "code.py").touch()
+    opened(used).close()
+    remove(used)
+    assert [entry.name for entry in used.iterdir()] == ["code.py"]

@@ -129,6 +129,7 @@ COLUMNS = {
         "heartbeat_at": "Its last heartbeat.",
         "stopped_at": "When it shut down cleanly.",
         "sleeps_until": "While this is in the future, the worker is asleep and is notified of new runs.",
+        "heartbeat_seconds": "How often it sends a heartbeat; null if its code is older than this column.",
     },
     "queues": {
         "name": "The queue.",

@@ -8,7 +8,8 @@ import signal
 
 import pytest
 
-from tests.support.processes import LIMIT_SECONDS, rowcall, running
+from rowcall.base import database
+from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, rowcall, running
 from tests.support.silence import network
 
 
@@ -45,3 +46,13 @@ def test_a_worker_does_not_try_again_with_a_wrong_url(environment: dict[str, str
     ended = rowcall({**environment, "DATABASE_URL": urls[wrong]}, "worker", "run")
     assert ended.returncode == 3
     assert "database lost" not in ended.stderr
+
+
+def test_a_worker_registers_how_often_it_sends_a_heartbeat(environment: dict[str, str], fresh_url: str) -> None:
+    """With a short lease, this is more often than the setting says."""
+    here = {**environment, "DATABASE_URL": fresh_url, "ROWCALL_APP": "shop", "PYTHONPATH": f"{APPS}:{ROOT}"}
+    for types in ("noop", "shop_pack"):
+        assert rowcall({**here, "ROWCALL_HEARTBEAT": "20"}, "worker", "once", "--types", types).returncode == 0
+    with database.transaction(fresh_url) as connection:
+        rows = database.fetch_all(connection, "SELECT heartbeat_seconds FROM rowcall.workers ORDER BY started_at")
+    assert [row["heartbeat_seconds"] for row in rows] == [20, 10]

@@ -20,7 +20,7 @@ from psycopg2.errors import (
 
 from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
 from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, RightsMissing
-from rowcall.base.outages import READ_ONLY_REMEDY, is_outage
+from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.schema import check_revision
 
@@ -90,7 +90,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
 def _unavailable(cause: Exception) -> str | None:
     """Return why a reachable server failed, or None if neither another try nor its operator can help."""
     if isinstance(cause, LockNotAvailable):
-        return f"another transaction has held a needed lock for {PATIENCE_SECONDS:g} seconds: try again in a moment"
+        return LOCKED
     if isinstance(cause, psycopg2.extensions.TransactionRollbackError):
         return "another transaction changed the same rows: try again in a moment"
     if isinstance(cause, QueryCanceled):

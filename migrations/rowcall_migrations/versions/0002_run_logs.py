@@ -1,4 +1,4 @@
-"""A table for the lines that handlers log, kept with their run; an audit row may lose only one of its payloads."""
+"""What handlers log is kept with their run; an audit row may lose one payload; workers tell their heartbeat's interval."""
 
 from alembic import op
 
@@ -59,15 +59,21 @@ ONE_SIDE = REFUSE_AUDIT_CHANGE.format(
 BOTH_SIDES = REFUSE_AUDIT_CHANGE.format(unchanged_before="", unchanged_after="")
 
 
+# How often a worker sends a heartbeat; older code writes NULL.
+HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double precision"
+
+
 def upgrade() -> None:
-    """Create the table and the trigger, and replace the function."""
+    """Create what this revision adds, and replace the function."""
     op.execute(RUN_LOGS)
     op.execute(DELETED_WITH_THEIR_RUN)
     op.execute(ONE_SIDE)
+    op.execute(HEARTBEAT)
 
 
 def downgrade() -> None:
-    """Drop them, with all lines, and restore the function."""
+    """Drop it, with all lines, and restore the function."""
+    op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
     op.execute("DROP TRIGGER job_runs_log_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_run_log()")

@@ -20,7 +20,7 @@ READ_ONLY_REMEDY = (
 )
 
 LOCKED = (
-    "another transaction holds a lock that this command needs: try again;"
+    "another transaction holds a needed lock: try again in a moment;"
     " `select pid, xact_start, query from pg_stat_activity order by xact_start` in psql shows the oldest transactions"
 )
 

@@ -131,7 +131,7 @@ def _added() -> dict[str, EntryPoint]:
 def rowcall() -> None:
     """Scheduled background jobs on nothing but PostgreSQL.
 
-    Settings are environment variables; `rowcall doctor` lists them and finds problems.
+    Settings are environment variables; `rowcall doctor` shows them and finds problems.
 
     Exit codes: 0 done, 1 refused or not found, 2 usage error, 3 database not available.
     """

@@ -36,9 +36,12 @@ def workers_command(stopped: bool, limit: int, table: Table) -> None:
 
 
 def _state(worker: Row) -> str:
-    if worker["alive"]:
-        return "sleeping" if worker["sleeping"] else "awake"
-    return "stopped" if worker["stopped_at"] else "silent"
+    """Return what a worker does now: a busy one may be asleep until the next notification, with some threads free."""
+    if not worker["alive"]:
+        return "stopped" if worker["stopped_at"] else "silent"
+    if worker["running"]:
+        return "busy"
+    return "sleeping" if worker["sleeping"] else "awake"
 
 
 def _in_words(worker: Row) -> list[str]:

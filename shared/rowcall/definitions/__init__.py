@@ -10,7 +10,7 @@ from rowcall.definitions.check import ContentSchema, as_sent, checked, in_words
 from rowcall.definitions.content import Content
 from rowcall.definitions.fields import Duration
 from rowcall.definitions.occurrences import problem_of
-from rowcall.definitions.overdue import overdue, undecided_because
+from rowcall.definitions.overdue import overdue
 from rowcall.definitions.run_now import run_now
 from rowcall.definitions.store import (
     Change,
@@ -58,6 +58,5 @@ __all__ = [
     "run_now",
     "tick",
     "undecided",
-    "undecided_because",
     "version_of",
 ]

@@ -14,6 +14,9 @@ from rowcall.base.errors import LocalPostgresError
 # For messages: how to start with an empty database.
 REMOVE = "`python -m rowcall.local_postgres remove`, which deletes the data"
 
+# Git ignores a folder with this in it: the folder holds keys and data.
+IGNORE_EVERYTHING = "*\n"
+
 LOG_LIMIT = 5_000_000  # bytes; a longer log is renamed at the next start, which deletes the one renamed before
 
 
@@ -53,6 +56,13 @@ class State:
         noted = cls.read(path)
         if noted is not None and noted.running:
             replace(noted, running=False).write(path)
+
+
+def make_home(folder: Path) -> None:
+    """Create ROWCALL_HOME if it is missing; one that was empty is hidden from git, and other files are left alone."""
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not any(folder.iterdir()):
+        (folder / ".gitignore").write_text(IGNORE_EVERYTHING)
 
 
 @dataclass(frozen=True)
@@ -129,11 +139,13 @@ class Home:
     @property
     def everything(self) -> tuple[Path, ...]:
         """All files and folders that Rowcall creates here, in the order of their deletion."""
-        return (self.cluster, self.state, self.log, self.older_log, self.locks)
+        own = (self.cluster, self.state, self.log, self.older_log, self.locks)
+        ignore = self.folder / ".gitignore"
+        return (*own, ignore) if ignore.is_file() and ignore.read_text() == IGNORE_EVERYTHING else own
 
     def prepare(self) -> None:
         """Create the home and its lock folder if they are missing."""
-        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_home(self.folder)
         self.locks.mkdir(mode=0o700, exist_ok=True)
 
     def refuse_data_of_others(self) -> None:

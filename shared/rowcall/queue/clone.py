@@ -102,7 +102,7 @@ def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> i
     if holders.facts and not run["pruned_at"]:
         [holder] = holders.facts.values()
         raise NaturalKeyHeld(run["id"], "clone", run["status"], holder.run_id)
-    raise refused(run, "clone")
+    raise refused(connection, run, "clone")
 
 
 def _checked(run: Row, options: dict[str, Any]) -> dict[str, Any]:

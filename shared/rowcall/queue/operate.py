@@ -10,11 +10,12 @@ from psycopg2.errorcodes import UNIQUE_VIOLATION
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
 from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunPruned, TransitionRefused
+from rowcall.base.errors.requests import ONLY_ONCE
 from rowcall.job_types import JobType, catalogue
 from rowcall.queue.enqueue import TRIES, Enqueued, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.holders import Keys, find_holders
-from rowcall.queue.views.inspect import lock_run, version_of
+from rowcall.queue.views.inspect import lock_run, version_of, was_erased
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
 RUN_NOW = f"""
@@ -83,7 +84,7 @@ def change(
     check_version(before, expected)
     row = _changed(connection, event, sql, before, more)
     if row is None:
-        raise refused(before, event)
+        raise refused(connection, before, event)
     if row["status"] == Status.QUEUED:
         fetch_all(connection, WAKE_WORKERS)
     record(connection, operator.who, event, "run", run_id, _audited(before), _audited(row), operator.request_id)
@@ -102,13 +103,12 @@ def allowed_events(run: Row) -> tuple[Event, ...]:
     return () if run["pruned_at"] else allowed(Status(run["status"]), Who.OPERATOR)
 
 
-def refused(run: Row, event: str) -> TransitionRefused:
+def refused(connection: Connection, run: Row, event: str) -> TransitionRefused:
     """Return an error that says why this event is not allowed, and which events are."""
     if run["pruned_at"]:
-        return RunPruned(run["id"], event, run["status"], run["pruned_at"])
-    again = f"only a clone, with `rowcall runs clone {run['id']}`"
-    if run["held_key"] is not None:
-        again = "nothing, because its natural key is for a fact that happens only once"
+        erased, once = was_erased(connection, run["id"]), run["held_key"] is not None
+        return RunPruned(run["id"], event, run["status"], run["pruned_at"], erased, once)
+    again = f"only a clone, with `rowcall runs clone {run['id']}`" if run["held_key"] is None else ONLY_ONCE
     return TransitionRefused(run["id"], event, run["status"], allowed_events(run), f"lease {run['lease_no']}", again)
 
 

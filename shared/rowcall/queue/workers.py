@@ -20,14 +20,10 @@ def silence(heartbeat: float) -> float:
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
-def missed(heartbeat: float) -> float:
-    """Return the seconds after which a worker has missed two heartbeats, with half an interval of grace."""
-    return 2.5 * heartbeat
-
-
 REGISTER = """
-INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency)
-VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s)
+INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency, heartbeat_seconds)
+VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s,
+    %(heartbeat_seconds)s)
 """
 
 # Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
@@ -75,7 +71,7 @@ GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 
 @dataclass(frozen=True)
 class Registration:
-    """What a worker serves, and where it runs; `queues` None means all queues."""
+    """What a worker serves, where it runs, and how often it sends a heartbeat; `queues` None means all queues."""
 
     id: str
     hostname: str
@@ -84,6 +80,7 @@ class Registration:
     queues: Sequence[str] | None
     job_types: Sequence[str]
     concurrency: int
+    heartbeat_seconds: float | None = None
 
 
 def register(connection: Connection, worker: Registration) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, Table, Text, text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from rowcall.schema.columns import check, id_column, metadata, moment, storage
@@ -23,6 +23,8 @@ workers = Table(
     moment("stopped_at"),
     # While this time is in the future, the worker is asleep, and is notified of new runs.
     moment("sleeps_until"),
+    # How often it sends a heartbeat; NULL if its code is older than this column.
+    Column("heartbeat_seconds", Double),
     # Updated at every heartbeat: with free space on the page, that is a heap-only update.
     info=storage(fillfactor=50),
 )

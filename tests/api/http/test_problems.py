@@ -11,6 +11,7 @@ import pytest
 from rowcall import queue
 from rowcall.base import database
 from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
+from rowcall.base.outages import LOCKED
 from rowcall_api.app import create_app
 from rowcall_api.http import errors, request_log
 from rowcall_migrations.migrate import migrate
@@ -112,7 +113,7 @@ def test_what_another_transaction_holds_is_waited_for_only_so_long_and_can_be_as
         queue.enqueue(holder, "noop", {}, key="held", key_owner="api:test admin")
         waited = call("POST", "/v1/runs", **asked)
     assert (waited.status_code, told(waited)["type"]) == (503, "urn:rowcall:problem:database-unreachable")
-    assert "another transaction has held a needed lock for 0.1 seconds" in told(waited)["detail"]
+    assert told(waited)["detail"] == LOCKED
     assert waited.headers["Retry-After"]
     assert call("POST", "/v1/runs", **asked).status_code == 200
 

@@ -157,7 +157,7 @@ def test_a_list_and_a_bulk_request_that_wait_for_a_lock_say_so(
         fetch_all(holder, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
         for answer in (call("GET", "/v1/runs"), call("POST", "/v1/runs/cancel", **bulk)):
             assert (answer.status_code, told(answer)["type"]) == (503, "urn:rowcall:problem:database-unreachable")
-            assert "another transaction holds a required lock" in told(answer)["detail"]
+            assert "another transaction holds a needed lock" in told(answer)["detail"]
 
 
 @pytest.mark.parametrize(("scope", "status"), [("enqueue", 403), ("operate", 403), ("read", 200)])

@@ -44,6 +44,27 @@ def test_a_time_that_has_come_is_not_one_that_is_still_to_come(applied: Say, fre
     assert " is due and undecided: no worker has ticked since 20" in well(applied("show", "hourly"))
 
 
+def test_list_and_show_call_a_time_overdue_from_the_same_moment(applied: Say, fresh_url: str) -> None:
+    for minutes, ticked, because in (
+        (1, "2 hours", "no worker has ticked since 20"),
+        (1, "140 seconds", None),
+        (10, "140 seconds", "workers tick, and none has decided it"),
+        (10, "160 seconds", "no worker has ticked since 20"),
+    ):
+        passed(fresh_url, minutes, ticked)
+        listed = problems(applied)["hourly"]
+        assert listed is None if because is None else str(listed).startswith(f"overdue: {because}"), (minutes, ticked)
+        told = well(applied("show", "hourly"))
+        assert (f"problem       overdue: {because}" in told) == (because is not None), told
+        assert f" is due and undecided: {because or 'the next tick decides it'}" in told
+
+
+def test_the_list_never_blames_both_cron_and_workers(applied: Say, fresh_url: str) -> None:
+    """If no worker ticks now, none could decide a time that came while they still did."""
+    passed(fresh_url, minutes=10, ticked="5 minutes")
+    assert str(problems(applied)["hourly"]).startswith("overdue: no worker has ticked since 20")
+
+
 def test_the_list_says_that_cron_has_stopped(applied: Say, fresh_url: str) -> None:
     passed(fresh_url, minutes=10)
     assert problems(applied) == {"hand": None, "hourly": f"overdue: {NEVER}", "nightly": None}
@@ -58,8 +79,9 @@ def test_a_narrow_terminal_does_not_cut_a_problem(applied: Say, fresh_url: str, 
     passed(fresh_url, minutes=10, ticked="2 hours")
     told = str(problems(applied)["hourly"])
     listed = on_terminal({**environment, "DATABASE_URL": fresh_url}, "definitions", "list", columns=60)
-    assert "".join(listed[4:]).startswith(f"\x1b[31mhourly: {told}")
+    assert " ".join(listed[4:]) == f"\x1b[31mhourly: {told}\x1b[0m"
     assert max(map(len, listed[:4])) <= 60
+    assert [len(line) <= 60 + len("\x1b[31m") for line in listed[4:]] == [True, True]
 
 
 def test_a_time_that_the_next_tick_decides_is_no_problem(applied: Say, fresh_url: str) -> None:

@@ -125,7 +125,7 @@ def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(fi
         {"key": f"live:{MANY}"},
     )
     assert looked_at(plan(filled, BY_INDEX + BEFORE_IT, last)) <= 1000 + BATCH
-    serving = {"queue": "large", "job_type": "noop", "missed": 100.0, "silence": 150.0}
+    serving = {"queue": "large", "job_type": "noop", "heartbeat": 40.0, "silence": 150.0}
     assert looked_at(plan(filled, BY_INDEX + SERVING, serving)) <= 1000
     assert looked_at(plan(filled, RUN_AND_QUEUE, {"run_id": last["id"], "declared": "{}"})) == 1
 

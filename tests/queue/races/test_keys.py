@@ -110,7 +110,7 @@ def test_many_are_not_retried_while_a_key_is_waited_for_too_long(
     with database.transaction(fresh_url) as other:
         wanted(other, "a")
         with (
-            pytest.raises(DatabaseUnavailable, match="another transaction holds a required lock"),
+            pytest.raises(DatabaseUnavailable, match="another transaction holds a needed lock"),
             database.transaction(fresh_url) as connection,
         ):
             retried(connection, "a")

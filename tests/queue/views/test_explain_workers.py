@@ -107,3 +107,29 @@ def test_no_worker_is_proposed_that_would_not_know_the_type(connection: PgConnec
     assert "; ROWCALL_APP is not set, and Rowcall itself has no type shop_ghost: start" in told.message
     register(connection, Registration("worker-2", "host", 1, "1", None, ["shop_ghost"], 10))
     assert "a worker claims it" in explained(connection, run["id"], Catalogue(builtin, app="shop")).message
+
+
+# By its own heartbeats
+
+
+def test_a_worker_is_late_by_its_own_heartbeats_and_not_by_the_settings_of_the_reader(connection: PgConnection) -> None:
+    run = run_in(connection, Status.QUEUED)
+    fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_seconds = 2")
+    last_heartbeat(connection, "4 seconds")
+    assert "a worker claims it" in explained(connection, run["id"]).message
+    last_heartbeat(connection, "6 seconds")
+    message = explained(connection, run["id"]).message
+    assert f"no live worker takes noop from queue default: {WORKER} sent its last heartbeat" in message
+    assert message.endswith(", and should send one every 2 s")
+    fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_seconds = 50")
+    last_heartbeat(connection, "124 seconds")
+    assert "a worker claims it" in explained(connection, run["id"]).message
+
+
+def test_the_worker_that_has_a_run_may_be_dead_after_one_of_its_own_heartbeats(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING, started_at="now()")
+    fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_seconds = 2")
+    last_heartbeat(connection, "2 seconds")
+    assert explained(connection, run["id"]).commands == (f"rowcall runs cancel {run['id']}",)
+    last_heartbeat(connection, "4 seconds")
+    assert explained(connection, run["id"]).commands == ()

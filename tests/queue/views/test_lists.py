@@ -201,6 +201,6 @@ def test_a_search_that_waits_for_a_lock_says_so_and_not_that_it_is_too_slow(
     with database.transaction(module_url) as holder, database.transaction(module_url) as connection:
         fetch_all(holder, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
         for search in (list_runs, count_runs):
-            with pytest.raises(DatabaseUnavailable, match="another transaction holds a required lock"):
+            with pytest.raises(DatabaseUnavailable, match="another transaction holds a needed lock"):
                 search(connection, Filter())
             connection.rollback()

@@ -61,8 +61,12 @@ def test_those_of_the_last_day_are_listed_on_request(connection: PgConnection) -
 
 def test_a_worker_says_what_it_serves_and_whether_it_sleeps(connection: PgConnection) -> None:
     worker(connection, "w", queues="'{mail}'", sleeps_until="now() + interval '10 seconds'")
+    run = run_in(connection, Status.RUNNING, locked_by="'other'", started_at="now()")
     assert (only(connection)["queues"], only(connection)["job_types"]) == (["mail"], ["noop"])
     assert only(connection)["sleeping"]
+    # It sleeps with some threads free, and what it runs says more.
+    fetch_all(connection, "UPDATE rowcall.job_runs SET locked_by = 'w' WHERE id = %(id)s", run)
+    assert (only(connection)["sleeping"], only(connection)["running"]) == (False, 1)
     fetch_all(connection, "UPDATE rowcall.workers SET sleeps_until = now() - interval '10 seconds'")
     assert not only(connection)["sleeping"]
 

@@ -113,7 +113,7 @@ class Worker:
         limits = {name: known.time_limit for name, known in served.items() if known.time_limit and not known.isolated}
         self._watchdog = Watchdog(self.in_flight, self._executor, limits, self._outage.answers)
         # The shortest lease must survive two failed heartbeats.
-        interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
+        self._interval = interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
         self._completer = Completer(self.in_flight, types)
         self._request = ClaimRequest(leases, 0, task.queues, types.limits)
         # A lost connection must be noticed and replaced before the shortest lease expires.
@@ -288,6 +288,7 @@ class Worker:
             None if self._task.queues is None else list(self._task.queues),
             list(self._request.leases),
             self._task.concurrency,
+            self._interval,
         )
 
 

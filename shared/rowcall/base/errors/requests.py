@@ -161,6 +161,9 @@ class RunNotFound(RowcallError):
         super().__init__(f"there is no run {run_id}; `rowcall runs list` shows all runs")
 
 
+ONLY_ONCE = "nothing, because its natural key is for a fact that happens only once"
+
+
 class TransitionRefused(RowcallError):
     """A run's status does not allow this event; `allowed` names the events that it allows."""
 
@@ -179,16 +182,18 @@ class TransitionRefused(RowcallError):
 
 
 class RunPruned(TransitionRefused):
-    """A run cannot be retried because only its bare row is left."""
+    """A run cannot be retried because only its bare row is left: it was pruned, or an operator erased it."""
 
-    def __init__(self, run_id: int, event: str, status: str, pruned_at: datetime) -> None:
+    def __init__(self, run_id: int, event: str, status: str, pruned_at: datetime, erased: bool, once: bool) -> None:
+        gone, source = ("erased", "a new payload") if erased else ("pruned", "its payload, if you still have it,")
+        again = f"enqueuing a new run with {source} without a key or with another one"
         super().__init__(
             run_id,
             event,
             status,
             allowed=(),
-            reason=f"its payload was pruned on {pruned_at:%Y-%m-%d}",
-            instead="enqueuing its payload again, without a key or with another one",
+            reason=f"its payload was {gone} on {pruned_at:%Y-%m-%d}",
+            instead=ONLY_ONCE if once else again,
         )
 
 

@@ -15,7 +15,7 @@ from rowcall.base.errors import ScheduleInvalid
 from rowcall.cli.definitions.preview import preview_command
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
-from rowcall.cli.terminal.output import json_option, show_fields, show_json, shown
+from rowcall.cli.terminal.output import json_option, show_fields, show_json, shown, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import Difference
 from rowcall.job_types import catalogue
@@ -29,6 +29,7 @@ OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason
 STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
 NONE_PASSED = "no nominal time has passed yet"
+NEXT_TICK = "the next tick decides it"
 PAUSED = "paused"
 BY_HAND = "it has no schedule: run it with `rowcall definitions run-now`"
 
@@ -55,7 +56,7 @@ def list_command(table: Table) -> None:
         table.show(local, columns, now, empty, MORE, spare=SPARE)
         # A column would cut them.
         for row in problems if table.cuts else ():
-            click.echo(click.style(f"{row['name']}: {row['problem']}", fg="red"))
+            click.echo(click.style(wrapped(f"{row['name']}: {row['problem']}"), fg="red"))
 
 
 @definitions_command.command("show")
@@ -193,8 +194,10 @@ def _without_occurrences(row: Row, last: Row, now: datetime) -> str:
     """Say why the definition has no occurrences."""
     if not row["schedule"]:
         return BY_HAND
-    because = definitions.undecided_because(row, last, now)
-    return f"{shown(_local(row)['next_run_at'])} is due and undecided: {because}" if because else NONE_PASSED
+    if row["next_run_at"] is None or row["next_run_at"] > now:
+        return NONE_PASSED
+    because = definitions.overdue(row, last, now) or NEXT_TICK
+    return f"{shown(_local(row)['next_run_at'])} is due and undecided: {because}"
 
 
 def _by_its_clock(row: Row, moment: datetime) -> datetime:
@@ -211,7 +214,8 @@ def _with_problem(row: Row, last: Row, now: datetime) -> dict[str, Any]:
 
 def _problem(row: Row, last: Row, now: datetime) -> str | None:
     """Return why the definition's next nominal time cannot be decided, or has not been."""
-    return definitions.problem_of(row, catalogue()) or definitions.overdue(row, last, now)
+    because = definitions.overdue(row, last, now)
+    return definitions.problem_of(row, catalogue()) or (f"overdue: {because}" if because else None)
 
 
 def _with_state(row: Row) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import DefinitionInvalid, DefinitionNotFound, ScheduleInvalid
 from rowcall.cli.session import command_transaction
-from rowcall.cli.terminal.output import show_json
+from rowcall.cli.terminal.output import show_json, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import preview
 from rowcall.definitions.content import OPTIONS, SENT, Content
@@ -132,9 +132,9 @@ def _show(shown: Sequence[preview.Shown], content: Content | None, table: Table)
     """Print a table; for a single definition, print its rules first."""
     if content is not None and content.schedule is not None:
         rules = definitions.in_words(definitions.as_sent(content))
-        click.echo(f"{content.schedule} in {content.time_zone}")
+        click.echo(wrapped(f"{content.schedule} in {content.time_zone}"))
         others = [name for name in OPTIONS if name not in ("schedule", "time_zone") and rules[name] is not None]
-        click.echo(", ".join(f"{name} {rules[name]}" for name in others) + "\n")
+        click.echo(wrapped(", ".join(f"{name} {rules[name]}" for name in others)) + "\n")
     empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
     columns: tuple[str, ...] = COLUMNS if content else ("name", *COLUMNS)
     if table.cuts:

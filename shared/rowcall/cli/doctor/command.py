@@ -1,4 +1,4 @@
-"""`rowcall doctor`: show the settings, find problems, and say how to fix them."""
+"""`rowcall doctor`: show the settings, find problems, and say how to fix them; what is wrong comes last."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from rowcall.cli.terminal.table import Table
 
 
 @click.command("doctor")
+@click.option("--verbose", is_flag=True, help="Also show the settings that have their defaults.")
 @json_option
-def doctor_command(as_json: bool) -> None:
-    """Show all settings and look for problems.  The exit code is 1 if there are any."""
+def doctor_command(verbose: bool, as_json: bool) -> None:
+    """Show the settings that are set, and look for problems.  The exit code is 1 if there are any."""
     try:
         current = settings.read()
     except SettingsError as error:
@@ -35,14 +36,16 @@ def doctor_command(as_json: bool) -> None:
     if as_json:
         show_json({"settings": values, "findings": [vars(finding) for finding in findings]})
     else:
-        _show(values, findings)
+        _show(values, findings, verbose)
     sys.exit(0 if all(finding.good for finding in findings) else 1)
 
 
-def _show(values: list[dict[str, str]], findings: list[Finding]) -> None:
-    if values:
-        Table().show(values, ("setting", "value", "source"))
+def _show(values: list[dict[str, str]], findings: list[Finding], verbose: bool) -> None:
+    """Print what is wrong at the end, where a terminal shows it."""
+    shown = [value for value in values if verbose or value["source"] != "default"]
+    if shown:
+        Table().show(shown, ("setting", "value", "source"))
         click.echo()
-    for finding in findings:
+    for finding in sorted(findings, key=lambda finding: not finding.good):
         mark = click.style("ok  ", fg="green") if finding.good else click.style("FIX ", fg="red", bold=True)
         click.echo(f"{mark}  {wrapped(f'{finding.subject}: {finding.message}', indent=6)}")

@@ -183,10 +183,13 @@ def schedules(connection: PgConnection) -> Finding:
     if mismatch(schema_of(connection)):
         return Finding("schedules", True, "not checked: migrate the schema first")
     last, left = definitions.last_tick(connection), definitions.undecided(connection)
-    since = last["ticked_at"].isoformat(sep=" ", timespec="seconds")
+    never = last["worker"] is None
+    since = "" if never else last["ticked_at"].isoformat(sep=" ", timespec="seconds")
     if last["silent"]:
         wake = "start `rowcall worker run`, or run `rowcall worker once` from cron (--print-crontab shows how)"
-        return Finding("schedules", False, f"no worker has ticked since {since}: {wake}")
+        return Finding(
+            "schedules", False, f"no worker has {'ever ticked' if never else f'ticked since {since}'}: {wake}"
+        )
     if left:
         names = ", ".join(f"{row['name']} ({row['job_type']})" for row in left)
         return Finding(
@@ -195,7 +198,7 @@ def schedules(connection: PgConnection) -> Finding:
             f"overdue and undecided: {names}; the workers' ROWCALL_APP must have these types; if a definition is"
             ' invalid, their logs say "schedule broken"',
         )
-    return Finding("schedules", True, f"last ticked {since}")
+    return Finding("schedules", True, "no worker has ticked yet" if never else f"last ticked {since}")
 
 
 def pooler(url: str) -> Finding:

@@ -12,10 +12,14 @@ from rowcall.base.durations import duration_words
 from rowcall.base.errors import RowcallError
 from rowcall.cli import extras
 from rowcall.cli.doctor.finding import Finding
+from rowcall.cli.terminal.output import shown
 from rowcall.effects.kinds import TABLES
 from rowcall.job_types.catalogue import Catalogue
 from rowcall.queue.views.stats import dead_lately
-from rowcall.status import Status
+from rowcall.status import Event, Status, sources_of
+
+# Counting stops here, so that it costs the same for any backlog.
+COUNTED_MOST = 1000
 
 # A table is bloated if it has more dead rows than live ones, and more than autovacuum leaves behind on a usual day.
 BLOATED = """
@@ -67,6 +71,17 @@ JOIN rowcall.job_runs AS run ON run.id = effect.run_id AND run.status = '{Status
 WHERE effect.state = 'unknown'"""
     for table in TABLES
 )
+
+# Paused queues in which due runs wait, counted up to a limit; the index job_runs_live.
+PAUSED = f"""
+SELECT queues.name, queues.paused_at, due.runs FROM rowcall.queues CROSS JOIN LATERAL (
+    SELECT count(*) AS runs FROM (
+        SELECT FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = queues.name AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
+        LIMIT {COUNTED_MOST}
+    ) AS first
+) AS due WHERE queues.paused_at IS NOT NULL AND due.runs > 0 ORDER BY queues.name
+"""
 
 # How many of these runs are named.
 NAMED_MOST = 10
@@ -138,6 +153,19 @@ def open_effects(connection: PgConnection) -> Finding:
     )
 
 
+def paused(connection: PgConnection) -> Finding:
+    """Whether due runs wait in a queue that was paused, perhaps long ago."""
+    rows = fetch_all(connection, PAUSED)
+    if not rows:
+        return Finding("paused queues", True, "no due run waits in one")
+    sentences = "; ".join(
+        f"{row['runs'] if row['runs'] < COUNTED_MOST else f'{COUNTED_MOST} or more'} due in queue {row['name']}, which"
+        f" has been paused since {shown(row['paused_at'])} (`rowcall queues resume {row['name']}`)"
+        for row in rows
+    )
+    return Finding("paused queues", False, f"runs wait in them: {sentences}")
+
+
 def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
     """Whether each definition can be decided by this process."""
     wrong = {
@@ -174,6 +202,7 @@ def holding(connection: PgConnection, older: timedelta = OLD, xids: int = OLD_XI
 
 def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Iterator[Finding]:
     """Everything in this file that is about the database."""
+    yield paused(connection)
     yield dead(connection)
     yield unknown_effects(connection)
     yield open_effects(connection)

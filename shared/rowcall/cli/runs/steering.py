@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rowcall import queue
+from rowcall import effects, queue
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row, all_or_nothing
 from rowcall.base.errors import RowcallError, RunNotFound, TransitionRefused
@@ -17,10 +17,11 @@ from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.filtered import filtered
 from rowcall.cli.runs.many import Many, many_options
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.output import json_option, show_json, wrapped
 from rowcall.queue import Action, Filter
 
 Event = Callable[[Connection, int, Operator], Row]
+Warn = Callable[[Connection, Row], list[str]]
 
 any_runs = click.argument("run_ids", metavar="[RUN_ID]...", type=int, nargs=-1)
 some_runs = click.argument("run_ids", metavar="RUN_ID...", type=int, nargs=-1, required=True)
@@ -36,7 +37,7 @@ def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json:
     if many.selects(run_ids, criteria):
         many.carry_out(Action.RETRY, criteria, as_json)
     else:
-        _steer(run_ids, queue.retry, as_json)
+        _steer(run_ids, queue.retry, as_json, warn=_unresolved)
 
 
 @click.command("cancel")
@@ -88,18 +89,36 @@ def clone_command(
         _report(row, as_json)
 
 
-def _steer(run_ids: Sequence[int], event: Event, as_json: bool) -> None:
+def _nothing(connection: Connection, run: Row) -> list[str]:
+    return []
+
+
+def _unresolved(connection: Connection, run: Row) -> list[str]:
+    """Warn of the effects that end the next attempt, because nobody knows whether they happened."""
+    page = effects.page_of_effects(connection, states=["unknown"], run_id=run["id"])
+    return [
+        f"it is unknown whether effect {one['id']} of {one['kind']} happened, so run {run['id']} cannot succeed: first"
+        f" resolve it with `rowcall effects resolve {one['kind']} {one['id']} --happened` or `--did-not-happen`, and"
+        " then retry the run if it is dead again"
+        for one in page.effects
+    ]
+
+
+def _steer(run_ids: Sequence[int], event: Event, as_json: bool, warn: Warn = _nothing) -> None:
     """Apply an operator's event to each run and report it; a refusal does not stop the others."""
-    rows, refusals = [], []
+    rows, refusals, warnings = [], [], list[str]()
     with command_transaction() as connection:
         for run_id in run_ids:
             try:
                 with all_or_nothing(connection):
                     rows.append(event(connection, run_id, operator()))
+                    warnings += warn(connection, rows[-1])
             except (RunNotFound, TransitionRefused) as refusal:
                 refusals.append(str(refusal))
     for row in rows:
         _report(row, as_json)
+    for warning in warnings:
+        click.echo(wrapped(f"rowcall: {warning}", errors=True), err=True)
     if refusals:
         raise RowcallError("; ".join(refusals))
 

@@ -43,16 +43,18 @@ def in_foreground() -> bool:
 
 
 def wrapped(text: str, indent: int = 0, errors: bool = False) -> str:
-    """Wrap a sentence at words if it goes to a terminal, with further lines indented; commands in backticks stay whole.
+    """Wrap a sentence at words if it goes to a terminal, with further lines indented.
 
-    A terminal itself would break within words.
+    A terminal itself would break within words.  A command in backticks stays whole if it fits a line.
     """
     stream = sys.stderr if errors else sys.stdout
     if stream is None or not stream.isatty():
         return text
     space = " " * indent
     width = max(os.get_terminal_size(stream.fileno()).columns, NARROWEST)
-    whole = re.sub("`[^`\n]*`", lambda command: command[0].replace(" ", "\0"), text)
+    # Up to two characters of punctuation touch it.
+    fits = f"`[^`\n]{{1,{max(width - indent - 4, 1)}}}`"
+    whole = re.sub("`[^`\n]*`", lambda one: one[0].replace(" ", "\0") if re.fullmatch(fits, one[0]) else one[0], text)
     lines = [
         textwrap.fill(
             line,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,9 @@ ELLIPSIS = "…"
 
 # No column is cut below this, even if the line is then too long.
 NARROWEST = 8
+
+# The last column is wrapped below itself if that leaves it at least this width.
+COLUMN_LEAST = 24
 
 # Times that are further away than this are shown as a date.
 NEAR = timedelta(days=60)
@@ -46,7 +50,7 @@ class Table:
 
         On a terminal, times are relative to `now`, if it is given; elsewhere the columns `more` are printed too.  Where
         the terminal is narrow, texts are cut except those of the columns `whole`, and then columns are left out: those
-        of `spare` first, then the last ones.
+        of `spare` first, then the last ones.  A line that is still too long continues below, from a space on.
         """
         if self.as_json:
             show_json(rows)
@@ -62,7 +66,7 @@ class Table:
                 texts = {name for name in names if _is_text([row[name] for row in rows])} - set(whole)
                 room = shutil.get_terminal_size().columns + len(GAP)
                 widths = _fitted(_kept(widths, room, texts, [*spare, *reversed(names)], set(whole)), room, texts)
-            _print(cells, widths)
+            _print(cells, widths, shutil.get_terminal_size().columns if self.cuts else None)
 
     @property
     def cuts(self) -> bool:
@@ -116,10 +120,28 @@ def _is_text(values: Sequence[object]) -> bool:
     )
 
 
-def _print(cells: Mapping[str, Sequence[str]], widths: Mapping[str, int]) -> None:
+def _print(cells: Mapping[str, Sequence[str]], widths: Mapping[str, int], columns: int | None) -> None:
+    """Print the rows; wrap them at so many columns, if they are to fit a terminal."""
+    before_last = sum(widths.values()) - [*widths.values()][-1] + len(GAP) * (len(widths) - 1)
     for line in zip(*(cells[name] for name in widths), strict=True):
         padded = (_cut(cell, width).ljust(width) for cell, width in zip(line, widths.values(), strict=True))
-        click.echo(GAP.join(padded).rstrip())
+        text = GAP.join(padded).rstrip()
+        click.echo(text if columns is None or len(text) <= columns else _folded(text, before_last, columns))
+
+
+def _folded(text: str, before_last: int, columns: int) -> str:
+    """Wrap a row at spaces: its last column, or the whole row if that column is too narrow."""
+    indent = before_last if columns - before_last >= COLUMN_LEAST else len(GAP)
+    kept = text[:before_last] if indent == before_last else ""
+    rest = textwrap.wrap(
+        text[len(kept) :],
+        columns,
+        initial_indent=" " * len(kept),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return kept + "\n".join(rest)[len(kept) :]
 
 
 def _kept(

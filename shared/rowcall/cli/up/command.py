@@ -15,7 +15,7 @@ from psycopg2.extensions import parse_dsn
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
 from rowcall.cli.terminal.confirm import confirm, yes_option
-from rowcall.cli.terminal.output import in_foreground
+from rowcall.cli.terminal.output import discard_output, in_foreground
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 from rowcall.cli.up.reports import Reports
@@ -46,7 +46,7 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
         # Loaded only here: no other command needs rich.
         from rowcall.cli.up.live.run import run
 
-        run(chosen, port)
+        run(chosen, port, is_example)
     else:
         if sentence := without(view=can_draw and not has_rich, example=not chosen.app and not is_installed()):
             click.echo(sentence)
@@ -71,12 +71,14 @@ def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) 
     """Run `up` until a signal, and print lines that a script or a log can keep."""
     click.echo("Starting PostgreSQL, the API and a worker ...")
     try:
-        with up(chosen, port, Reports()) as running:
+        with up(chosen, port, Reports(), is_example) as running:
             for line in lines(running, chosen, is_example):
                 click.echo(line)
             wait(running.children)
     except Stop:
         click.echo("\nRowcall has stopped.")
+    except BrokenPipeError:
+        discard_output()  # nobody reads it any more, as after `| head`
 
 
 def _named(url: str) -> str:
@@ -102,6 +104,7 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         "Rowcall is up.",
         "",
         f"  API         {running.api}   (its docs: {running.api}/docs; a key for it is in {chosen.home / 'api_key'})",
+        *([f"              {running.moved}"] if running.moved else ()),
         f"  PostgreSQL  {running.version}, {place[0]}",
         place[1],
         f"  demo run    {run['id']} ({run['job_type']}) {run['status']}, {seconds:.2f} seconds after it was enqueued",

@@ -10,13 +10,27 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
-from rowcall.base.database import PgConnection, transaction
+from rowcall.base.database import PgConnection, fetch_all, transaction
+from rowcall.base.errors import RowcallError
 from rowcall.base.settings import Settings
-from rowcall.job_types.catalogue import optional_app_module
+from rowcall.job_types.catalogue import load_catalogue, optional_app_module
 
 # The default app of `up`, and the modules that the extra `example` installs for it.
 EXAMPLE = "rowcall_example"
 EXAMPLE_NEEDS = ("PIL", "fpdf", "jinja2")
+
+# Job types in this database that the example lacks: of definitions, of the workers of the last day, and of the newest
+# runs, because reading all runs could take long.
+OTHERS = """
+SELECT job_type FROM rowcall.job_definitions WHERE job_type <> ALL(%(known)s::text[])
+UNION
+SELECT job_type FROM rowcall.workers, unnest(job_types) AS job_type WHERE job_type <> ALL(%(known)s::text[])
+UNION
+SELECT job_type FROM (SELECT job_type FROM rowcall.job_runs ORDER BY id DESC LIMIT 1000) AS newest
+WHERE job_type <> ALL(%(known)s::text[])
+ORDER BY job_type
+"""
+NAMED_MOST = 3
 
 
 class Asked(Protocol):
@@ -65,6 +79,18 @@ def choose_app() -> bool:
         return False
     os.environ["ROWCALL_APP"] = EXAMPLE
     return True
+
+
+def refuse_other_app(connection: PgConnection, home: Path) -> None:
+    """Refuse to run the example in the local database of another app, which would get the example's runs and tables."""
+    rows = fetch_all(connection, OTHERS, {"known": list(load_catalogue(EXAMPLE))})
+    if rows:
+        named = ", ".join(row["job_type"] for row in rows[:NAMED_MOST]) + (", ..." if len(rows) > NAMED_MOST else "")
+        raise RowcallError(
+            f"the database in {home.absolute()} is used by another app than the example (its job types: {named}), and"
+            " ROWCALL_APP is not set: set ROWCALL_APP to that app's package, or set ROWCALL_HOME to a new folder to see"
+            " the example there"
+        )
 
 
 def prepared(settings: Settings, url: str) -> Demo | None:

@@ -27,7 +27,7 @@ from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
-from rowcall.cli.up.demo import Asked, Demo, asked, prepared
+from rowcall.cli.up.demo import Asked, Demo, asked, prepared, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
 from rowcall.definitions import apply_code, clock
@@ -61,7 +61,7 @@ KEY_GRACE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Running:
-    """What `up` has started, for the lines or the view that show it."""
+    """What `up` has started, for the lines or the view that show it; `moved` says why the API has another port."""
 
     api: str
     postgres: str
@@ -71,6 +71,7 @@ class Running:
     first_run: Row
     demo: Asked | None
     children: Sequence[Child]
+    moved: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,15 @@ class Stop(BaseException):
 
 
 @contextmanager
-def up(settings: Settings, port: int | None, reports: Reports) -> Iterator[Running]:
-    """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block."""
+def up(settings: Settings, port: int | None, reports: Reports, is_example: bool) -> Iterator[Running]:
+    """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block.
+
+    `is_example`: the app is the example, because the environment names none.
+    """
     with ExitStack() as stack:
         listen_to_signals()
         url = stack.enter_context(database_url(settings, make=True))
-        _migrate(url, reports)
+        _migrate(settings, url, reports, is_example)
         children: list[Child] = []
         stack.callback(_stop, children)
         stack.callback(reports.stopping)
@@ -111,6 +115,7 @@ def up(settings: Settings, port: int | None, reports: Reports) -> Iterator[Runni
         # Opened here: another program could take a free port before the API opens it.
         with _listener(settings, port) as listener:
             api = url_of(listener, settings.api_host)
+            moved = _moved(settings, listener, port)
             handed = ["api", "--listener", str(listener.fileno())]
             # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
             children.append(_start(handed, signal.SIGQUIT, reports, handed=[listener.fileno()]))
@@ -129,7 +134,7 @@ def up(settings: Settings, port: int | None, reports: Reports) -> Iterator[Runni
         first_run = _first_run(url, children, own)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
-        yield Running(api, url, version, key, own, first_run, shown, children)
+        yield Running(api, url, version, key, own, first_run, shown, children, moved)
 
 
 def wait(children: Sequence[Child]) -> None:
@@ -154,10 +159,12 @@ def listen_to_signals() -> None:
         signal.signal(name, stop)
 
 
-def _migrate(url: str, reports: Reports) -> None:
+def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:
     """Migrate the schema and apply the code's definitions; start no process if the schema is current."""
     with database.internal_transaction(url) as connection:
         found = schema_of(connection)
+        if found is not None and is_example and not settings.database_url:
+            refuse_other_app(connection, settings.home)
         if found is not None and found.revision == REVISION:
             apply_code(connection, catalogue(), OPERATOR)
             return
@@ -175,6 +182,14 @@ def _listener(settings: Settings, asked: int | None) -> socket.socket:
         if asked is not None or os.environ.get("ROWCALL_API_PORT"):
             raise
         return listen(settings.api_host, 0)
+
+
+def _moved(settings: Settings, listener: socket.socket, asked: int | None) -> str | None:
+    """Say why the API does not have its usual port; None if it has it, or if a free one was requested."""
+    usual = settings.api_port if asked is None else asked
+    if usual in (0, listener.getsockname()[1]):
+        return None
+    return f"not on port {usual}, which is in use; --port chooses another"
 
 
 def _start(

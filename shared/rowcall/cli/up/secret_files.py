@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rowcall.local_postgres.home import make_home
+
 
 def read_private(file: Path) -> str:
     """Return the file's text, or "" if there is no file."""
@@ -12,8 +14,8 @@ def read_private(file: Path) -> str:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write the file so that nobody else can read it at any time."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file in ROWCALL_HOME so that nobody else can read it at any time."""
+    make_home(file.parent)
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
         written.write(text + "\n")

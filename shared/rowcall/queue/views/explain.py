@@ -19,7 +19,7 @@ from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views.inspect import was_erased
 from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, RUNNING_ALONE, SERVING, SWEEPING
-from rowcall.queue.workers import missed, silence
+from rowcall.queue.workers import silence
 from rowcall.status import Event, Status, sources_of
 
 # The run by its id, its queue's settings, and the running runs that count against the queue's limit.
@@ -84,8 +84,8 @@ def explain(
 ) -> Explained:
     """Explain why this run is waiting, what it is doing, or how it ended.
 
-    `declared` are the catalogue's limits, as in ClaimRequest; workers send a heartbeat every `heartbeat` seconds.  With
-    the `catalogue`, a worker is proposed only if one that starts here would know the job type.
+    `declared` are the catalogue's limits, as in ClaimRequest; `heartbeat` is how often workers of older code send
+    one, in seconds.  With the `catalogue`, a worker is proposed only if one that starts here would know the job type.
     """
     parameters = {"run_id": run_id, "declared": json.dumps(dict(declared))}
     row = fetch_one(connection, RUN_AND_QUEUE, parameters) if 0 < run_id <= LARGEST_ID else None
@@ -174,7 +174,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
         sent = f"{last['id']} sent its last heartbeat {_time(last['heartbeat_at'])}"
         lapsed = "and has since failed to wake up on time or let a lease expire: its process may hang"
-        expected = f"and should send one every {heartbeat:g} s" if last["late"] else lapsed
+        expected = f"and should send one every {last['interval_seconds']:g} s" if last["late"] else lapsed
         return Condition("worker", False, f"{message}: {sent}, {expected}", command)
     if workers:
         ended = max(worker["stopped_at"] for worker in workers)
@@ -237,7 +237,7 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
         )
     asked = f"; asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
     until = _time(row["locked_until"])
-    holder = fetch_one(connection, HOLDER, {**row, "late": 1.5 * heartbeat})
+    holder = fetch_one(connection, HOLDER, {**row, **_times(heartbeat)})
     if holder is None:
         beat = f"lease until {until}"
     else:
@@ -268,8 +268,8 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
 
 
 def _times(heartbeat: float) -> dict[str, float]:
-    """Return the greatest age of the last heartbeat in seconds: of a live worker, and of one that has just ended."""
-    return {"missed": missed(heartbeat), "silence": silence(heartbeat)}
+    """Return how often a worker of older code sends a heartbeat, and after what silence it is gone, in seconds."""
+    return {"heartbeat": heartbeat, "silence": silence(heartbeat)}
 
 
 def _live(workers: Iterable[Row]) -> list[str]:

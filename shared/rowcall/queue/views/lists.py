@@ -17,6 +17,7 @@ from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
 
 from rowcall.base.database import Connection, Row, fetch_all, sqlstate_of
 from rowcall.base.errors import DatabaseUnavailable, FilterInvalid, SearchTooSlow
+from rowcall.base.outages import LOCKED
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
 from rowcall.queue.views.filters import MATCHES, Filter
@@ -191,7 +192,7 @@ def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[R
         if sqlstate_of(error) == QUERY_CANCELED:
             raise SearchTooSlow(SECONDS) from None
         if sqlstate_of(error) == LOCK_NOT_AVAILABLE:
-            raise DatabaseUnavailable("another transaction holds a required lock: try again in a moment") from None
+            raise DatabaseUnavailable(LOCKED) from None
         raise
 
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 from rowcall.queue.claims.request import ALONE
 from rowcall.status import Status
 
-# Whether a worker has sent its heartbeats, by the settings of this process, and has not overslept, by its own.
-PUNCTUAL = "heartbeat_at > now() - %(missed)s * interval '1 second'"
+# A worker is late after two heartbeats that it missed, and half an interval of grace.
+MISSED_INTERVALS = 2.5
+# The worker that has a run is late after one of them.
+HOLDER_INTERVALS = 1.5
+
+# How often a worker sends a heartbeat; for one of older code, how often one with the settings of this process does.
+INTERVAL = "coalesce(workers.heartbeat_seconds, %(heartbeat)s)"
+
+# Whether a worker has sent its heartbeats and has not overslept.
+PUNCTUAL = f"heartbeat_at > now() - {MISSED_INTERVALS} * {INTERVAL} * interval '1 second'"
 AWAKE = "coalesce(sleeps_until > now(), true)"
 
 # This many live runs of a queue are examined for leases that have expired, so that it costs the same for any backlog.
 EXAMINED_MOST = 1000
 
 # Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
-# `lapsed`: the worker has overslept, or has let the lease of a run expire that is among the first of this queue; its
-# settings may be shorter than those of this process.  Uses job_runs_live.
+# `lapsed`: the worker has overslept, or has let the lease of a run expire that is among the first of this queue; the
+# leases of older code may be shorter than the settings of this process say.  Uses job_runs_live.
 SERVING = f"""
 WITH expired AS MATERIALIZED (
     SELECT locked_by FROM (
@@ -23,7 +31,7 @@ WITH expired AS MATERIALIZED (
     ) AS first
     WHERE status = '{Status.RUNNING}' AND locked_until < now()
 )
-SELECT id, stopped_at, heartbeat_at, NOT ({PUNCTUAL}) AS late,
+SELECT id, stopped_at, heartbeat_at, {INTERVAL}::float8 AS interval_seconds, NOT ({PUNCTUAL}) AS late,
     NOT ({AWAKE}) OR EXISTS (SELECT FROM expired WHERE locked_by = workers.id) AS lapsed
 FROM rowcall.workers
 WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND %(job_type)s = ANY(job_types)
@@ -53,7 +61,8 @@ SELECT EXISTS (
 """
 
 # The worker that runs it, and whether it has missed a heartbeat.
-HOLDER = """
-SELECT heartbeat_at, stopped_at IS NOT NULL OR heartbeat_at < now() - %(late)s * interval '1 second' AS late
+HOLDER = f"""
+SELECT heartbeat_at, stopped_at IS NOT NULL
+    OR heartbeat_at < now() - {HOLDER_INTERVALS} * {INTERVAL} * interval '1 second' AS late
 FROM rowcall.workers WHERE id = %(locked_by)s
 """

@@ -28,7 +28,7 @@ WITH RECURSIVE {LANES}, page AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
         stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second' AS alive,
-        coalesce(sleeps_until > now(), false) AS sleeping
+        sleeps_until
     FROM rowcall.workers
     WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) < (%(at)s::timestamptz, %(id)s)
         AND (%(stopped)s OR stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second')
@@ -47,7 +47,8 @@ WITH RECURSIVE {LANES}, page AS (
     ) ORDER BY nth) FILTER (WHERE nth <= {RUNS_MOST}) AS runs
     FROM run GROUP BY locked_by
 ), shown AS (
-    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs
+    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs,
+        doing.running IS NULL AND coalesce(sleeps_until > now(), false) AS sleeping
     FROM page LEFT JOIN doing ON doing.locked_by = page.id
 ), measured AS ({pages.measured(NEWEST_FIRST)}
 )
@@ -79,7 +80,7 @@ def list_workers(
     scope = f"workers {stopped}"
     at, worker = ("infinity", "") if cursor is None else _place(cursors.read_text(scope, cursor))
     asked = {"at": at, "id": worker, "stopped": stopped, "silence": silence, "limit": limit, "page_bytes": page_bytes}
-    items, more = pages.read(fetch_all(connection, BY_INDEX + WORKERS, asked))
+    items, more = pages.read(fetch_all(connection, BY_INDEX + WORKERS, asked), frozenset({"sleeps_until"}))
     for run in (run for item in items for run in item["runs"]):
         run["started_at"] = datetime.fromisoformat(run["started_at"])
     last = f"{items[-1]['started_at'].isoformat()} {items[-1]['id']}" if more else ""

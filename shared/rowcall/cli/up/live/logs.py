@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from rowcall.local_postgres.home import make_home
+
 # In text and in JSON.  A line in neither form is a traceback, or was printed by a handler or by Python itself.
 LEVEL = re.compile(r'^(?:\d[\dT:.-]+Z |\{"timestamp": "[^"]+", "level": ")(debug|info|warning|error)\b')
 TIME = re.compile(r"^\d[\dT:.-]+Z ")
@@ -58,7 +60,8 @@ class Logs:
         self._stack = ExitStack()
 
     def __enter__(self) -> Logs:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_home(self.folder.parent)
+        self.folder.mkdir(exist_ok=True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -94,13 +94,13 @@ class LiveReports(Reports):
         self._screen.print(text)
 
 
-def run(settings: Settings, port: int | None) -> None:
+def run(settings: Settings, port: int | None, is_example: bool) -> None:
     """Run `up` until a signal; then say what stays."""
     reports = LiveReports(settings)
     try:
         # Before the view changes the terminal.
         listen_to_signals()
-        with reports, up(settings, port, reports) as running:
+        with reports, up(settings, port, reports, is_example) as running:
             reports.state.running = running
             with Reader(running.postgres, running.queue, reports.state.on_purpose) as reader:
                 reports.state.reader = reader

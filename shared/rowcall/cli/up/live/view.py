@@ -69,6 +69,8 @@ def _services(state: State) -> RenderableType:
     for name in SERVICES:
         detail, mark = _service(state, name)
         table.add_row(Text(*mark), Text(name, "bold"), detail)
+        if name == API and state.running and state.running.moved:
+            table.add_row("", "", Text(state.running.moved, "yellow"))
     if state.running and state.running.demo:
         table.add_row("", Text("demo", "bold"), Text(state.running.demo.summary))
     table.add_row(
