@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from rowcall.access.audit import SUBJECTS
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid
+from rowcall.base.errors.sentences import did_you_mean
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
@@ -96,6 +98,9 @@ class AuditFilter:
 
     def __post_init__(self) -> None:
         wrong = {name: why for name in ("after", "before") if (why := _wrong_with(getattr(self, name)))}
+        if self.subject is not None and self.subject not in SUBJECTS:
+            question = did_you_mean(self.subject, SUBJECTS)
+            wrong["subject"] = "; ".join(filter(None, (f"must be one of {', '.join(SUBJECTS)}", question)))
         if self.subject_id is not None and self.subject is None:
             wrong["subject_id"] = "needs a subject, such as run, because each kind of subject has ids of its own"
         if wrong:
