@@ -44,6 +44,13 @@ def all_pages(connection: PgConnection, criteria: AuditFilter, **bounds: int) ->
             return
 
 
+@pytest.mark.parametrize("word", ["create", "created"])
+def test_a_word_of_an_older_version_is_found_with_the_word_of_today(connection: PgConnection, word: str) -> None:
+    old, new = written(connection, "cli:eve", action="created"), written(connection, "cli:eve", action="create")
+    written(connection, "cli:eve", action="change")
+    assert ids(connection, who="cli:eve", action=word) == [new, old]
+
+
 def test_each_filter_leaves_what_was_asked_for_the_newest_first(connection: PgConnection) -> None:
     first = written(connection, "api:billing (0123abcd)", action="pause", subject="definition", subject_id=7)
     second = written(connection, "api:billing (4567cdef)", NOON + timedelta(hours=1), subject_id=7)

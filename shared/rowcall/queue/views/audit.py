@@ -28,9 +28,14 @@ IN_ORDER = f"{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan
 LONGEST_TRANSACTION = "interval '1 day'"
 
 MATCHES = """(%(who)s::text IS NULL OR %(who)s IN (who, split_part(who, ' (', 1)))
-        AND (%(action)s::text IS NULL OR action = %(action)s)
+        AND (%(action)s::text IS NULL OR action IN (%(action)s, %(other_action)s))
         AND (%(subject)s::text IS NULL OR subject = %(subject)s)
         AND at >= %(after)s::timestamptz AND at < %(before)s::timestamptz"""
+
+
+# Definitions had words of their own until 0.2; rows keep theirs, and each word finds both.
+FORMER = {"create": "created", "change": "changed", "adopt": "adopted"}
+OTHER_WORDS = FORMER | {former: word for word, former in FORMER.items()}
 
 
 def bisected(name: str, moment: str) -> str:
@@ -114,7 +119,7 @@ class AuditFilter:
     def parameters(self) -> Mapping[str, Any]:
         """Return the parameters of MATCHES."""
         times = {"after": in_utc(self.after) or "-infinity", "before": in_utc(self.before) or "infinity"}
-        return {**vars(self), **times}
+        return {**vars(self), "other_action": OTHER_WORDS.get(self.action or ""), **times}
 
 
 @dataclass(frozen=True)
