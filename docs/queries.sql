@@ -4019,6 +4019,7 @@ ROLLBACK;
 \set most '20000'
 \set who 'cli:me'
 \set action 'retry'
+\set other_action 'retry'
 \set subject 'Welcome'
 \set limit '50'
 \set page_bytes '1048576'
@@ -4047,7 +4048,7 @@ WITH RECURSIVE oldest(low, high) AS (
         SELECT * FROM rowcall.audit_log WHERE id < :'before_id' AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) ORDER BY id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
-        AND (:'action'::text IS NULL OR action = :'action')
+        AND (:'action'::text IS NULL OR action IN (:'action', :'other_action'))
         AND (:'subject'::text IS NULL OR subject = :'subject')
         AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
     ORDER BY id DESC LIMIT :'limit' + 1
@@ -4074,6 +4075,7 @@ ROLLBACK;
 \set most '20000'
 \set who 'cli:me'
 \set action 'retry'
+\set other_action 'retry'
 \set after '-infinity'
 \set before 'infinity'
 \set limit '50'
@@ -4085,7 +4087,7 @@ WITH RECURSIVE page AS MATERIALIZED (
         SELECT * FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'before_id' ORDER BY id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
-        AND (:'action'::text IS NULL OR action = :'action')
+        AND (:'action'::text IS NULL OR action IN (:'action', :'other_action'))
         AND (:'subject'::text IS NULL OR subject = :'subject')
         AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
     ORDER BY id DESC LIMIT :'limit' + 1

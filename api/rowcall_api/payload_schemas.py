@@ -9,17 +9,15 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from apispec import APISpec
-from apispec.ext.marshmallow import MarshmallowPlugin
 from marshmallow import Schema
-from marshmallow.fields import Field
 
 from rowcall.job_types import JobType
+from rowcall_api.field_schemas import PayloadPlugin
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -29,11 +27,8 @@ PAYLOAD = "payload"
 # The components that enqueue a run of any type.
 REQUESTS = ("Enqueue", "BatchRun")
 
-# For a schema that cannot be converted, for example because a default cannot be written as JSON.
+# For a schema that cannot be converted.
 ANY = {"type": "object"}
-
-# Constructs of Python's regular expressions that JSON Schema lacks, or that not every implementation supports.
-ONLY_PYTHON = re.compile(r"\\[AZN]|\(\?[^:=!]|[*+?}]\+")
 
 
 def payload_schema(job_type: JobType) -> dict[str, Any]:
@@ -68,10 +63,7 @@ def _component(job_type: str, part: str) -> str:
 @functools.cache
 def _converted(schema: type[Schema]) -> dict[str, Any]:
     """Return the JSON Schema of a marshmallow schema as PAYLOAD, and those that it nests by their names."""
-    plugin = MarshmallowPlugin()
-    spec = APISpec("", "", "3.1.0", plugins=[plugin])
-    converter: Any = plugin.converter
-    converter.add_attribute_function(_pattern)
+    spec = APISpec("", "", "3.1.0", plugins=[PayloadPlugin()])
     try:
         # apispec warns of declarations that it describes only in part.
         with warnings.catch_warnings():
@@ -92,18 +84,6 @@ def _sent(schema: dict[str, Any]) -> dict[str, Any]:
     required = [name for name in schema.get("required", ()) if name in properties]
     more = {"required": required} if required else {}
     return {**{name: one for name, one in schema.items() if name != "required"}, "properties": properties, **more}
-
-
-def _pattern(_: object, field: Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
-    """Translate a pattern, which Python matches from the start of a text, or leave it out (apispec's hook)."""
-    if "pattern" not in ret or "pattern" in field.metadata:
-        return {}
-    found = [getattr(validator, "regex", None) for validator in field.validators]
-    regex = next(one for one in found if isinstance(one, re.Pattern))
-    text = re.sub(r"(?<!\\)\\Z$", "$", ret.pop("pattern"))
-    if regex.flags & ~re.UNICODE or ONLY_PYTHON.search(text):
-        return {}
-    return {"pattern": text if text.startswith("^") and "|" not in text else f"^(?:{text})"}
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:

@@ -24,7 +24,7 @@ from rowcall.base.errors import (
 )
 from rowcall.job_types import catalogue
 from rowcall.queue import BatchRun, get_run, has_queue
-from rowcall_api.http.auth import KeyLimited, ScopeMissing
+from rowcall_api.http.auth import KeyLimited, KeyRefused, ScopeMissing
 
 # A caller could guess these values bit by bit by filtering on them.
 TELLING = {"payload", "key", "error_type", "created_by"}
@@ -38,10 +38,10 @@ def must_be_allowed_to_enqueue(
     Only operators may create queues, because each queue adds work to the claim and to /metrics.
     """
     declared = catalogue()[job_type]
-    _must_have(declared.scope, f"which a run of {job_type} needs")
+    _must_have(declared.scope, f"which a run of {job_type} needs", "job_type")
     _must_be_within(job_type, queue or declared.queue)
     if (priority or 0) < 0:
-        _must_have("operate", "which a priority below zero needs")
+        _must_have("operate", "which a priority below zero needs", "priority")
     if queue is None or may("operate") or queue in catalogue().queues:
         return
     if not has_queue(connection, queue):
@@ -66,6 +66,9 @@ def must_be_allowed_to_enqueue_all(connection: Connection, runs: Sequence[BatchR
             continue
         except RunInvalid as error:
             wrong[place] = error.fields
+        except KeyRefused as error:
+            error.place = ("runs", place, error.field)
+            raise
     if wrong:
         raise RunInvalid({"runs": wrong})
 
@@ -169,13 +172,13 @@ def may(scope: str) -> bool:
     return bool(flask.g.caller.scopes & {scope, "admin"})
 
 
-def _must_have(scope: str, why: str) -> None:
+def _must_have(scope: str, why: str, field: str = "") -> None:
     if not may(scope):
-        raise ScopeMissing(scope, why)
+        raise ScopeMissing(scope, why, field)
 
 
 def _must_be_within(job_type: str | None, queue: str | None) -> None:
     limits = flask.g.caller.limits
-    for names, asked in ((limits.job_types, job_type), (limits.queues, queue)):
+    for field, names, asked in (("job_type", limits.job_types, job_type), ("queue", limits.queues, queue)):
         if names is not None and asked not in names:
-            raise KeyLimited(limits)
+            raise KeyLimited(limits, field)

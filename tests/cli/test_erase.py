@@ -160,7 +160,7 @@ def test_nothing_of_a_person_is_left_in_a_removed_definition_nor_in_what_was_aud
     assert erased(environment, "--payload", '{"user_id": 7}')["definitions_erased"] == 1
     assert MAIL not in everything(environment)
     actions = sql(environment, "SELECT action FROM rowcall.audit_log WHERE subject = 'definition' ORDER BY id")
-    assert [row["action"] for row in actions] == ["created", "changed", "remove", "erase"]
+    assert [row["action"] for row in actions] == ["create", "change", "remove", "erase"]
     assert erased(environment, "--payload", '{"user_id": 7}')["definitions_matched"] == 0
 
 
@@ -178,7 +178,7 @@ def test_a_live_definition_is_named_and_left_until_it_is_changed(environment: di
     assert erased(environment, "--payload", '{"user_id": 7}')["definitions_erased"] == 1
     left = everything(environment)
     assert (MAIL in left, '"user_id": 8' in left) == (False, True)
-    audited = sql(environment, "SELECT before, after FROM rowcall.audit_log WHERE action = 'changed' ORDER BY id")
+    audited = sql(environment, "SELECT before, after FROM rowcall.audit_log WHERE action = 'change' ORDER BY id")
     kept = [("payload" in row["before"], "payload" in row["after"]) for row in audited]
     assert kept == [(False, True), (True, True)], "what is not the person's stays"
 

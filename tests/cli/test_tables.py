@@ -122,6 +122,8 @@ def test_attempts_add_up_after_a_retry(environment: dict[str, str]) -> None:
     ("words", "said"),
     [
         (["runs", "list", "--status", "failed", "--queue", "mail"], "no runs match --status failed --queue mail"),
+        (["runs", "list", "--type", "nop"], "no runs match --type nop; did you mean 'noop'?"),
+        (["runs", "list", "--type", "of_old"], "no runs match --type of_old"),
         (["effects", "list", "--state", "unknown", "--run", "7"], "no effects match --state unknown --run 7"),
         (["effects", "list"], "there are no effects"),
     ],

@@ -62,7 +62,7 @@ def test_what_there_was_not_is_created_and_due(connection: PgConnection, apply: 
         "+ hand: new, noop, no schedule",
         f"+ nightly: new, cleanup_nightly, due next {nightly['next_run_at']:%Y-%m-%d} 03:17+00:00",
     ]
-    assert audited(connection) == [("created", "nightly"), ("created", "hand")]
+    assert audited(connection) == [("create", "nightly"), ("create", "hand")]
 
 
 def test_what_is_there_and_different_is_changed_and_the_difference_told(connection: PgConnection, apply: Apply) -> None:
@@ -79,7 +79,7 @@ def test_what_is_there_and_different_is_changed_and_the_difference_told(connecti
     ]
     assert get_definition(connection, "nightly")["revision"] == 2
     audit = last_audit(connection)
-    assert (audit["who"], audit["action"], audit["request_id"]) == ("test", "changed", "request-1")
+    assert (audit["who"], audit["action"], audit["request_id"]) == ("test", "change", "request-1")
     assert (audit["before"]["schedule"], audit["after"]["schedule"]) == ("17 3 * * *", "20 3 * * *")
     assert (audit["after"]["name"], audit["after"]["revision"]) == ("nightly", 2)
 
@@ -157,7 +157,7 @@ def test_a_file_takes_over_what_is_as_it_says_without_a_new_revision(connection:
     assert lines(list(done.values())) == ["= yearly: unchanged, now managed by the file"]
     assert row_of(connection) == {**before, "managed_by": "file"}
     audit = last_audit(connection)
-    assert (audit["action"], audit["before"]["managed_by"], audit["after"]["managed_by"]) == ("adopted", "api", "file")
+    assert (audit["action"], audit["before"]["managed_by"], audit["after"]["managed_by"]) == ("adopt", "api", "file")
     assert kinds(apply(YEARLY_TOML)) == {"yearly": "unchanged"}
 
 
@@ -266,4 +266,4 @@ def test_a_removed_definition_that_comes_back_goes_on_with_its_revisions(
     assert (back.change, back.row["id"], back.row["revision"]) == ("created", first["id"], 2)
     assert back.row["removed_at"] is None
     assert is_later_than_now(connection, back.row["next_run_at"])
-    assert audited(connection) == [("created", "yearly"), ("remove", "yearly"), ("created", "yearly")]
+    assert audited(connection) == [("create", "yearly"), ("remove", "yearly"), ("create", "yearly")]

@@ -205,7 +205,7 @@ def test_what_can_not_be_run_any_more_says_why(connection: PgConnection) -> None
     fetch_all(connection, """UPDATE rowcall.job_definitions SET payload = '{"night": "{date}"}'""")
     with pytest.raises(RunInvalid, match="payload: day: Missing data for required field"):
         run_now(connection, "nightly", CATALOGUE, OPERATOR)
-    assert audited(connection) == [("created", "nightly")]
+    assert audited(connection) == [("create", "nightly")]
 
 
 # Unknown names

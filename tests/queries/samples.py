@@ -18,6 +18,7 @@ DEFINITION = {name: str(value) for name, value in as_sent(Content("noop")).items
 SAMPLES = {
     **DEFINITION,
     "action": "retry",
+    "other_action": "retry",
     "after": "-infinity",
     "after_created_at": "-infinity",
     "after_id": "0",

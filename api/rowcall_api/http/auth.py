@@ -20,6 +20,7 @@ from rowcall.access.audit import Operator
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall_api.http import rate_limit, request_log
 from rowcall_api.http.database import transaction
+from rowcall_api.http.invalid import Place
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -47,11 +48,19 @@ MISSING = Challenge()
 INVALID = Challenge(error="invalid_token")
 
 
-class ScopeMissing(Forbidden):
+class KeyRefused(Forbidden):
+    """Refuses a valid key; `field` names what it may not send, and `place` is the path in the body of a batch."""
+
+    field = ""
+    place: Place = ()
+
+
+class ScopeMissing(KeyRefused):
     """Refuses a valid key that lacks a scope; the challenge names the scope."""
 
-    def __init__(self, scope: str, why: str = "") -> None:
+    def __init__(self, scope: str, why: str = "", field: str = "") -> None:
         self._scope = scope
+        self.field = field
         super().__init__(f"this key lacks the scope `{scope}`{why and f', {why}'}")
 
     def get_headers(self, *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
@@ -60,10 +69,11 @@ class ScopeMissing(Forbidden):
         return [*super().get_headers(*args, **kwargs), ("WWW-Authenticate", challenge.to_header())]
 
 
-class KeyLimited(Forbidden):
+class KeyLimited(KeyRefused):
     """Refuses job types and queues outside a key's limits."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, field: str = "") -> None:
+        self.field = field
         # List all limits: naming only the one that was exceeded would reveal the run's job type or queue.
         named = (("job types", limits.job_types), ("queues", limits.queues))
         allowed = " and ".join(f"the {what} {', '.join(names)}" for what, names in named if names is not None)

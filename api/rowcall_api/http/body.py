@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import flask
@@ -22,7 +21,7 @@ from webargs.core import missing
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
-from rowcall_api.http.invalid import REPORTED_MOST, Place, Wrong
+from rowcall_api.http.invalid import Place, Wrong
 
 # Real payloads are flatter; deeper nesting is a mistake or an attack on the parser's stack.
 DEPTH = 32
@@ -88,7 +87,7 @@ def depth(body: str) -> int:
 
 def usable(value: Any) -> Any:
     """Return the parsed value; raise a ValidationError that names each part that no route can use."""
-    wrong = list(islice(_wrong(value), REPORTED_MOST))
+    wrong = list(_wrong(value))
     if wrong:
         raise ValidationError(wrong)
     return value

@@ -12,6 +12,7 @@ from marshmallow import fields
 from werkzeug.exceptions import BadRequest, HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from rowcall.base import errors
+from rowcall.base.errors.sentences import Fault
 from rowcall.base.logs import LogEvent, log
 from rowcall_api.http import invalid, request_log
 
@@ -32,7 +33,7 @@ SOME_FIELDS = "some fields of the request are invalid"
 # Error -> the last part of its problem type, and the HTTP status.
 PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.RunInvalid: (INVALID, 422),
-    errors.JobTypeUnknown: ("job-type-unknown", 422),
+    errors.JobTypeUnknown: (INVALID, 422),
     errors.DefinitionInvalid: (INVALID, 422),
     errors.DefinitionNotFound: ("not-found", 404),
     errors.ScheduleInvalid: (INVALID, 422),
@@ -51,7 +52,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.QueueNotFound: ("not-found", 404),
     errors.QueueUnset: ("not-found", 404),
     errors.QueueBusy: ("queue-busy", 409),
-    errors.EffectKindUnknown: ("effect-kind-unknown", 422),
+    errors.EffectKindUnknown: (INVALID, 422),
     errors.EffectNotFound: ("not-found", 404),
     errors.EffectNotOpen: ("effect-not-open", 409),
     errors.TransitionRefused: ("transition-refused", 409),
@@ -90,7 +91,7 @@ class InvalidValueSchema(marshmallow.Schema):
     )
     code = fields.String(
         required=True,
-        validate=marshmallow.validate.OneOf([*invalid.CODES.values(), invalid.OTHER]),
+        validate=marshmallow.validate.OneOf(invalid.ALL_CODES),
         metadata={"description": "Stable, so programs can rely on it."},
     )
     detail = fields.String(required=True, metadata={"description": "What is wrong with the value."})
@@ -104,10 +105,15 @@ class ProblemSchema(marshmallow.Schema):
     status = fields.Integer(required=True)
     detail = fields.String(metadata={"description": "What is wrong, and what to do."})
     errors = fields.List(
-        fields.Nested(InvalidValueSchema), metadata={"description": "The invalid values, at most 20 of each part."}
+        fields.Nested(InvalidValueSchema),
+        metadata={"description": f"The invalid values, at most {invalid.REPORTED_MOST}."},
+    )
+    more_errors = fields.Integer(
+        metadata={"description": "How many more invalid values there are; left out if `errors` has them all."}
     )
     current_status = fields.String(metadata={"description": "The current status, which does not allow the request."})
     allowed_events = fields.List(fields.String(), metadata={"description": "The events that are allowed instead."})
+    key_id = fields.Integer(metadata={"description": "The id of the valid API key that has the name."})
     current_etag = fields.String(metadata={"description": "The current ETag of the changed resource."})
 
 
@@ -143,13 +149,22 @@ def http_problem(error: HTTPException) -> flask.Response:
     more = getattr(error, "data", None) or {}
     wrong = invalid.from_webargs(more.get("messages") or {})
     if wrong:
-        response = problem(INVALID, INVALID.replace("-", " "), status, SOME_FIELDS, errors=wrong)
+        response = problem(INVALID, INVALID.replace("-", " "), status, SOME_FIELDS, **invalid.bounded(wrong))
     else:
-        response = problem(_slug(error.name), error.name, status, _detail(error))
+        response = problem(_slug(error.name), error.name, status, _detail(error), **_forbidden(error))
     for name, value in error.get_headers(flask.request.environ):
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
+
+
+def _forbidden(error: HTTPException) -> dict[str, Any]:
+    """Return the run of a batch that the key may not enqueue."""
+    place = getattr(error, "place", ())
+    if not place:
+        return {}
+    why = Fault(str(error.description), invalid.FORBIDDEN)
+    return {"errors": invalid.listed("body", [invalid.Wrong(place, why)])}
 
 
 def _detail(error: HTTPException) -> str:
@@ -191,21 +206,32 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
 
 def _more(error: errors.RowcallError) -> dict[str, Any]:
     """Return the additional members of the problem document for programs."""
-    if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
-        return {"errors": invalid.from_fields(error.fields)}
-    if isinstance(error, (errors.ScheduleInvalid, errors.ApiKeyInvalid, errors.QueueInvalid)) and error.field:
-        return {"errors": invalid.from_fields({error.field: str(error)})}
+    if found := _invalid(error):
+        return invalid.bounded(found)
     if isinstance(error, errors.TransitionRefused):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     if isinstance(error, CHANGED) and error.version is not None:
         return {"current_etag": f'"{error.version}"'}
-    if isinstance(error, errors.KeyTaken) and error.place:
-        return {"errors": invalid.listed("body", [invalid.Wrong(error.place, str(error))])}
-    if isinstance(error, errors.EffectKindUnknown):
-        return {"errors": invalid.from_fields({"kind": str(error)})}
+    if isinstance(error, errors.ApiKeyNameTaken):
+        return {"key_id": error.holder}
     if isinstance(error, errors.EffectNotOpen):
         return {"current_status": error.state, "allowed_events": []}
     return {}
+
+
+def _invalid(error: errors.RowcallError) -> list[dict[str, str]]:
+    """Return the `errors` for what is wrong with the request's values."""
+    if isinstance(error, (errors.RunInvalid, errors.DefinitionInvalid, errors.FilterInvalid)):
+        return invalid.from_fields(error.fields)
+    if isinstance(error, (errors.ScheduleInvalid, errors.ApiKeyInvalid, errors.QueueInvalid)) and error.field:
+        return invalid.from_fields({error.field: str(error)})
+    if isinstance(error, errors.JobTypeUnknown):
+        return invalid.from_job_type(error)
+    if isinstance(error, errors.EffectKindUnknown):
+        return invalid.from_fields({"kind": error.fault})
+    if isinstance(error, errors.KeyTaken):
+        return invalid.listed("body", [invalid.Wrong(place, str(error)) for place in error.places])
+    return []
 
 
 def broken(error: Exception) -> flask.Response:

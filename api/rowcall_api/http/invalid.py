@@ -7,11 +7,13 @@ detail for people.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import flask
 import marshmallow
+
+from rowcall.base.errors import EffectKindUnknown, JobTypeUnknown
+from rowcall.base.errors.sentences import Fault
 
 # The path of a value: field names and list positions.
 Place: TypeAlias = tuple[str | int, ...]
@@ -24,13 +26,18 @@ WHOLE = "_schema"
 
 UNKNOWN = "Unknown field."
 
-# Marshmallow reports only texts.
+# Marshmallow reports only texts; a Fault of the core has its own code.
 CODES = {
     marshmallow.fields.Field.default_error_messages["required"]: "missing",
     marshmallow.fields.Field.default_error_messages["null"]: "null",
     UNKNOWN: "unknown",
 }
 OTHER = "invalid"
+
+# The key lacks a scope for the value, or is limited to others.
+FORBIDDEN = "forbidden"
+
+ALL_CODES = (*CODES.values(), JobTypeUnknown.code, EffectKindUnknown.code, FORBIDDEN, OTHER)
 
 # webargs' names of the places.
 LOCATIONS = {"json": "body", "json_or_form": "body", "headers": "header", "path": "path", "query": "query"}
@@ -45,10 +52,17 @@ class Wrong(NamedTuple):
 
 def listed(where: str, wrong: Iterable[Wrong]) -> list[dict[str, str]]:
     """Return the `errors` of a problem document for values in this part of the request."""
-    return [
-        {"in": where, "pointer": pointer(one.place), "code": CODES.get(one.why, OTHER), "detail": one.why}
-        for one in islice(wrong, REPORTED_MOST)
-    ]
+    return [{"in": where, "pointer": pointer(one.place), "code": _code(one.why), "detail": one.why} for one in wrong]
+
+
+def bounded(found: list[dict[str, str]]) -> dict[str, Any]:
+    """Return the members of a problem document for these `errors`: the first, and how many more there are."""
+    more = len(found) - REPORTED_MOST
+    return {"errors": found[:REPORTED_MOST], **({"more_errors": more} if more > 0 else {})}
+
+
+def _code(why: str) -> str:
+    return why.code if isinstance(why, Fault) else CODES.get(why, OTHER)
 
 
 def pointer(place: Place) -> str:
@@ -71,6 +85,12 @@ def from_fields(fields: Mapping[str, object]) -> list[dict[str, str]]:
     ]
 
 
+def from_job_type(error: JobTypeUnknown) -> list[dict[str, str]]:
+    """Return the `errors` for an unknown job type: where the body names it, or what has it."""
+    where, place = _place_of_type(error.name)
+    return listed(where, [Wrong(place, error.fault)])
+
+
 def flat(messages: object, place: Place = ()) -> Iterator[Wrong]:
     """Yield each problem in marshmallow's nested messages."""
     if isinstance(messages, Mapping):
@@ -82,7 +102,7 @@ def flat(messages: object, place: Place = ()) -> Iterator[Wrong]:
         for one in messages:
             yield from flat(one, place)
     else:
-        yield Wrong(place, str(messages))
+        yield Wrong(place, messages if isinstance(messages, str) else str(messages))
 
 
 def _place_of(name: str) -> tuple[str, Place]:
@@ -97,3 +117,16 @@ def _place_of(name: str) -> tuple[str, Place]:
     criteria = body.get("filter") if isinstance(body, dict) else None
     inside = isinstance(criteria, dict) and name in criteria
     return "body", (("filter", name) if inside else (name,))
+
+
+def _place_of_type(name: str) -> tuple[str, Place]:
+    """Where a request has this job type; a clone, for example, only has the id of a run of that type."""
+    body = flask.request.get_json(silent=True)
+    sent = body if isinstance(body, dict) else {}
+    several = sent.get("job_types")
+    if isinstance(several, list) and name in several:
+        return "body", ("job_types", several.index(name))
+    if "job_type" not in sent:
+        for parameter in flask.request.view_args or {}:
+            return "path", (parameter,)
+    return "body", ("job_type",)

@@ -156,7 +156,7 @@ WITH_CHALLENGE = {"WWW-Authenticate": "WWW-Authenticate"}
 WITH_DELAY = {"Retry-After": "Retry-After"}
 
 COMMON = (
-    Common(400, "BadRequest", "The body is not JSON.", lambda operation: operation.has_body),
+    Common(400, "BadRequest", "The request cannot be read: the query is not UTF-8, or the body is not JSON."),
     Common(
         401,
         "Unauthorized",
@@ -200,7 +200,7 @@ COMMON = (
     ),
     Common(413, "TooLarge", "The body is too large; this applies even if the operation takes none."),
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
-    Common(422, "Invalid", "A field is invalid: `errors` names it and says why."),
+    Common(422, "Invalid", "A value is invalid: `errors` points to it and says why."),
     Common(
         429, "TooMany", "Too many requests with this key, or too many searches in payloads at once.", headers=WITH_DELAY
     ),

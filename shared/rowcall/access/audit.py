@@ -10,6 +10,9 @@ from typing import Any
 
 from rowcall.base.database import Connection, fetch_all
 
+# The kinds of things that operators change.
+SUBJECTS = ("run", "definition", "queue", "key", "effect", "database")
+
 
 @dataclass(frozen=True)
 class Operator:

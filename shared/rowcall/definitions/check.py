@@ -11,6 +11,7 @@ from typing import Any, cast
 import marshmallow
 
 from rowcall.base.errors import DeclarationError, DefinitionInvalid, JobTypeUnknown, RunInvalid, ScheduleInvalid
+from rowcall.base.errors.sentences import Fault
 from rowcall.definitions.content import SENT, Content
 from rowcall.definitions.fields import Duration, refused_value
 from rowcall.job_types import Catalogue, JobType
@@ -75,14 +76,17 @@ def _loaded(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, object]]:
         usable: dict[str, Any] = ContentSchema().load(raw)
     except marshmallow.ValidationError as error:
         usable = cast(dict[str, Any], error.valid_data)
-        return usable, {str(name): _sentence(name, said[0], raw) for name, said in error.messages_dict.items()}
+        return usable, {str(name): _fault(name, said[0], raw) for name, said in error.messages_dict.items()}
     return usable, {}
 
 
-def _sentence(name: str, message: str, raw: Mapping[str, Any]) -> str:
+def _fault(name: str, message: str, raw: Mapping[str, Any]) -> Fault:
     if name not in SENT:
-        return f"is not a field of a definition; the fields are {', '.join(SENT)}"
-    return f"is {refused_value(raw[name])} and {message}" if message.startswith("must ") else message
+        return Fault(f"is not a field of a definition; the fields are {', '.join(SENT)}", "unknown")
+    if name not in raw:
+        return Fault(message, "missing")
+    said = f"is {refused_value(raw[name])} and {message}" if message.startswith("must ") else message
+    return Fault(said, "null" if raw[name] is None else "invalid")
 
 
 def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
@@ -100,7 +104,7 @@ def _wrong(content: Content, catalogue: Catalogue) -> dict[str, object]:
     try:
         job_type = catalogue[content.job_type]
     except JobTypeUnknown as error:
-        return {**wrong, "job_type": str(error)}
+        return {**wrong, "job_type": error.fault}
     return {**wrong, **_refused_run(replace(content, time_zone=zone), job_type)}
 
 

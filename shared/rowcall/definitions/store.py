@@ -103,6 +103,10 @@ class Change(StrEnum):
     FOREIGN = "foreign"  # not changed, because a file or the API has taken it over from the code
 
 
+# What the audit log calls the changes that it records.
+ACTIONS = {Change.CREATED: "create", Change.CHANGED: "change", Change.ADOPTED: "adopt"}
+
+
 @dataclass(frozen=True)
 class Put:
     """A definition after the change; `before` is its old content, None if it is new."""
@@ -155,7 +159,7 @@ def _put(
     }
     row = _changed(connection, CHANGE, values)
     change = Change.CREATED if before is None else Change.CHANGED
-    _record(connection, operator, change, row, before)
+    _record(connection, operator, ACTIONS[change], row, before)
     return Put(row, change, before)
 
 
@@ -172,7 +176,9 @@ def _adopted(connection: Connection, row: Row, content: Content, managed_by: str
         return Put(row, Change.UNCHANGED, content)
     adopted = _changed(connection, ADOPT, {"definition_id": row["id"], "managed_by": managed_by})
     before, after = ({"name": one["name"], "managed_by": one["managed_by"]} for one in (row, adopted))
-    record(connection, operator.who, Change.ADOPTED, "definition", row["id"], before, after, operator.request_id)
+    record(
+        connection, operator.who, ACTIONS[Change.ADOPTED], "definition", row["id"], before, after, operator.request_id
+    )
     return Put(adopted, Change.ADOPTED, content)
 
 

@@ -13,7 +13,7 @@ from marshmallow import Schema, ValidationError
 from rowcall.base.errors import DeclarationError, RunInvalid, message_of, raise_if_interrupted
 from rowcall.job_types.backoff import Backoff, quadratic
 from rowcall.job_types.handlers import Declared, declare_handler
-from rowcall.job_types.payload_fields import dropped, refuse_mistaken, undeclared
+from rowcall.job_types.payload_fields import at_values, dropped, refuse_mistaken, undeclared
 from rowcall.status import UNIQUE_MODES
 
 # MiB.  A child process uses about 50 before its handler does anything.
@@ -134,7 +134,7 @@ class JobType:
             loaded = schema.load(payload)  # type: ignore[arg-type]  # load refuses anything but a mapping
             stored: dict[str, Any] = {**undeclared(schema, loaded), **schema.dump(loaded)}
         except ValidationError as error:
-            raise RunInvalid({"payload": error.messages}) from None
+            raise RunInvalid({"payload": at_values(self._schema, error.messages)}) from None
         except BaseException as error:
             raise self._broken("schema", error) from error
         return stored

@@ -53,7 +53,7 @@ class Checked(NamedTuple):
 def enqueue_batch(connection: Connection, operator: Operator, runs: Sequence[BatchRun]) -> list[Enqueued]:
     """Enqueue these runs in the caller's transaction, all or none; the outcomes are in their order.
 
-    RunInvalid names every invalid field of every run; KeyTaken has the `place` of the run that conflicts.
+    RunInvalid names every invalid field of every run; KeyTaken has the `places` of the runs that conflict.
     """
     checked = _checked(runs)
     outcomes: dict[int, Enqueued] = {}
@@ -61,7 +61,12 @@ def enqueue_batch(connection: Connection, operator: Operator, runs: Sequence[Bat
     with all_or_nothing(connection):
         for _, same in groupby(sorted(checked, key=lambda one: one.group), key=lambda one: one.group):
             group = sorted(same, key=lambda one: one.place)
-            outcomes |= zip((one.place for one in group), _enqueued(connection, operator, group), strict=True)
+            try:
+                new = _enqueued(connection, operator, group)
+            except KeyTaken as error:
+                _point_to(error, group, outcomes)
+                raise
+            outcomes |= zip((one.place for one in group), new, strict=True)
         for one in checked:
             audit_enqueued(connection, operator, one.declared, one.payload, outcomes[one.place])
     return [outcomes[place] for place in range(len(runs))]
@@ -80,7 +85,7 @@ def _checked(runs: Sequence[BatchRun]) -> list[Checked]:
             one = prepared(declared, run.payload, options, run.idempotency_key)
             checked.append(Checked(place, declared, run.payload, options, one))
         except JobTypeUnknown as error:
-            wrong[place] = {"job_type": str(error)}
+            wrong[place] = {"job_type": error.fault}
         except RunInvalid as error:
             wrong[place] = error.fields
     if wrong:
@@ -89,11 +94,18 @@ def _checked(runs: Sequence[BatchRun]) -> list[Checked]:
 
 
 def _enqueued(connection: Connection, operator: Operator, group: Sequence[Checked]) -> list[Enqueued]:
-    """Enqueue the runs of one type with the same options; add the place of the run to a conflict."""
+    """Enqueue the runs of one type with the same options."""
     first = group[0]
     columns = columns_of(first.declared, first.options, operator.key_owner, operator.who)
-    try:
-        return enqueue_prepared(connection, [one.prepared for one in group], columns)
-    except KeyTaken as error:
-        error.place = ("runs", group[error.position].place)
-        raise
+    return enqueue_prepared(connection, [one.prepared for one in group], columns)
+
+
+def _point_to(error: KeyTaken, group: Sequence[Checked], done: Mapping[int, Enqueued]) -> None:
+    """Name the runs of the batch that conflict: one with an older run, or two with each other."""
+    place = group[error.position].place
+    new = (place for place, outcome in done.items() if outcome == Enqueued(error.run_id, replayed=False))
+    other = next(new, None) if error.other is None else group[error.other].place
+    found = [place] if other is None else sorted((place, other))
+    error.places = [("runs", one) for one in found]
+    if other is not None:
+        error.between(*(f"/runs/{one}" for one in found))

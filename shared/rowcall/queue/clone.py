@@ -17,11 +17,10 @@ from rowcall.queue.enqueue import (
     UNLESS_A_KEY_IS_TAKEN,
     Enqueued,
     check_options,
-    checked_key,
     fingerprint_of,
     stored_text,
 )
-from rowcall.queue.holders import Keys, find_holders, replayed
+from rowcall.queue.holders import Keys, checked_key, find_holders, natural_key_of, replayed
 from rowcall.queue.operate import check_version, refused
 from rowcall.queue.views.inspect import lock_run
 from rowcall.status import Status
@@ -89,7 +88,7 @@ def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:
     request = fingerprint_of(f"clone of {run['id']}", given, {}) if key is not None else None
     natural_key, content = run["natural_key"], run["content_fingerprint"]
     if options["payload"] is not None:
-        natural_key = checked_key(catalogue()[run["job_type"]].natural_key(options["payload"]))
+        natural_key = natural_key_of(catalogue()[run["job_type"]], options["payload"])
         content = fingerprint_of(run["job_type"], options["payload"], {}) if natural_key else None
     return Keys(natural_key, content, checked_key(key), request)
 

@@ -16,8 +16,8 @@ from rowcall.base.errors import KeyGone, KeyTaken, RunInvalid
 from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
-from rowcall.job_types.declaration import KEY_CHARACTERS, NAME
-from rowcall.queue.holders import Keys, find_holders, replayed
+from rowcall.job_types.declaration import NAME
+from rowcall.queue.holders import Keys, checked_key, find_holders, natural_key_of, replayed
 from rowcall.status import Status
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.
@@ -219,6 +219,9 @@ def outcomes_of(
             run_id = replayed(holders, columns["job_type"], request.keys) if known else new[position]
         except KeyTaken as error:
             error.position = position - 1
+            error.other = next((one - 1 for one, new_id in new.items() if new_id == error.run_id), None)
+            if error.other is not None:
+                error.between(f"request {error.other + 1}", f"request {position}")
             raise
         outcomes.append(Enqueued(run_id, replayed=known))
     return outcomes
@@ -251,7 +254,7 @@ def prepared(
     """Check one payload, and compute its natural key; check the caller's key."""
     checked = declared.checked(payload)
     text = stored_text(checked)
-    natural_key = checked_key(declared.natural_key(checked)) if natural else None
+    natural_key = natural_key_of(declared, checked) if natural else None
     same = fingerprint_of(declared.name, sent_of(checked, payload), options)
     return Prepared(text, Keys(natural_key, same if natural_key else None, checked_key(key), same if key else None))
 
@@ -271,13 +274,6 @@ def stored_text(payload: Mapping[str, Any]) -> str:
             }
         )
     return text
-
-
-def checked_key(key: str | None) -> str | None:
-    """Return the key; raise RunInvalid if it is not a valid key."""
-    if key is not None and (not 0 < len(key) <= KEY_CHARACTERS or not key.isprintable()):
-        raise RunInvalid({"idempotency_key": f"must be 1 to {KEY_CHARACTERS} printable characters"})
-    return key
 
 
 def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> str:

@@ -1,12 +1,14 @@
-"""Holders: the runs that already have the keys of a request, which is then a replay or a conflict."""
+"""Holders: the keys of a request, and the runs that already have them: it is then a replay or a conflict."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rowcall.base.database import Connection, fetch_all
-from rowcall.base.errors import KeyConflict, KeyGone, NaturalKeyConflict
+from rowcall.base.errors import KeyConflict, KeyGone, NaturalKeyConflict, RunInvalid
+from rowcall.job_types import JobType
+from rowcall.job_types.declaration import KEY_CHARACTERS
 
 # A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
 # reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
@@ -21,6 +23,8 @@ SELECT id, NULL, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emi
 FROM rowcall.job_runs
 WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
 """
+
+KEY_RULE = f"must be 1 to {KEY_CHARACTERS} printable characters"
 
 
 class Keys(NamedTuple):
@@ -44,6 +48,25 @@ class Holders(NamedTuple):
 
     facts: dict[str, Holder]
     requests: dict[str, Holder]
+
+
+def natural_key_of(declared: JobType, payload: Mapping[str, Any]) -> str | None:
+    """Return the natural key that the type derives from this payload; raise RunInvalid if it is not a valid key."""
+    key = declared.natural_key(payload)
+    if key is not None and not _is_key(key):
+        raise RunInvalid({"payload": f"its natural key, which {declared.name} derives from it, {KEY_RULE}"})
+    return key
+
+
+def checked_key(key: str | None) -> str | None:
+    """Return the caller's key; raise RunInvalid if it is not a valid key."""
+    if key is not None and not _is_key(key):
+        raise RunInvalid({"idempotency_key": KEY_RULE})
+    return key
+
+
+def _is_key(key: str) -> bool:
+    return 0 < len(key) <= KEY_CHARACTERS and key.isprintable()
 
 
 def find_holders(connection: Connection, job_type: str, key_owner: str, requests: Sequence[Keys]) -> Holders:

@@ -179,7 +179,7 @@ def test_a_field_that_cannot_be_used_is_named(refused: Call, field: str, value: 
 )
 def test_an_unknown_type_is_refused_with_those_there_are(refused: Call, job_type: str) -> None:
     answer = refused("POST", "/v1/runs", 422, **posted(run_with(job_type=job_type)))
-    assert told(answer)["type"] == "urn:rowcall:problem:job-type-unknown"
+    assert [error["code"] for error in told(answer)["errors"]] == ["job-type-unknown"]
 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Type": ""}])

@@ -47,6 +47,7 @@ def test_the_list_is_as_it_is_described(app: flask.Flask, call: Call) -> None:
     [
         ("subject_id=1", "subject_id"),
         ("subject=run&subject_id=0", "subject_id"),
+        ("subject=runs", "subject"),
         ("who=", "who"),
         ("after=yesterday", "after"),
         ("before=9999-12-31T23:59:59-14:00", "before"),

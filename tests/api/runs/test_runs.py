@@ -124,7 +124,7 @@ def test_a_wrong_field_is_named_and_nothing_added(
 
 def test_an_unknown_type_is_refused_with_the_known_ones(call: Call) -> None:
     refused = call("POST", "/v1/runs", json={"job_type": "nop"})
-    assert (refused.status_code, told(refused)["type"]) == (422, "urn:rowcall:problem:job-type-unknown")
+    assert [error["code"] for error in told(refused)["errors"]] == ["job-type-unknown"]
     assert "noop" in told(refused)["detail"]
 
 

@@ -134,6 +134,10 @@ class Loose(Schema):
     address = fields.Dict(values=fields.Nested(Greeting, unknown=INCLUDE))
 
 
+class Paired(Schema):
+    pair = fields.Tuple([fields.Integer(), fields.Nested(Greeting, unknown=INCLUDE)])
+
+
 class Outer(Schema):
     inner = fields.Nested(Token)
 
@@ -143,6 +147,7 @@ class Outer(Schema):
     [
         (Token, "token is load_only"),
         (Outer, "inner.token is load_only"),
+        (Paired, "pair includes unknown fields of a nested schema"),
         (Loose, "address includes unknown fields of a nested schema"),
     ],
 )

@@ -88,8 +88,8 @@ ENQUEUE = [
         ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:"),
         ("payloads are measured as sent", "size_of(text)", "len(text.encode())"),
     ),
-    *at("enqueue.py", "checked_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
-    *at("enqueue.py", "checked_key", ("keys of any characters are stored", "or not key.isprintable()", "")),
+    *at("holders.py", "_is_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
+    *at("holders.py", "_is_key", ("keys of any characters are stored", " and key.isprintable()", "")),
     *at(
         "enqueue.py",
         "check_options",

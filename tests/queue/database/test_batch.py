@@ -62,7 +62,7 @@ def test_a_conflict_refuses_all_and_has_the_place_of_its_run(
     conflicting = BatchRun(**{"job_type": "noop", "payload": {"n": 1}, "idempotency_key": "taken", **different})  # type: ignore[arg-type]  # a field of any type
     with pytest.raises(KeyConflict) as refused:
         enqueue_batch(connection, OPERATOR, [BatchRun("noop"), BatchRun("noop", queue="mail"), conflicting])
-    assert refused.value.place == ("runs", 2)
+    assert refused.value.places == [("runs", 2)]
     assert count(connection) == before
 
 

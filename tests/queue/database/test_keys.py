@@ -50,6 +50,12 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     declare(monkeypatch, *TYPES)
 
 
+def test_two_requests_of_one_call_with_one_natural_key_are_named_both(connection: PgConnection) -> None:
+    payloads: list[dict[str, Any]] = [{"invoice_id": 1}, {"invoice_id": 70}, {"invoice_id": 70, "note": "urgent"}]
+    with pytest.raises(NaturalKeyConflict, match=r"^request 2 and request 3 have the same natural key '70' and diff"):
+        enqueue_many(connection, "charge", payloads)
+
+
 def charge(connection: PgConnection, invoice: int = 7, job_type: str = "charge", **options: Any) -> Enqueued:
     return enqueue(connection, job_type, {"invoice_id": invoice}, **options)
 

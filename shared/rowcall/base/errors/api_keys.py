@@ -14,9 +14,10 @@ class ApiKeyInvalid(RowcallError):
 
 
 class ApiKeyNameTaken(RowcallError):
-    """A valid API key has this name."""
+    """A valid API key, the `holder`, has this name."""
 
     def __init__(self, name: str, holder: int) -> None:
+        self.holder = holder
         super().__init__(
             f"key {holder} has the name {name!r}: choose another name, or replace that key with `rowcall keys rotate"
             f" {holder}`, or end it with `rowcall keys revoke {holder}`"

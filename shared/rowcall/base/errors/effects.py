@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rowcall.base.errors.attempts import Permanent
 from rowcall.base.errors.process import RowcallError
+from rowcall.base.errors.sentences import Fault, did_you_mean
 
 
 class EffectInvalid(Permanent):
@@ -15,8 +16,17 @@ class EffectInvalid(Permanent):
 class EffectKindUnknown(RowcallError):
     """A requested kind of effect is not built in, and no effect has it."""
 
+    code = "effect-kind-unknown"
+
     def __init__(self, kind: str, known: Iterable[str]) -> None:
-        super().__init__(f"there are no effects of kind {kind!r}; known kinds: {', '.join(known)}")
+        names = [*known]
+        parts = (f"known kinds: {', '.join(names)}", did_you_mean(kind, names))
+        super().__init__("; ".join((f"there are no effects of kind {kind!r}", *filter(None, parts))))
+
+    @property
+    def fault(self) -> Fault:
+        """What is wrong with the value that has this kind."""
+        return Fault(str(self), self.code)
 
 
 class EffectNotFound(RowcallError):

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rowcall.base.errors.process import RowcallError
-
-# The time to compare a name grows with its length; the name of a job type is never longer than this.
-COMPARED_CHARACTERS = 100
+from rowcall.base.errors.sentences import Fault, did_you_mean, sentence
 
 
 class JobTypeUnknown(RowcallError):
     """No job type has this name."""
 
+    code = "job-type-unknown"
+
     def __init__(self, name: str, known: Sequence[str], hint: str = "") -> None:
         self.name = name
         self.known = tuple(known)
-        near = difflib.get_close_matches(name, self.known, n=1) if len(name) <= COMPARED_CHARACTERS else []
-        parts = (f"known here: {', '.join(self.known)}", hint, f"did you mean {near[0]!r}?" if near else "")
+        parts = (f"known here: {', '.join(self.known)}", hint, did_you_mean(name, self.known))
         super().__init__("; ".join((f"there is no job type {name!r}", *filter(None, parts))))
+
+    @property
+    def fault(self) -> Fault:
+        """What is wrong with the value that has this name."""
+        return Fault(str(self), self.code)
 
 
 class RunInvalid(RowcallError):
@@ -28,7 +31,7 @@ class RunInvalid(RowcallError):
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.fields = dict(fields)
-        super().__init__("; ".join(f"{name}: {_sentence(wrong)}" for name, wrong in self.fields.items()))
+        super().__init__("; ".join(f"{name}: {sentence(wrong)}" for name, wrong in self.fields.items()))
 
 
 class FilterInvalid(RowcallError):
@@ -36,7 +39,7 @@ class FilterInvalid(RowcallError):
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.fields = dict(fields)
-        super().__init__("; ".join(f"{name}: {_sentence(wrong)}" for name, wrong in self.fields.items()))
+        super().__init__("; ".join(f"{name}: {sentence(wrong)}" for name, wrong in self.fields.items()))
 
 
 class SearchTooSlow(RowcallError):
@@ -62,9 +65,9 @@ class TooManySearches(RowcallError):
 class ScheduleInvalid(RowcallError):
     """A schedule or one of its settings is invalid; `field` names the field, if exactly one is invalid."""
 
-    def __init__(self, field: str | None, sentence: str) -> None:
+    def __init__(self, field: str | None, why: str) -> None:
         self.field = field
-        super().__init__(sentence)
+        super().__init__(why)
 
 
 class DefinitionInvalid(RowcallError):
@@ -73,7 +76,7 @@ class DefinitionInvalid(RowcallError):
     def __init__(self, name: str, fields: Mapping[str, object]) -> None:
         self.name = name
         self.fields = dict(fields)
-        self.sentences = [f"definition {name!r}, {field}: {_sentence(wrong)}" for field, wrong in self.fields.items()]
+        self.sentences = [f"definition {name!r}, {field}: {sentence(wrong)}" for field, wrong in self.fields.items()]
         super().__init__("; ".join(self.sentences))
 
 
@@ -114,11 +117,20 @@ class DefinitionBroken(RowcallError):
 class KeyTaken(RowcallError):
     """A run with different content already has one of the request's keys.
 
-    `position` is the place of that request among several; `place` is its path in the body of a batch.
+    `position` is the place of that request among several, and `other` is that of the one that has the key, if it is one
+    of them too.  `places` are the paths of the requests in the body of a batch.
     """
 
+    run_id: int
     position = 0
-    place: tuple[str | int, ...] = ()
+    other: int | None = None
+    places: Sequence[tuple[str | int, ...]] = ()
+    _key_is = ""
+
+    def between(self, one: str, other: str) -> None:
+        """Name two of the requests, because the run of the other one is rolled back."""
+        both = f"{one} and {other} have the same {self._key_is} and different content"
+        self.args = (f"{both}: send the same content or another key",)
 
 
 class KeyConflict(KeyTaken):
@@ -127,6 +139,7 @@ class KeyConflict(KeyTaken):
     def __init__(self, key: str, run_id: int, natural_key: str | None = None, other_run_id: int | None = None) -> None:
         self.key = key
         self.run_id = run_id
+        self._key_is = f"idempotency key {key!r}"
         other = "" if other_run_id is None else f" (and run {other_run_id} holds the natural key {natural_key!r})"
         super().__init__(
             f"the idempotency key {key!r} belongs to run {run_id}, which was requested with different content{other};"
@@ -140,6 +153,7 @@ class NaturalKeyConflict(KeyTaken):
     def __init__(self, job_type: str, natural_key: str, run_id: int) -> None:
         self.key = natural_key
         self.run_id = run_id
+        self._key_is = f"natural key {natural_key!r}"
         super().__init__(
             f"run {run_id} of {job_type} holds the natural key {natural_key!r} and was requested with different"
             f" content; another idempotency key does not change that; `rowcall runs show {run_id}` shows the run"
@@ -221,12 +235,3 @@ class RunChanged(RowcallError):
             f"run {run_id} has changed since you read it; its version is now {version}: read it again before you"
             " change it"
         )
-
-
-def _sentence(wrong: object) -> str:
-    """Format what is wrong with a field; marshmallow nests lists and mappings, and ends each message with a period."""
-    if isinstance(wrong, Mapping):
-        return ", ".join(f"{name}: {_sentence(inner)}" for name, inner in wrong.items())
-    if isinstance(wrong, (list, tuple)):
-        return "; ".join(_sentence(inner) for inner in wrong)
-    return str(wrong).removesuffix(".")

@@ -12,7 +12,7 @@ import click
 from rowcall import queue
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
-from rowcall.cli.runs.filtered import filtered, in_words
+from rowcall.cli.runs.filtered import filtered, in_words, misspelt
 from rowcall.cli.runs.show import error_of, show_command
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
 from rowcall.cli.runs.tail import tail_command
@@ -113,7 +113,8 @@ def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: T
     if criteria.leaves_all_open:
         empty = "there are no runs; `rowcall enqueue TYPE` enqueues one"
     else:
-        empty = f"no runs match {in_words(criteria)}"
+        question = "" if rows else misspelt(criteria)
+        empty = "; ".join(filter(None, (f"no runs match {in_words(criteria)}", question)))
     if not table.as_json:
         rows = [{**row, "error": None if row["status"] == Status.SUCCEEDED else error_of(row)} for row in rows]
     table.show(rows, LISTED, now, empty, spare=SPARE)

@@ -9,8 +9,11 @@ from typing import Any
 
 import click
 
+from rowcall.base.errors import RowcallError
+from rowcall.base.errors.sentences import did_you_mean
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.terminal.output import shown
+from rowcall.job_types import catalogue
 from rowcall.queue import Filter
 from rowcall.queue.views.filters import Form
 from rowcall.status import Status
@@ -55,6 +58,16 @@ def in_words(criteria: Filter) -> str:
         values = value if isinstance(value, tuple) else () if value is None else (value,)
         given += [f"{_option(spec.name)} {shown(one)}" for one in values]
     return " ".join(given)
+
+
+def misspelt(criteria: Filter) -> str:
+    """Return a question if no run matches a job type that is not known, but resembles one that is."""
+    try:
+        known = catalogue()
+    except RowcallError:  # a list also works if the app cannot be loaded
+        return ""
+    name = criteria.job_type
+    return "" if name is None or name in known else did_you_mean(name, known)
 
 
 def _option(name: str) -> str:

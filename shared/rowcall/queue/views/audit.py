@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from rowcall.access.audit import SUBJECTS
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid
+from rowcall.base.errors.sentences import did_you_mean
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
@@ -26,9 +28,14 @@ IN_ORDER = f"{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan
 LONGEST_TRANSACTION = "interval '1 day'"
 
 MATCHES = """(%(who)s::text IS NULL OR %(who)s IN (who, split_part(who, ' (', 1)))
-        AND (%(action)s::text IS NULL OR action = %(action)s)
+        AND (%(action)s::text IS NULL OR action IN (%(action)s, %(other_action)s))
         AND (%(subject)s::text IS NULL OR subject = %(subject)s)
         AND at >= %(after)s::timestamptz AND at < %(before)s::timestamptz"""
+
+
+# Definitions had words of their own until 0.2; rows keep theirs, and each word finds both.
+FORMER = {"create": "created", "change": "changed", "adopt": "adopted"}
+OTHER_WORDS = FORMER | {former: word for word, former in FORMER.items()}
 
 
 def bisected(name: str, moment: str) -> str:
@@ -96,6 +103,9 @@ class AuditFilter:
 
     def __post_init__(self) -> None:
         wrong = {name: why for name in ("after", "before") if (why := _wrong_with(getattr(self, name)))}
+        if self.subject is not None and self.subject not in SUBJECTS:
+            question = did_you_mean(self.subject, SUBJECTS)
+            wrong["subject"] = "; ".join(filter(None, (f"must be one of {', '.join(SUBJECTS)}", question)))
         if self.subject_id is not None and self.subject is None:
             wrong["subject_id"] = "needs a subject, such as run, because each kind of subject has ids of its own"
         if wrong:
@@ -109,7 +119,7 @@ class AuditFilter:
     def parameters(self) -> Mapping[str, Any]:
         """Return the parameters of MATCHES."""
         times = {"after": in_utc(self.after) or "-infinity", "before": in_utc(self.before) or "infinity"}
-        return {**vars(self), **times}
+        return {**vars(self), "other_action": OTHER_WORDS.get(self.action or ""), **times}
 
 
 @dataclass(frozen=True)

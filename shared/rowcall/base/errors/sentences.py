@@ -1,0 +1,38 @@
+"""The sentences of errors: what is wrong with a value, for people and for programs, and the name that was meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+# Comparing a name takes longer the longer it is, and no known name is longer.
+COMPARED_CHARACTERS = 100
+
+
+class Fault(str):
+    """What is wrong with a value, with a code for programs."""
+
+    code: str
+    __slots__ = ("code",)
+
+    # The default lets a fault be pickled, which restores the code afterwards.
+    def __new__(cls, text: str, code: str = "invalid") -> Fault:
+        """Return this text with the code."""
+        fault = super().__new__(cls, text)
+        fault.code = code
+        return fault
+
+
+def sentence(wrong: object) -> str:
+    """Format what is wrong with a field; marshmallow nests lists and mappings, and ends each message with a period."""
+    if isinstance(wrong, Mapping):
+        return ", ".join(f"{name}: {sentence(inner)}" for name, inner in wrong.items())
+    if isinstance(wrong, (list, tuple)):
+        return "; ".join(sentence(inner) for inner in wrong)
+    return str(wrong).removesuffix(".")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question that proposes the nearest known name, or an empty text."""
+    near = difflib.get_close_matches(name, known, n=1) if len(name) <= COMPARED_CHARACTERS else []
+    return f"did you mean {near[0]!r}?" if near else ""
