@@ -4725,7 +4725,7 @@ ROLLBACK;
 -- rowcall.queue.views.live_workers: SWEEPING
 -- Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
 -- count, even if its last heartbeat is recent: its leases may be shorter than this process's.
-\set missed '100'
+\set heartbeat '30'
 \set locked_by 'worker-1'
 \set queue 'default'
 BEGIN;

@@ -1,4 +1,4 @@
-"""What handlers log is kept with their run; an audit row may lose one payload; workers tell their heartbeat's interval."""
+"""Runs keep what handlers log, an audit row may lose one payload, and workers tell their heartbeat's interval."""
 
 from alembic import op
 

@@ -163,7 +163,7 @@ def test_a_text_that_would_take_long_to_search_is_cut_before() -> None:
     many = 10_000_000
     with logged() as lines:
         log().info("x" * many, told="y" * many, values={"z": "z" * many})
-        log().error(LogEvent.API_BROKE, exc_info=ValueError("v" * many + " the end"))
+        log().error(LogEvent.API_REQUEST_FAILED, exc_info=ValueError("v" * many + " the end"))
     long, broke = lines
     for text in (long["event"], long["told"], long["values"]["z"]):
         assert (len(text), text[-2:]) == (SEARCHED_CHARACTERS - logs.DIVIDED_CHARACTERS + 1, text[0] + logs.ELLIPSIS)
