@@ -1,0 +1,1 @@
+"""Routes for what has happened, over time."""

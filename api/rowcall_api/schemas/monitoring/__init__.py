@@ -1,0 +1,1 @@
+"""Schemas for what has happened, over time."""
