@@ -31,7 +31,7 @@ from rowcall_api.routes import (
     workers,
 )
 from rowcall_api.routes.access import audit, keys
-from rowcall_api.routes.monitoring import failures
+from rowcall_api.routes.lists import failures, files
 
 # A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
@@ -75,6 +75,7 @@ def create_app(database_url: str) -> flask.Flask:
         audit,
         stats,
         failures,
+        files,
     ):
         described.register_blueprint(resource.blueprint)
     describe_payloads(described.spec, types)

@@ -8,7 +8,7 @@ from rowcall.queue.failures.list import list_failures as failures_now
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
-from rowcall_api.schemas.monitoring.failures import FailureListSchema, FailuresQuery
+from rowcall_api.schemas.lists.failures import FailureListSchema, FailuresQuery
 
 blueprint = BodyBlueprint(
     "failures", __name__, url_prefix="/v1/failures", description="Failed attempts, by job type and error."

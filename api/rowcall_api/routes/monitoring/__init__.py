@@ -1,1 +1,0 @@
-"""Routes for what has happened, over time."""

@@ -1,1 +1,0 @@
-"""Schemas for what has happened, over time."""
