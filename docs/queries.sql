@@ -3038,6 +3038,167 @@ SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woke
 FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
+-- rowcall.queue.failures.count: LOCK
+-- Only one worker counts at a time: the row is that of the last tick, and its update skips a locked row too.
+BEGIN;
+SELECT id FROM rowcall.schedule_ticks FOR UPDATE SKIP LOCKED;
+ROLLBACK;
+
+-- rowcall.queue.failures.count: COUNT
+-- Counts the next attempts, in the order in which they ended.
+--
+-- attempts  Those that ended at the same time as the last one are included, because the next batch begins after it.
+-- placed    A minute may be counted in several batches: errors that it already tells apart stay so, and new ones are
+--           added while there is room, the most frequent first.
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH attempts AS MATERIALIZED (
+    SELECT run_id, lease_no, ended_at, error_type, error FROM rowcall.job_attempts
+    WHERE outcome IN ('fail', 'give up', 'expire') AND ended_at > greatest(coalesce((
+        SELECT last_at FROM rowcall.failure_counts ORDER BY minute DESC, last_at DESC LIMIT 1
+    ), '-infinity'), now() - interval '8 days') AND ended_at < now() - interval '20 seconds'
+    ORDER BY ended_at FETCH FIRST 10000 ROWS WITH TIES
+), named AS (
+    SELECT date_trunc('minute', ended_at) AS minute, run.job_type, run.queue,
+        coalesce(attempts.error_type, '') AS error_type, left(md5(regexp_replace(left(split_part(error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g')), 16) AS error_key,
+        ended_at, run_id, attempts.lease_no
+    FROM attempts JOIN rowcall.job_runs AS run ON run.id = attempts.run_id
+), grouped AS MATERIALIZED (
+    SELECT minute, job_type, queue, error_type, error_key, count(*) AS failures, max(ended_at) AS last_at,
+        (array_agg(run_id ORDER BY ended_at DESC, run_id DESC))[1] AS run_id,
+        (array_agg(lease_no ORDER BY ended_at DESC, run_id DESC))[1] AS lease_no
+    FROM named GROUP BY minute, job_type, queue, error_type, error_key
+), told AS (
+    SELECT grouped.*, EXISTS (
+        SELECT FROM rowcall.failure_counts AS known
+        WHERE (known.minute, known.job_type, known.queue) = (grouped.minute, grouped.job_type, grouped.queue)
+            AND (known.error_type, known.error_key) = (grouped.error_type, grouped.error_key)
+    ) AS is_known, (
+        SELECT count(*) FROM rowcall.failure_counts AS known
+        WHERE (known.minute, known.job_type, known.queue) = (grouped.minute, grouped.job_type, grouped.queue)
+            AND known.error_key <> ''
+    ) AS known
+    FROM grouped
+), placed AS (
+    SELECT told.*, is_known OR known + row_number() OVER (
+        PARTITION BY minute, job_type, queue, is_known ORDER BY failures DESC, error_type, error_key
+    ) <= 10 AS has_room
+    FROM told
+), written AS (
+    INSERT INTO rowcall.failure_counts AS known
+        (minute, job_type, queue, error_type, error_key, failures, last_at, run_id, lease_no)
+    SELECT minute, job_type, queue, shown.error_type, shown.error_key, sum(failures), max(last_at),
+        (array_agg(run_id ORDER BY last_at DESC))[1], (array_agg(lease_no ORDER BY last_at DESC))[1]
+    FROM placed CROSS JOIN LATERAL (
+        SELECT CASE WHEN has_room THEN error_type ELSE '' END AS error_type,
+            CASE WHEN has_room THEN error_key ELSE '' END AS error_key
+    ) AS shown
+    GROUP BY minute, job_type, queue, shown.error_type, shown.error_key
+    ON CONFLICT (minute, job_type, queue, error_type, error_key) DO UPDATE
+    SET failures = known.failures + excluded.failures, last_at = excluded.last_at, run_id = excluded.run_id,
+        lease_no = excluded.lease_no
+)
+SELECT count(*) FROM attempts;
+ROLLBACK;
+
+-- rowcall.queue.failures.count: DELETE_OLD
+-- Primary key.
+\set batch '100'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH deleted AS (
+    DELETE FROM rowcall.failure_counts WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM rowcall.failure_counts WHERE minute < now() - interval '8 days'
+        ORDER BY minute LIMIT :'batch' FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT count(*) AS deleted FROM deleted;
+ROLLBACK;
+
+-- rowcall.queue.failures.list: FAILURES
+-- The counts of a week, and the attempts after them.
+--
+-- summed    The errors that are shown.  Their attempts in the last hour decide, then those in the last day.
+-- retrying  Their runs that wait for another attempt, among the first that are due and the first that are for later.
+-- example   The newest attempt of each, by the primary key; none if its run was pruned or erased.
+\set job_type 'noop'
+\set queue 'default'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), attempts AS MATERIALIZED (
+    SELECT run_id, lease_no, ended_at, error_type, error FROM rowcall.job_attempts
+    WHERE outcome IN ('fail', 'give up', 'expire') AND ended_at > greatest(coalesce((
+        SELECT last_at FROM rowcall.failure_counts ORDER BY minute DESC, last_at DESC LIMIT 1
+    ), '-infinity'), now() - interval '8 days')
+    ORDER BY ended_at DESC LIMIT 10000
+), named AS (
+    SELECT date_trunc('minute', ended_at) AS minute, run.job_type, run.queue,
+        coalesce(attempts.error_type, '') AS error_type, left(md5(regexp_replace(left(split_part(error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g')), 16) AS error_key,
+        ended_at, run_id, attempts.lease_no
+    FROM attempts JOIN rowcall.job_runs AS run ON run.id = attempts.run_id
+), grouped AS MATERIALIZED (
+    SELECT minute, job_type, queue, error_type, error_key, count(*) AS failures, max(ended_at) AS last_at,
+        (array_agg(run_id ORDER BY ended_at DESC, run_id DESC))[1] AS run_id,
+        (array_agg(lease_no ORDER BY ended_at DESC, run_id DESC))[1] AS lease_no
+    FROM named GROUP BY minute, job_type, queue, error_type, error_key
+), counts AS (
+    SELECT minute, job_type, queue, error_type, error_key, failures, last_at
+    FROM rowcall.failure_counts WHERE minute > now() - interval '7 days'
+    UNION ALL
+    SELECT minute, job_type, queue, error_type, error_key, failures, last_at
+    FROM grouped WHERE minute > now() - interval '7 days'
+), summed AS MATERIALIZED (
+    SELECT job_type, error_type, error_key,
+        coalesce(sum(failures) FILTER (WHERE minute > now() - interval '1 hour'), 0)::bigint AS last_hour,
+        coalesce(sum(failures) FILTER (WHERE minute > now() - interval '1 day'), 0)::bigint AS last_day,
+        sum(failures)::bigint AS last_week, min(minute) AS first_at, max(last_at) AS last_at
+    FROM counts
+    WHERE (:'job_type'::text IS NULL OR job_type = :'job_type') AND (:'queue'::text IS NULL OR queue = :'queue')
+    GROUP BY job_type, error_type, error_key
+    ORDER BY last_hour DESC, last_day DESC, last_week DESC, last_at DESC, job_type, error_type, error_key
+    LIMIT :'limit'
+), retrying AS (
+    SELECT job_type, coalesce(error_type, '') AS error_type, left(md5(regexp_replace(left(split_part(last_error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g')), 16) AS error_key, count(*) AS runs
+    FROM lanes CROSS JOIN LATERAL (
+        (SELECT job_type, error_type, last_error, status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+         ORDER BY run_at, id LIMIT 1000)
+        UNION ALL
+        (SELECT job_type, error_type, last_error, status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now()
+         ORDER BY run_at, id LIMIT 1000)
+    ) AS run
+    WHERE status = 'failed' AND (:'queue'::text IS NULL OR lanes.queue = :'queue')
+    GROUP BY 1, 2, 3
+)
+SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, example.error, summed.last_hour, summed.last_day,
+    summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
+    (SELECT count(*) < 10000 FROM attempts) AS complete
+FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
+    SELECT attempt.run_id, regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g') AS error FROM (
+        SELECT run_id, lease_no, last_at FROM rowcall.failure_counts AS counted
+        WHERE counted.minute = date_trunc('minute', summed.last_at) AND counted.job_type = summed.job_type
+            AND counted.error_type = summed.error_type AND counted.error_key = summed.error_key
+            AND (:'queue'::text IS NULL OR counted.queue = :'queue')
+        UNION ALL
+        SELECT run_id, lease_no, last_at FROM grouped
+        WHERE grouped.job_type = summed.job_type AND grouped.error_type = summed.error_type
+            AND grouped.error_key = summed.error_key AND (:'queue'::text IS NULL OR grouped.queue = :'queue')
+        ORDER BY last_at DESC LIMIT 1
+    ) AS newest JOIN rowcall.job_attempts AS attempt USING (run_id, lease_no)
+) AS example ON true
+ORDER BY last_hour DESC, last_day DESC, last_week DESC, last_at DESC, job_type, summed.error_type, summed.error_key;
+ROLLBACK;
+
 -- rowcall.queue.finish: SUCCEED
 -- Many runs at once: the primary key finds each row, and the fence decides.  A success writes no history.
 \set lease_keys '{"1/1": 120}'
@@ -3888,8 +4049,8 @@ ORDER BY run.id;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: DELETE_OCCURRENCES
--- A page is read in an index's order, without sorting: with outdated statistics, the planner would read everything
--- behind the page too.
+-- The same before a statement that reads the first rows of an index's range in the index's order, without sorting: with
+-- outdated statistics, the planner would read everything behind them too.
 -- The oldest occurrences of each definition, by the primary key.  The last one stays, so that a yearly schedule still
 -- shows it; the tick needs none, because next_run_at never goes back.
 \set keep_days '90'

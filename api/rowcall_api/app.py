@@ -31,6 +31,7 @@ from rowcall_api.routes import (
     workers,
 )
 from rowcall_api.routes.access import audit, keys
+from rowcall_api.routes.lists import failures, files
 
 # A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
@@ -73,6 +74,8 @@ def create_app(database_url: str) -> flask.Flask:
         keys,
         audit,
         stats,
+        failures,
+        files,
     ):
         described.register_blueprint(resource.blueprint)
     describe_payloads(described.spec, types)

@@ -30,6 +30,11 @@ INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash
 VALUES ('mail:1', %(run_id)s, 1, '', 'unknown') RETURNING id
 """
 
+WRITTEN_FILE = """
+INSERT INTO rowcall.generated_files (type, date, key, run_id, lease_no, content_hash, state, applied_at)
+VALUES ('report', '2026-03-23', 'csv', %(run_id)s, 1, '', 'applied', now()) RETURNING id
+"""
+
 
 @dataclass(frozen=True)
 class There:
@@ -89,9 +94,10 @@ def there(module_url: str) -> There:
         content = definitions.checked("nightly", {"job_type": "noop", "schedule": "@daily"}, catalogue())
         definitions.put(connection, "nightly", content, catalogue(), "api", MAKER)
         effect_id = database.fetch_value(connection, UNKNOWN_EFFECT, {"run_id": run_id})
+        file_id = database.fetch_value(connection, WRITTEN_FILE, {"run_id": run_id})
         key_id = api_keys.id_of(connection, api_keys.create_key(connection, "spare", ["read"], MAKER))
     named = {"name": "nightly", "kind": "sent_emails"}
-    return There({"run_id": run_id, "effect_id": effect_id, "key_id": key_id, **named})
+    return There({"run_id": run_id, "effect_id": effect_id, "file_id": file_id, "key_id": key_id, **named})
 
 
 @pytest.fixture(scope="module")

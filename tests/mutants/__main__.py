@@ -47,6 +47,7 @@ SENTENCES = (
     f"{FOLDER}races/test_enqueue.py",
     f"{FOLDER}races/test_keys.py",
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive", "erase")),
+    f"{FOLDER}failures/test_count.py",
     "tests/worker/test_sleep.py",
     "tests/definitions/test_tick.py",
     "tests/definitions/test_tick_runs.py",

@@ -55,6 +55,8 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.EffectKindUnknown: (INVALID, 422),
     errors.EffectNotFound: ("not-found", 404),
     errors.EffectNotOpen: ("effect-not-open", 409),
+    errors.FileMissing: ("file-missing", 404),
+    errors.FileChanged: ("file-changed", 409),
     errors.TransitionRefused: ("transition-refused", 409),
     errors.RunPruned: ("run-pruned", 409),
     errors.NaturalKeyHeld: ("natural-key-held", 409),

@@ -26,11 +26,16 @@ API = "/v1"
 
 JSON = ("application/json", "application/json;charset=utf-8")
 
+# The form of a file's content.
+BYTES = "application/octet-stream"
+
 # Headers of every response, unless its route sets others.
 UNSTORED = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 # Keys in the application's extensions.  The names of the app's blueprints:
 PROTECTED = "protected_blueprints"
+# The attribute of a view that returns another form than JSON:
+FORM = "returned_form"
 # The endpoints and methods that take a query, which openapi.py adds:
 WITH_QUERY = "operations_with_query"
 
@@ -43,6 +48,17 @@ def register(app: flask.Flask) -> None:
     app.before_request(_check_host)
     app.before_request(_check_request)
     app.after_request(_forbid_guessing)
+
+
+def returns(form: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a view that returns this form if it succeeds; its errors are JSON, as everywhere."""
+
+    def mark(view: Callable[..., Any]) -> Callable[..., Any]:
+        # The decorators above this one use functools.wraps, which copies this attribute.
+        view.__dict__[FORM] = form
+        return view
+
+    return mark
 
 
 def protect(app: flask.Flask, blueprint: str) -> None:
@@ -79,7 +95,7 @@ def _check_request() -> None:
     if inside:
         _query_can_be_text()
         _path_can_be_a_name()
-        _json_is_accepted()
+        _form_is_accepted(getattr(view, FORM, None))
         _body_is_within_bounds()
         _query_is_asked_for()
 
@@ -108,10 +124,11 @@ def _path_can_be_a_name() -> None:
         raise NotFound
 
 
-def _json_is_accepted() -> None:
+def _form_is_accepted(other: str | None) -> None:
     accepted = flask.request.accept_mimetypes
-    if accepted and not any(accepted.quality(form) for form in JSON):
-        raise NotAcceptable("this API returns only JSON: send `Accept: application/json`, or no Accept header")
+    if accepted and not any(accepted.quality(form) for form in (JSON if other is None else (other,))):
+        what, form = ("this API returns only JSON", JSON[0]) if other is None else ("this returns a file", other)
+        raise NotAcceptable(f"{what}: send `Accept: {form}`, or no Accept header")
 
 
 def _body_is_within_bounds() -> None:

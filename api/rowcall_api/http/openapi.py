@@ -81,6 +81,7 @@ HEADERS: dict[str, dict[str, Any]] = {
         "description": "The current ETag; omitted if the resource does not exist.",
         "schema": {"type": "string"},
     },
+    "Attachment": {"description": "`attachment` and the file's name.", "required": True, "schema": {"type": "string"}},
     "Retry-After": {
         "description": "Seconds to wait before trying again.",
         "required": True,
@@ -172,7 +173,7 @@ COMMON = (
     ),
     # Also for PUT, because not every string is a possible name.
     Common(404, "NotFound", "Nothing has this name or id.", lambda operation: "{" in operation.path),
-    Common(406, "NotAcceptable", "`Accept` excludes JSON, the only format."),
+    Common(406, "NotAcceptable", "`Accept` excludes JSON, or, for the content of a file, application/octet-stream."),
     Common(
         409,
         "Conflict",
@@ -190,6 +191,12 @@ COMMON = (
         "Busy",
         "Runs that count against the limit are running: try again when they end.",
         lambda operation: operation.frees,
+    ),
+    Common(
+        409,
+        "FileChanged",
+        "The file was changed since its handler wrote it.",
+        lambda operation: operation.path.endswith("/content"),
     ),
     Common(
         412,

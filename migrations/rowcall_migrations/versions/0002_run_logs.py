@@ -1,4 +1,4 @@
-"""Runs keep what handlers log, an audit row may lose one payload, and workers tell their heartbeat's interval."""
+"""Runs keep what handlers log; failures are counted by minute; an audit row may lose one payload."""
 
 from alembic import op
 
@@ -34,6 +34,21 @@ CREATE TRIGGER job_runs_log_deleted AFTER DELETE OR UPDATE OF pruned_at ON rowca
     FOR EACH ROW EXECUTE FUNCTION rowcall.delete_run_log()
 """
 
+FAILURE_COUNTS = """
+CREATE TABLE rowcall.failure_counts (
+    minute timestamptz NOT NULL,
+    job_type text NOT NULL,
+    queue text NOT NULL,
+    error_type text NOT NULL,
+    error_key text NOT NULL,
+    failures bigint NOT NULL,
+    last_at timestamptz NOT NULL,
+    run_id bigint NOT NULL,
+    lease_no integer NOT NULL,
+    CONSTRAINT failure_counts_pkey PRIMARY KEY (minute, job_type, queue, error_type, error_key)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false)
+"""
+
 # The state before a change and the state after it may concern two persons, and each can be erased without the other.
 REFUSE_AUDIT_CHANGE = """
 CREATE OR REPLACE FUNCTION rowcall.refuse_audit_change() RETURNS trigger LANGUAGE plpgsql
@@ -64,17 +79,19 @@ HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double pre
 
 
 def upgrade() -> None:
-    """Create what this revision adds, and replace the function."""
+    """Create what this revision adds, and replace the function.  Workers count the failures of the last days, too."""
     op.execute(RUN_LOGS)
     op.execute(DELETED_WITH_THEIR_RUN)
+    op.execute(FAILURE_COUNTS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
 
 
 def downgrade() -> None:
-    """Drop it, with all lines, and restore the function."""
+    """Drop it, with all lines and counts, and restore the function."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
+    op.execute("DROP TABLE rowcall.failure_counts")
     op.execute("DROP TRIGGER job_runs_log_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_run_log()")
     op.execute("DROP TABLE rowcall.run_logs")

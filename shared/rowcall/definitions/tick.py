@@ -128,13 +128,15 @@ CLOCK = "SELECT clock_timestamp()"
 class Ticked:
     """What one tick did: the number of decisions by outcome, and the seconds until the next nominal time.
 
-    After a gap without ticks, `slept_since` is the time of the last tick before the gap.
+    After a gap without ticks, `slept_since` is the time of the last tick before the gap.  `recorded` says whether this
+    is the one tick in ten seconds that was recorded, among those of all workers.
     """
 
     decided: Mapping[Outcome, int]
     broken: Sequence[Broken]
     next_in: float | None
     slept_since: datetime | None
+    recorded: bool
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ def tick(
     beat = fetch_one(connection, BEAT, {"worker": worker})
     slept = beat and (beat["after"] - beat["before"]).total_seconds() > SILENCE_SECONDS
     next_in = fetch_value(connection, NEXT_DUE, {**parameters, **_resting(resting)})
-    return Ticked(counts, broken, next_in, beat["before"] if beat and slept else None)
+    return Ticked(counts, broken, next_in, beat["before"] if beat and slept else None, beat is not None)
 
 
 def _resting(resting: Resting) -> dict[str, list[int]]:

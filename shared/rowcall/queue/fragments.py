@@ -10,6 +10,10 @@ from __future__ import annotations
 # plan that runs for a millisecond.
 BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"
 
+# The same before a statement that reads the first rows of an index's range in the index's order, without sorting: with
+# outdated statistics, the planner would read everything behind them too.
+IN_ORDER = f"{BY_INDEX} SET LOCAL enable_bitmapscan = off;"
+
 # Many leases are passed as one JSON object, `run_id/lease_no` -> value, and are looked up row by row.  A join would be
 # equivalent, but a planner that expects one row and gets a thousand would try every pair.
 LEASE_KEY = "(run.id || '/' || run.lease_no)"

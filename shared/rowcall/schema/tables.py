@@ -2,6 +2,7 @@
 
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES
+from rowcall.schema.failure_counts import failure_counts
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
 from rowcall.schema.run_logs import run_logs
 from rowcall.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
@@ -10,6 +11,7 @@ __all__ = [
     "EFFECT_TABLES",
     "api_keys",
     "audit_log",
+    "failure_counts",
     "job_attempts",
     "job_definitions",
     "job_runs",

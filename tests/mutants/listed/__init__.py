@@ -22,6 +22,7 @@ from tests.mutants.listed.clone import CLONE
 from tests.mutants.listed.enqueue import ENQUEUE
 from tests.mutants.listed.erase import ERASE
 from tests.mutants.listed.erase_definitions import ERASE_DEFINITIONS
+from tests.mutants.listed.failures import FAILURES
 from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
@@ -56,4 +57,5 @@ MUTANTS = (
     *ERASE_DEFINITIONS,
     *BULK,
     *TIMESTAMPS,
+    *FAILURES,
 )

@@ -1,8 +1,8 @@
-"""The scheduler: a thread with its own connection that decides due nominal times.
+"""The scheduler: a thread with its own connection that decides due nominal times, and counts failed attempts.
 
-Every worker ticks.  `run` ticks at the next nominal time or after the poll interval, whichever is earlier, to notice
-changed definitions.  `once` ticks until nothing is left to decide or its time is up, while other threads perform due
-runs.
+Every worker ticks, and the one whose tick is recorded counts.  `run` ticks at the next nominal time or after the poll
+interval, whichever is earlier, to notice changed definitions.  `once` ticks until nothing is left to decide or its time
+is up, while other threads perform due runs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
 from rowcall.definitions import Resting, Ticked, tick
 from rowcall.job_types import Catalogue
+from rowcall.queue.failures.count import count_failures
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
 # The thread waits by the machine's clock, not the database's: if it wakes early, it must not tick in a tight loop.
@@ -75,7 +76,7 @@ class Scheduler:
         more = True
         while more and not self._stopped.is_set():
             try:
-                ticked = tick(self.link.get(), self.worker, self.catalogue, self.bound, self._resting)
+                ticked = self._tick()
             except CONNECTION_ERRORS as error:
                 # The worker that cron starts in the next minute ticks; due runs can still be tried.
                 self.link.lost(error)
@@ -88,7 +89,7 @@ class Scheduler:
         pause = 0.0
         while not self._stopped.wait(pause):
             try:
-                ticked = tick(self.link.get(), self.worker, self.catalogue, self.bound, self._resting)
+                ticked = self._tick()
             except CONNECTION_ERRORS as error:
                 pause = self.link.lost(error)
             else:
@@ -96,6 +97,13 @@ class Scheduler:
                 self._log(ticked)
                 pause = self._pause(ticked)
         self.link.close()
+
+    def _tick(self) -> Ticked:
+        connection = self.link.get()
+        ticked = tick(connection, self.worker, self.catalogue, self.bound, self._resting)
+        if ticked.recorded:
+            count_failures(connection)
+        return ticked
 
     def _pause(self, ticked: Ticked) -> float:
         """The pause until the next nominal time; none if the bound left some for the next tick."""

@@ -22,6 +22,8 @@ from rowcall.base.errors.effects import (
     EffectKindUnknown,
     EffectNotFound,
     EffectNotOpen,
+    FileChanged,
+    FileMissing,
 )
 from rowcall.base.errors.gateways import (
     Blocked,
@@ -103,6 +105,8 @@ __all__ = [
     "EffectKindUnknown",
     "EffectNotFound",
     "EffectNotOpen",
+    "FileChanged",
+    "FileMissing",
     "FilterInvalid",
     "GatewayError",
     "JobTypeUnknown",

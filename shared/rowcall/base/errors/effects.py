@@ -44,6 +44,14 @@ class EffectNotOpen(RowcallError):
         super().__init__(sentence)
 
 
+class FileMissing(RowcallError):
+    """A generated file cannot be opened where this process looks for it."""
+
+
+class FileChanged(RowcallError):
+    """A generated file is not the one that its handler has written."""
+
+
 class EffectConflict(Permanent):
     """An effect's key was used again with different content."""
 

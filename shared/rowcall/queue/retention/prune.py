@@ -13,17 +13,13 @@ from typing import Any, TypeAlias
 
 from rowcall.base.database import Connection, fetch_all, fetch_one, fetch_value
 from rowcall.job_types import catalogue
-from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX, IN_ORDER
 
 # The version of a row: every change writes updated_at, and its epoch does not depend on a time zone.
 VERSION = "run.id || '/' || extract(epoch FROM run.updated_at)"
 
 # How many days this run is kept after it finished: by its type and status, else by its status.
 DAYS = "coalesce(%(types)s::jsonb -> page.job_type ->> page.status, %(days)s::jsonb ->> page.status)::float8"
-
-# A page is read in an index's order, without sorting: with outdated statistics, the planner would read everything
-# behind the page too.
-IN_ORDER = f"{BY_INDEX} SET LOCAL enable_bitmapscan = off;"
 
 # Reads one range of job_runs_created, no longer than a page even if few of its rows are due.  No run finishes before it
 # is created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rowcall.base.database import PgConnection
 from rowcall.base.files import Files
+from rowcall.queue.failures.count import delete_old_counts
 from rowcall.queue.retention import prune
 from rowcall.queue.retention.prune import BEGINNING, Page, Place, Retention
 from rowcall.status import FINAL
@@ -51,10 +52,11 @@ class PruneOptions:
 
 
 def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
-    """Prune runs whose retention is over, then delete old occurrences; `policy` is the payload of prune_runs."""
+    """Prune runs whose retention is over, then old occurrences and counts; `policy` is the payload of prune_runs."""
     walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, options=options)
     yield from walk.pages()
     yield from walk.occurrences(policy["keep_occurrences_days"])
+    yield from walk.failure_counts()
 
 
 def expire_keys(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
@@ -102,6 +104,15 @@ class _Walk:
                 counted = self._counted(connection, self._after, {"occurrences": old})
             self._counts = counted
             yield Progress(1, self._counts)
+
+    def failure_counts(self) -> Iterator[Progress]:
+        """Delete old counts of failures, batch by batch, without counting them."""
+        gone = 0 if self._options.dry else self._batch
+        while gone == self._batch:
+            with self._options.steps.step() as connection:
+                gone = delete_old_counts(connection, self._batch)
+            if gone == self._batch:
+                yield Progress(1, self._counts)
 
     def _next(self) -> Page | None:
         """Read a page and prune its due runs.  No transaction is open while they are written to the archive."""

@@ -1,0 +1,29 @@
+"""/v1/failures: how often each job type has failed with each error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.queue.failures.list import list_failures as failures_now
+from rowcall_api.http.auth import needs
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.schemas.lists.failures import FailureListSchema, FailuresQuery
+
+blueprint = BodyBlueprint(
+    "failures", __name__, url_prefix="/v1/failures", description="Failed attempts, by job type and error."
+)
+
+
+@blueprint.get("")
+@blueprint.arguments(FailuresQuery, location="query")
+@blueprint.response(200, FailureListSchema)
+@needs("read")
+def list_failures(query: dict[str, Any]) -> dict[str, Any]:
+    """List the errors with which attempts failed within a week, the most frequent in the last hour first.
+
+    Every failed attempt counts, also if a later attempt of its run succeeded. Minutes are counted whole.
+    """
+    with transaction() as connection:
+        found = failures_now(connection, **query)
+    return {"items": found.errors, "complete": found.complete}

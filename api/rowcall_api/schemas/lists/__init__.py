@@ -1,0 +1,1 @@
+"""Schemas of lists that are only read: what failed, and what was written."""

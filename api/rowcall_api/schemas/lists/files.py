@@ -1,0 +1,49 @@
+"""Schemas for generated files."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from rowcall.base.database import LARGEST_ID
+from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.effects import Cursor
+
+
+class FilesQuery(Schema):
+    """Whose files, the page size and the cursor."""
+
+    run_id = fields.Integer(
+        load_default=None,
+        validate=validate.Range(1, LARGEST_ID),
+        metadata={"description": "Only files that this run was the last to write."},
+    )
+    limit = fields.Integer(
+        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
+    )
+    cursor = Cursor(
+        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
+    )
+
+
+class FileSchema(AnswerSchema):
+    """A file that a handler has written; also an effect of the kind `generated_files`, with the same id."""
+
+    id = fields.Integer()
+    type = fields.String(metadata={"description": "What the file is, as its handler says, such as sales_report."})
+    date = fields.Date(metadata={"description": "The day that it is about."})
+    key = fields.String(metadata={"description": "Distinguishes files of the same type and date."})
+    path = fields.String(
+        allow_none=True,
+        metadata={"description": "Below ROWCALL_FILES; null if it was erased or its handler did not record it."},
+    )
+    size_bytes = fields.Integer(allow_none=True)
+    sha256 = fields.String(allow_none=True)
+    run_id = fields.Integer(metadata={"description": "The last run that wrote it."})
+    written_at = fields.AwareDateTime()
+
+
+class FileListSchema(AnswerSchema):
+    """A page of files, the newest first."""
+
+    items = fields.List(fields.Nested(FileSchema))
+    next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})

@@ -1,0 +1,80 @@
+"""Generated files: list those that handlers have written, and open one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import BinaryIO
+
+from rowcall.base.database import LARGEST_ID, Connection, Row
+from rowcall.base.errors import EffectNotFound, FileChanged, FileMissing, GatewayError
+from rowcall.base.files import Files
+from rowcall.effects.lists import Page, page_of_effects
+
+KIND = "generated_files"
+
+WRITTEN = ("applied",)
+
+# How much of a file is in memory at a time.
+PIECE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file to read: its name without folders, its size in bytes, and the open file."""
+
+    name: str
+    size: int
+    file: BinaryIO
+
+
+def page_of_files(
+    connection: Connection, limit: int = 50, run_id: int | None = None, behind: Mapping[str, int] | None = None
+) -> Page:
+    """Return a page of the files that were written, the newest first; `path` is null if it was erased."""
+    page = page_of_effects(connection, KIND, WRITTEN, limit, run_id, behind)
+    return Page([_file(effect) for effect in page.effects], page.behind)
+
+
+def get_file(connection: Connection, file_id: int) -> Row:
+    """Return one file, or raise EffectNotFound."""
+    found = page_of_effects(connection, KIND, WRITTEN, limit=1, behind={KIND: min(file_id + 1, LARGEST_ID)}).effects
+    if not found or found[0]["id"] != file_id:
+        raise EffectNotFound(KIND, file_id)
+    return _file(found[0])
+
+
+def open_file(file: Row, folder: Path) -> Opened:
+    """Open a file in the folder for generated files; refuse one that is not what its handler has written."""
+    if file["path"] is None:
+        raise FileMissing("the path of this file was erased, or its handler did not record it")
+    try:
+        opened = Files(folder).open(file["path"])
+    except GatewayError as error:
+        raise FileMissing(
+            f"{error}: it was moved or deleted, or ROWCALL_FILES is not the folder that the workers use"
+        ) from error
+    size = os.fstat(opened.fileno()).st_size
+    if file["size_bytes"] not in (None, size) or file["sha256"] not in (None, _digest(opened)):
+        opened.close()
+        raise FileChanged(f"{file['path']!r} is not as its handler wrote it: it was replaced or changed since")
+    return Opened(file["path"].rpartition("/")[2], size, opened)
+
+
+def _file(effect: Row) -> Row:
+    details = effect["details"]
+    known = {name: details.get(name) for name in ("key", "path", "size_bytes", "sha256")}
+    about = {"type": details["type"], "date": date.fromisoformat(details["date"])}
+    return {"id": effect["id"], **about, **known, "run_id": effect["run_id"], "written_at": effect["applied_at"]}
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while piece := file.read(PIECE_BYTES):
+        digest.update(piece)
+    file.seek(0)
+    return digest.hexdigest()

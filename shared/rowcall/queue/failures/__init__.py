@@ -1,0 +1,1 @@
+"""Failures: failed attempts, counted by minute, job type and error."""
