@@ -42,6 +42,8 @@ WORKER = {
     "schedule_ticks": ("SELECT", "UPDATE"),
     "workers": ALL,
     "queues": READ_WRITE,
+    "operations": ("SELECT", "UPDATE", "DELETE"),
+    "operation_refusals": ("SELECT", "INSERT"),
     "audit_log": ("SELECT", "INSERT"),
     **dict.fromkeys(EFFECT_TABLES, READ_WRITE),
 }
@@ -56,6 +58,8 @@ API = {
     "schedule_ticks": ("SELECT",),
     "workers": ("SELECT",),
     "queues": ALL,
+    "operations": READ_WRITE,
+    "operation_refusals": ("SELECT",),
     "api_keys": READ_WRITE,
     "audit_log": ("SELECT", "INSERT"),
     **dict.fromkeys(EFFECT_TABLES, ("SELECT", "UPDATE")),

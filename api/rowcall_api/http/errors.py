@@ -54,6 +54,9 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.EffectKindUnknown: ("effect-kind-unknown", 422),
     errors.EffectNotFound: ("not-found", 404),
     errors.EffectNotOpen: ("effect-not-open", 409),
+    errors.OperationNotFound: ("not-found", 404),
+    errors.OperationRefused: ("operation-refused", 409),
+    errors.OperationKeyConflict: ("idempotency-key-reused", 422),
     errors.TransitionRefused: ("transition-refused", 409),
     errors.RunPruned: ("run-pruned", 409),
     errors.NaturalKeyHeld: ("natural-key-held", 409),
@@ -194,7 +197,7 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
         return {"errors": invalid.from_fields(error.fields)}
     if isinstance(error, (errors.ScheduleInvalid, errors.ApiKeyInvalid, errors.QueueInvalid)) and error.field:
         return {"errors": invalid.from_fields({error.field: str(error)})}
-    if isinstance(error, errors.TransitionRefused):
+    if isinstance(error, (errors.TransitionRefused, errors.OperationRefused)):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     if isinstance(error, CHANGED) and error.version is not None:
         return {"current_etag": f'"{error.version}"'}

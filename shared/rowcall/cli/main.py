@@ -38,6 +38,7 @@ OWN = {
     "worker": "rowcall_worker.cli:worker_command",
     "api": "rowcall_api.cli:api_command",
     "runs": "rowcall.cli.runs.command:runs_command",
+    "operations": "rowcall.cli.operations:operations_command",
     "definitions": "rowcall.cli.definitions.command:definitions_command",
     "effects": "rowcall.cli.effects:effects_command",
     "queues": "rowcall.cli.queues:queues_command",

@@ -35,6 +35,7 @@ from rowcall.base.errors.gateways import (
     Unusable,
     WrongCharge,
 )
+from rowcall.base.errors.operations import OperationKeyConflict, OperationNotFound, OperationRefused
 from rowcall.base.errors.process import (
     CommitUnconfirmed,
     DatabaseNotSet,
@@ -118,6 +119,9 @@ __all__ = [
     "NoChild",
     "NotAConnection",
     "NotConfigured",
+    "OperationKeyConflict",
+    "OperationNotFound",
+    "OperationRefused",
     "OutcomeUnknown",
     "Permanent",
     "PortInUse",
