@@ -14,7 +14,6 @@ what no test can tell from the original:
 
 from __future__ import annotations
 
-from tests.mutants.listed.bulk import BULK
 from tests.mutants.listed.cancel import CANCEL
 from tests.mutants.listed.claim import CLAIM
 from tests.mutants.listed.claim_limited import LIMITED
@@ -26,6 +25,7 @@ from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
+from tests.mutants.listed.operations import OPERATIONS
 from tests.mutants.listed.prune import PRUNE
 from tests.mutants.listed.run_log import RUN_LOG
 from tests.mutants.listed.sleepers import SLEEPERS
@@ -54,6 +54,6 @@ MUTANTS = (
     *PRUNE,
     *ERASE,
     *ERASE_DEFINITIONS,
-    *BULK,
+    *OPERATIONS,
     *TIMESTAMPS,
 )
