@@ -3361,6 +3361,7 @@ ROLLBACK;
 \set before_id '9223372036854775807'
 \set limit '50'
 BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT * FROM rowcall.operations WHERE id < :'before_id' ORDER BY id DESC LIMIT :'limit' + 1;
 ROLLBACK;
 
@@ -3369,6 +3370,7 @@ ROLLBACK;
 \set after_id '0'
 \set limit '50'
 BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT run_id, reason, refused_at FROM rowcall.operation_refusals
 WHERE operation_id = :'id' AND run_id > :'after_id' ORDER BY run_id LIMIT :'limit' + 1;
 ROLLBACK;

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import OperationNotFound
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors
 
 GET_OPERATION = "SELECT * FROM rowcall.operations WHERE id = %(id)s"
@@ -44,7 +45,7 @@ def get_operation(connection: Connection, operation_id: int) -> Row:
 def list_operations(connection: Connection, limit: int = 50, cursor: str | None = None) -> Page:
     """Return the newest operations."""
     before_id = LARGEST_ID if cursor is None else cursors.read("operations", cursor)[0]
-    rows = fetch_all(connection, LIST_OPERATIONS, {"before_id": before_id, "limit": limit})
+    rows = fetch_all(connection, BY_INDEX + LIST_OPERATIONS, {"before_id": before_id, "limit": limit})
     page = [public(row) for row in rows[:limit]]
     return Page(page, cursors.written("operations", page[-1]["id"], 0) if len(rows) > limit else None)
 
@@ -54,7 +55,7 @@ def refusals_page(connection: Connection, operation_id: int, limit: int = 50, cu
     get_operation(connection, operation_id)
     scope = f"refusals {operation_id}"
     after_id = 0 if cursor is None else cursors.read(scope, cursor)[0]
-    rows = fetch_all(connection, REFUSALS_PAGE, {"id": operation_id, "after_id": after_id, "limit": limit})
+    rows = fetch_all(connection, BY_INDEX + REFUSALS_PAGE, {"id": operation_id, "after_id": after_id, "limit": limit})
     page = rows[:limit]
     return Page(page, cursors.written(scope, page[-1]["run_id"], 0) if len(rows) > limit else None)
 

@@ -52,14 +52,16 @@ class Preview:
 
 def preview(connection: Connection, requested: Requested, most: int = COUNTED_MOST) -> Preview:
     """Count the runs that the operation would change now."""
-    criteria = requested.narrowed
-    scan = scan_for(criteria)
-    if scan is CREATED and requested.action.is_for_live_runs:
-        scan = UNFINISHED
-    values = {**parameters(criteria, 0, None, most), "action": requested.action.word}
-    [row] = searched(connection, COUNTS[scan.name], values)
+    values = {**parameters(requested.narrowed, 0, None, most), "action": requested.action.word}
+    [row] = searched(connection, COUNTS[scan_of(requested).name], values)
     matched, counted_all = row["matched"], row["counted_all"]
     if requested.max_runs is not None and matched >= requested.max_runs:
         matched, counted_all = requested.max_runs, True
     samples = fetch_all(connection, SAMPLED, {"run_ids": row["samples"]})
     return Preview(matched, counted_all, samples)
+
+
+def scan_of(requested: Requested) -> IndexScan:
+    """Return the index that has the fewest other runs."""
+    scan = scan_for(requested.narrowed)
+    return UNFINISHED if scan is CREATED and requested.action.is_for_live_runs else scan
