@@ -13,10 +13,11 @@ from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid, OperationKeyConflict, OperationNotFound, OperationRefused, RunInvalid
 from rowcall.queue import operations
 from rowcall.queue.operations import Action, OperationStatus
-from rowcall.queue.operations.carry_out import REFUSALS_KEPT
+from rowcall.queue.operations.carry_out import KEPT, REFUSALS_KEPT
 from rowcall.queue.operations.state import SOURCES, OperationEvent
 from rowcall.queue.retention.erase import erase
 from rowcall.queue.retention.prune import delete_operations
+from rowcall.queue.views import cursors
 from rowcall.queue.views.filters import Filter, from_json, to_json
 from rowcall.schema.tables import operations as table
 from rowcall.status import Status
@@ -113,7 +114,8 @@ def test_a_canary_without_others_needs_nobody(connection: PgConnection) -> None:
 def test_a_stop_comes_before_the_next_batch_and_continuing_goes_on_behind_the_last(connection: PgConnection) -> None:
     runs = dead(connection, 5)
     operation_id = start(connection, Action.RETRY, everything=True)
-    operations.carry_on(connection, operation_id, batch=2)
+    begun = operations.carry_on(connection, operation_id, batch=2)
+    assert cursors.read(KEPT, begun["cursor"]), "whatever filters the next version of Rowcall has"
     stopped = operations.stop(connection, operation_id, OPERATOR)
     assert (stopped["status"], stopped["changed"]) == ("stopped", 2)
     assert operations.carry_on(connection, operation_id)["changed"] == 2

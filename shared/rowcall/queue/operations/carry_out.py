@@ -16,12 +16,17 @@ from rowcall.queue.operations.batch import Batch, change_batch
 from rowcall.queue.operations.request import Requested, stored_request
 from rowcall.queue.operations.state import ACTIVE, OperationStatus, after_batch
 from rowcall.queue.operations.steer import lock_operation
+from rowcall.queue.views import cursors
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.lists import Page, page_of, parameters, scan_for
 
 # How many runs one transaction changes, and how many it scans for them.
 BATCH = 500
 SCANNED = 5000
+
+# The mark of a cursor in the table.  That of a list contains all filters, so a version of Rowcall with one more filter
+# could not continue an operation that an older one began.
+KEPT = "operation"
 
 # How many refusals of an operation are kept; all are counted.
 REFUSALS_KEPT = 10_000
@@ -75,8 +80,15 @@ def _left(operation: Row) -> int | None:
 def _next(connection: Connection, operation: Row, requested: Requested, limit: int, scanned: int) -> Page:
     """Return the next runs; those that were enqueued after the operation do not belong to it."""
     criteria = _until(requested.narrowed, operation)
-    values = {**parameters(criteria, limit, operation["cursor"], scanned), "action": operation["action"]}
-    return page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
+    cursor = _marked(operation["cursor"], KEPT, criteria.text)
+    values = {**parameters(criteria, limit, cursor, scanned), "action": operation["action"]}
+    page = page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
+    return Page(page.runs, _marked(page.next, criteria.text, KEPT))
+
+
+def _marked(cursor: str | None, was: str, becomes: str) -> str | None:
+    """Return the cursor for the same place with another mark."""
+    return None if cursor is None else cursors.written(becomes, *cursors.read(was, cursor))
 
 
 def _until(criteria: Filter, operation: Row) -> Filter:
