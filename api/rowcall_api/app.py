@@ -16,13 +16,13 @@ from rowcall_api.mount import mount
 from rowcall_api.payload_schemas import describe_payloads
 from rowcall_api.routes import (
     batch,
-    bulk,
     definitions,
     docs,
     effects,
     explain,
     job_types,
     metrics,
+    operations,
     ops,
     queues,
     runs,
@@ -64,7 +64,7 @@ def create_app(database_url: str) -> flask.Flask:
         runs,
         batch,
         steering,
-        bulk,
+        operations,
         explain,
         definitions,
         effects,

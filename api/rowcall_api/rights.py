@@ -18,12 +18,13 @@ from rowcall.base.errors import (
     DefinitionNotFound,
     EffectNotFound,
     JobTypeUnknown,
+    OperationNotFound,
     RowcallError,
     RunInvalid,
     RunNotFound,
 )
 from rowcall.job_types import catalogue
-from rowcall.queue import BatchRun, get_run, has_queue
+from rowcall.queue import BatchRun, get_run, has_queue, operations
 from rowcall_api.http.auth import KeyLimited, KeyRefused, ScopeMissing
 
 # A caller could guess these values bit by bit by filtering on them.
@@ -160,6 +161,14 @@ def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
     _must_be_within(criteria.get("job_type"), criteria.get("queue"))
     for name in sorted(TELLING & criteria.keys()):
         _must_have("read", f"which a filter by {name} needs")
+
+
+def must_be_allowed_to_steer_operation(connection: Connection, operation_id: int) -> None:
+    """Refuse an operation whose filter is beyond the limits of this key."""
+    if flask.g.caller.limits != UNLIMITED:
+        with _missing_refused(OperationNotFound):
+            criteria = operations.get_operation(connection, operation_id)["filter"]
+        _must_be_within(criteria.get("job_type"), criteria.get("queue"))
 
 
 def shown(row: Row, *least: str) -> Row:

@@ -43,6 +43,8 @@ WORKER = {
     "schedule_ticks": ("SELECT", "UPDATE"),
     "workers": ALL,
     "queues": READ_WRITE,
+    "operations": ALL,
+    "operation_refusals": ("SELECT", "INSERT"),
     "audit_log": ("SELECT", "INSERT"),
     **dict.fromkeys(EFFECT_TABLES, READ_WRITE),
 }
@@ -58,6 +60,8 @@ API = {
     "schedule_ticks": ("SELECT",),
     "workers": ("SELECT",),
     "queues": ALL,
+    "operations": READ_WRITE,
+    "operation_refusals": ("SELECT", "INSERT"),
     "api_keys": READ_WRITE,
     "audit_log": ("SELECT", "INSERT"),
     **dict.fromkeys(EFFECT_TABLES, ("SELECT", "UPDATE")),

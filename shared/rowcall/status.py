@@ -43,6 +43,7 @@ class Event(StrEnum):
     CANCELLED = "cancelled"
     FORCE_CANCEL = "force cancel"
     RUN_NOW = "run now"
+    RESCHEDULE = "reschedule"
     RETRY = "retry"
 
 
@@ -184,6 +185,14 @@ TRANSITIONS = (
         Who.OPERATOR,
         "status unchanged since the operator read it",
         "run_at = now, attempts unchanged",
+    ),
+    Transition(
+        Event.RESCHEDULE,
+        (Status.QUEUED, Status.FAILED),
+        (Status.QUEUED,),
+        Who.OPERATOR,
+        "status unchanged since the operator read it",
+        "run_at as the operator asked, attempts unchanged",
     ),
     Transition(
         Event.RETRY,

@@ -15,8 +15,11 @@ from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database, logs
 from rowcall.job_types import catalogue
+from rowcall.queue.operations import Action
+from rowcall.status import Status
 from rowcall_api.app import create_app
 from tests.support.digest import Digest
+from tests.support.operations import start
 
 Call = Callable[..., TestResponse]
 
@@ -95,9 +98,10 @@ def there(module_url: str) -> There:
         definitions.put(connection, "nightly", content, catalogue(), "api", MAKER)
         effect_id = database.fetch_value(connection, UNKNOWN_EFFECT, {"run_id": run_id})
         file_id = database.fetch_value(connection, WRITTEN_FILE, {"run_id": run_id})
+        operation_id = start(connection, Action.RETRY, status=(Status.DEAD,))
         key_id = api_keys.id_of(connection, api_keys.create_key(connection, "spare", ["read"], MAKER))
-    named = {"name": "nightly", "kind": "sent_emails"}
-    return There({"run_id": run_id, "effect_id": effect_id, "file_id": file_id, "key_id": key_id, **named})
+    ids = {"run_id": run_id, "effect_id": effect_id, "file_id": file_id, "key_id": key_id, "operation_id": operation_id}
+    return There({**ids, "name": "nightly", "kind": "sent_emails"})
 
 
 @pytest.fixture(scope="module")

@@ -131,6 +131,8 @@ def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
     steps = [("run-now", "queued"), ("cancel", "cancelled"), ("retry", "queued")]
     for event, status in steps:
         assert rowcall(environment, "runs", event, run_id).stdout == f"run {run_id} is {status}\n"
+    later = rowcall(environment, "runs", "reschedule", run_id, "--to", "2100-01-01T00:00:00Z", "--json")
+    assert json.loads(later.stdout)["run_at"] == "2100-01-01T00:00:00+00:00"
     assert rowcall(environment, "runs", "cancel", run_id).returncode == 0
     assert rowcall(environment, "runs", "explain", run_id).stdout.startswith(f"run {run_id} cancelled 2")
     cloned = json.loads(rowcall(environment, "runs", "clone", run_id, "--json").stdout)

@@ -32,6 +32,7 @@ COMMANDS = [
     "runs explain 1",
     "runs cancel 1",
     "runs retry --all",
+    "operations stop 1",
     "enqueue noop",
     "queues list",
     "queues pause default",

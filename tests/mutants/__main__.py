@@ -41,9 +41,10 @@ SENTENCES = (
             "clone",
             "seen",
             "run_log",
-            "bulk",
         )
     ),
+    f"{FOLDER}operations/test_batches.py",
+    f"{FOLDER}operations/test_steering.py",
     f"{FOLDER}races/test_enqueue.py",
     f"{FOLDER}races/test_keys.py",
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive", "erase")),
@@ -57,7 +58,14 @@ SENTENCES = (
 MODEL = f"{FOLDER}model/test_model.py"
 
 # Files whose tests have another name.
-OWN_TESTS = {"claim_limited": "limits", "holders": "keys", "sleepers": "sleep"}
+OWN_TESTS = {
+    "claim_limited": "limits",
+    "holders": "keys",
+    "sleepers": "sleep",
+    "actions": "batches",
+    "carry_out": "steering",
+    "steer": "steering",
+}
 
 # A mutant that causes a deadlock must not wait for ever.
 OPTIONS = {**UNSAFE_AND_FAST, "lock_timeout": "10s"}

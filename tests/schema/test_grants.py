@@ -141,6 +141,19 @@ def test_a_worker_writes_what_handlers_log(worker: Role) -> None:
     refused(worker, "UPDATE rowcall.run_logs SET text = ''")
 
 
+@pytest.mark.parametrize("duty", ["worker", "server"])
+def test_operations_work_with_the_rights_of_a_worker_and_of_the_api(
+    request: pytest.FixtureRequest, duty: str, environment: dict[str, str]
+) -> None:
+    by: Role = request.getfixturevalue(duty)
+    fact = {"natural_key": "'fact'", "unique_mode": "'until_failed'"}
+    with database.transaction(by.owners_url) as connection:
+        for status in (Status.QUEUED, Status.DEAD):
+            run_in(connection, status, **fact)
+    ended = rowcall({**environment, "DATABASE_URL": by.url}, "runs", "retry", "--all")
+    assert ended.stdout == "operation 1 is finished: 1 matched, 0 changed, 1 refused\n", ended.stderr
+
+
 def test_a_worker_reads_no_api_keys(worker: Role) -> None:
     refused(worker, "SELECT * FROM rowcall.api_keys")
 
@@ -166,6 +179,11 @@ def test_the_api_serves_its_main_routes(server: Role, monkeypatch: pytest.Monkey
     ask("POST", f"/v1/runs/{dead}/retry")
     ask("POST", f"/v1/runs/{dead}/cancel")
     ask("POST", f"/v1/runs/{dead}/clone")
+    ask("POST", "/v1/operations", json={"action": "cancel", "all": True}, headers={"Idempotency-Key": "a"})
+    ask("POST", "/v1/operations", json={"action": "cancel", "all": True}, headers={"Idempotency-Key": "a"})
+    ask("POST", "/v1/operations/1/stop")
+    ask("POST", "/v1/operations/1/continue")
+    ask("GET", "/v1/operations/1/refusals")
     ask("PUT", "/v1/definitions/nightly", json={"job_type": "noop", "schedule": "@daily"})
     ask("POST", "/v1/definitions/nightly/pause")
     ask("DELETE", "/v1/definitions/nightly")

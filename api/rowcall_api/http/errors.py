@@ -57,6 +57,9 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.EffectNotOpen: ("effect-not-open", 409),
     errors.FileMissing: ("file-missing", 404),
     errors.FileChanged: ("file-changed", 409),
+    errors.OperationNotFound: ("not-found", 404),
+    errors.OperationRefused: ("operation-refused", 409),
+    errors.OperationKeyConflict: ("idempotency-key-reused", 422),
     errors.TransitionRefused: ("transition-refused", 409),
     errors.RunPruned: ("run-pruned", 409),
     errors.NaturalKeyHeld: ("natural-key-held", 409),
@@ -210,7 +213,7 @@ def _more(error: errors.RowcallError) -> dict[str, Any]:
     """Return the additional members of the problem document for programs."""
     if found := _invalid(error):
         return invalid.bounded(found)
-    if isinstance(error, errors.TransitionRefused):
+    if isinstance(error, (errors.TransitionRefused, errors.OperationRefused)):
         return {"current_status": error.status, "allowed_events": list(error.allowed)}
     if isinstance(error, CHANGED) and error.version is not None:
         return {"current_etag": f'"{error.version}"'}

@@ -1,4 +1,4 @@
-"""/v1/runs/{id}/retry, cancel, run-now and clone: an operator's changes to one run."""
+"""/v1/runs/{id}/retry, cancel, run-now, reschedule and clone: an operator's changes to one run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.rights import must_be_allowed_to_enqueue, must_be_allowed_to_steer, shown
-from rowcall_api.schemas.runs import CancelSchema, CloneHeaders, CloneSchema, RunSchema, SteerHeaders, tagged
+from rowcall_api.schemas.runs import (
+    CancelSchema,
+    CloneHeaders,
+    CloneSchema,
+    RescheduleSchema,
+    RunSchema,
+    SteerHeaders,
+    tagged,
+)
 
 blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", description="Changes to one run by an operator.")
 
@@ -47,6 +55,20 @@ def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) ->
 def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
     """Make a waiting run due now; the attempts already made still count."""
     return _steered(queue.run_now, run_id, headers)
+
+
+@blueprint.post("/<int:run_id>/reschedule")
+@blueprint.arguments(RescheduleSchema)
+@blueprint.arguments(SteerHeaders, location="headers")
+@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@needs("operate")
+def reschedule_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
+    """Make a waiting run due at another time; the attempts already made still count."""
+
+    def event(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None) -> Row:
+        return queue.reschedule(connection, run_id, operator, options["run_at"], expected)
+
+    return _steered(event, run_id, headers)
 
 
 @blueprint.post("/<int:run_id>/clone")

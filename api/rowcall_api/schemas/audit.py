@@ -18,7 +18,7 @@ class AuditQuery(Schema):
 
     who = _text("Only changes by this caller: api:NAME (an API key, or one that it replaced), or cli:USER.")
     action = _text("Only this action, such as retry or pause.")
-    subject = _text("Only changes of this kind of subject: run, definition, queue, key, effect or database.")
+    subject = _text("Only changes of this kind of subject: run, operation, definition, queue, key, effect or database.")
     subject_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),
@@ -49,7 +49,10 @@ class AuditSchema(AnswerSchema):
     )
     before = fields.Raw(allow_none=True, metadata={"description": "The affected fields, before the change."})
     after = fields.Raw(allow_none=True, metadata={"description": "The same fields, after the change."})
-    request_id = fields.String(allow_none=True, metadata={"description": "The `X-Request-Id` of the request."})
+    request_id = fields.String(
+        allow_none=True,
+        metadata={"description": "The `X-Request-Id` of the request; of the runs of an operation: operation-ID."},
+    )
 
 
 class AuditListSchema(AnswerSchema):

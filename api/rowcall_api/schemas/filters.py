@@ -1,4 +1,4 @@
-"""The filters of runs that rowcall.queue declares, for lists and bulk changes."""
+"""The filters of runs that rowcall.queue declares, for lists and operations."""
 
 from __future__ import annotations
 

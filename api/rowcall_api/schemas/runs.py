@@ -72,6 +72,12 @@ class CancelSchema(Schema):
     )
 
 
+class RescheduleSchema(Schema):
+    """When the run should be due."""
+
+    run_at = Moment(required=True, metadata={"description": "Not before this time."})
+
+
 class EnqueueHeaders(Schema):
     """The idempotency key, which makes it safe to repeat the request."""
 

@@ -1,4 +1,4 @@
-"""Runs keep what handlers log; failures are counted by minute; an audit row may lose one payload."""
+"""Runs keep what handlers log; failures are counted by minute; operations change many runs."""
 
 from alembic import op
 
@@ -49,6 +49,48 @@ CREATE TABLE rowcall.failure_counts (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false)
 """
 
+OPERATIONS = """
+CREATE TABLE rowcall.operations (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    action text NOT NULL,
+    filter jsonb NOT NULL,
+    run_at timestamptz,
+    max_runs integer,
+    canary boolean DEFAULT false NOT NULL,
+    reason text,
+    status text NOT NULL,
+    matched bigint NOT NULL,
+    counted_all boolean NOT NULL,
+    changed bigint DEFAULT 0 NOT NULL,
+    refused bigint DEFAULT 0 NOT NULL,
+    cursor text,
+    canary_run_id bigint,
+    run_id bigint,
+    requested_by text NOT NULL,
+    key_owner text NOT NULL,
+    idempotency_key text,
+    request_fingerprint text NOT NULL,
+    created_at timestamptz DEFAULT now() NOT NULL,
+    updated_at timestamptz DEFAULT now() NOT NULL,
+    finished_at timestamptz,
+    CONSTRAINT operations_pkey PRIMARY KEY (id),
+    CONSTRAINT operations_action_known CHECK (action IN ('retry', 'cancel', 'run_now', 'reschedule')),
+    CONSTRAINT operations_status_known CHECK (status IN ('canary', 'waiting', 'running', 'stopped', 'finished')),
+    CONSTRAINT operations_finished_iff_dated CHECK ((status = 'finished') = (finished_at IS NOT NULL)),
+    CONSTRAINT operations_reschedule_iff_run_at CHECK ((action = 'reschedule') = (run_at IS NOT NULL)),
+    CONSTRAINT operations_key_owner_idempotency_key_key UNIQUE (key_owner, idempotency_key)
+);
+CREATE TABLE rowcall.operation_refusals (
+    operation_id bigint NOT NULL,
+    run_id bigint NOT NULL,
+    reason text NOT NULL,
+    refused_at timestamptz DEFAULT now() NOT NULL,
+    CONSTRAINT operation_refusals_pkey PRIMARY KEY (operation_id, run_id),
+    CONSTRAINT operation_refusals_operation_id_fkey
+        FOREIGN KEY (operation_id) REFERENCES rowcall.operations (id) ON DELETE CASCADE
+)
+"""
+
 # The state before a change and the state after it may concern two persons, and each can be erased without the other.
 REFUSE_AUDIT_CHANGE = """
 CREATE OR REPLACE FUNCTION rowcall.refuse_audit_change() RETURNS trigger LANGUAGE plpgsql
@@ -83,14 +125,16 @@ def upgrade() -> None:
     op.execute(RUN_LOGS)
     op.execute(DELETED_WITH_THEIR_RUN)
     op.execute(FAILURE_COUNTS)
+    op.execute(OPERATIONS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
 
 
 def downgrade() -> None:
-    """Drop it, with all lines and counts, and restore the function."""
+    """Drop it, with all lines, counts and operations, and restore the function."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
+    op.execute("DROP TABLE rowcall.operation_refusals, rowcall.operations")
     op.execute("DROP TABLE rowcall.failure_counts")
     op.execute("DROP TRIGGER job_runs_log_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_run_log()")

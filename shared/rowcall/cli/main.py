@@ -39,6 +39,7 @@ OWN = {
     "api": "rowcall_api.cli:api_command",
     "runs": "rowcall.cli.runs.command:runs_command",
     "failures": "rowcall.cli.failures:failures_command",
+    "operations": "rowcall.cli.operations:operations_command",
     "definitions": "rowcall.cli.definitions.command:definitions_command",
     "effects": "rowcall.cli.effects:effects_command",
     "queues": "rowcall.cli.queues:queues_command",

@@ -57,11 +57,22 @@ class ExpireKeys(Schema):
     batch = _batch()
 
 
+class CarryOutOperation(Schema):
+    """The operation to carry out."""
+
+    operation_id = fields.Integer(strict=True, required=True, validate=validate.Range(1))
+
+
 # These delete history, and the keys that recognize repeated requests, so only a key with the scope admin may enqueue or
 # schedule them.  They have no natural key, because two runs at once do no harm.
 PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, scope="admin", queue="maintenance", backoff=fixed(60))
 
 EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, scope="admin", queue="maintenance", backoff=fixed(60))
+
+# Enqueued with the operation, and again when it is continued; another one would only take its turn.
+CARRY_OUT_OPERATION = JobType(
+    "carry_out_operation", schema=CarryOutOperation, scope="operate", queue="maintenance", backoff=fixed(10)
+)
 
 # Active by default, at night, with jitter to spread the load.  A file of definitions can override them by name.
 PRUNE_RUNS_NIGHTLY = Definition("prune_runs", PRUNE_RUNS, "17 3 * * *", jitter="30m")

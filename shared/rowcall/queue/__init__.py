@@ -4,7 +4,6 @@ All functions take the caller's connection first, run in its transaction, and ne
 """
 
 from rowcall.queue.batch import BATCH_MOST, BatchRun, enqueue_batch
-from rowcall.queue.bulk import Action, Bulk, bulk
 from rowcall.queue.cancel import ask_to_cancel, cancel, cancel_any, force_cancel
 from rowcall.queue.claims.claim import claim
 from rowcall.queue.claims.claim_limited import claim_limited
@@ -28,7 +27,7 @@ from rowcall.queue.lease import (
     show_progress,
     unlocked,
 )
-from rowcall.queue.operate import allowed_events, enqueue_as, retry, run_now
+from rowcall.queue.operate import allowed_events, enqueue_as, reschedule, retry, run_now
 from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, remove_queue, resume_queue
 from rowcall.queue.run_log import LogLine, write_log
 from rowcall.queue.views.explain import Condition, Explained, explain
@@ -40,9 +39,7 @@ from rowcall.queue.views.searches import limit_searches
 
 __all__ = [
     "BATCH_MOST",
-    "Action",
     "BatchRun",
-    "Bulk",
     "ClaimRequest",
     "ClaimResult",
     "Claimed",
@@ -63,7 +60,6 @@ __all__ = [
     "ask_to_cancel",
     "attempts_of",
     "attempts_page",
-    "bulk",
     "cancel",
     "cancel_any",
     "cancelled",
@@ -98,6 +94,7 @@ __all__ = [
     "release",
     "remove_queue",
     "renew",
+    "reschedule",
     "resume_queue",
     "retry",
     "run_now",

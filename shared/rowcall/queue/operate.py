@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from datetime import datetime
 from typing import Any
 
 from psycopg2.errorcodes import UNIQUE_VIOLATION
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
-from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunPruned, TransitionRefused
+from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunInvalid, RunPruned, TransitionRefused
 from rowcall.base.errors.requests import ONLY_ONCE
+from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.queue.enqueue import TRIES, Enqueued, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
@@ -18,11 +20,13 @@ from rowcall.queue.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of, was_erased
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
-RUN_NOW = f"""
-UPDATE rowcall.job_runs SET status = '{Status.QUEUED}', run_at = now(), updated_at = now()
-WHERE id = %(run_id)s AND status IN {sources_of(Event.RUN_NOW)}
-RETURNING *
-"""
+MADE_DUE = f"status = '{Status.QUEUED}', run_at = now(), updated_at = now()"
+CAN_RUN_NOW = f"status IN {sources_of(Event.RUN_NOW)}"
+RUN_NOW = f"UPDATE rowcall.job_runs SET {MADE_DUE} WHERE id = %(run_id)s AND {CAN_RUN_NOW} RETURNING *"
+
+RESCHEDULED = f"status = '{Status.QUEUED}', run_at = %(run_at)s::timestamptz, updated_at = now()"
+CAN_RESCHEDULE = f"status IN {sources_of(Event.RESCHEDULE)}"
+RESCHEDULE = f"UPDATE rowcall.job_runs SET {RESCHEDULED} WHERE id = %(run_id)s AND {CAN_RESCHEDULE} RETURNING *"
 
 # lease_no keeps its value, so that a worker that held this run before the retry cannot finish it.
 RETRIED = f"""
@@ -60,6 +64,19 @@ def audit_enqueued(
 def run_now(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
     """Make a waiting run due at once; the attempts already made still count."""
     return change(connection, Event.RUN_NOW, RUN_NOW, run_id, operator, expected)
+
+
+def reschedule(
+    connection: Connection,
+    run_id: int,
+    operator: Operator,
+    run_at: datetime,
+    expected: Container[str] | None = None,
+) -> Row:
+    """Make a waiting run due at this time; the attempts already made still count."""
+    if complaint := unusable(run_at):
+        raise RunInvalid({"run_at": complaint})
+    return change(connection, Event.RESCHEDULE, RESCHEDULE, run_id, operator, expected, run_at=in_utc(run_at))
 
 
 def retry(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:

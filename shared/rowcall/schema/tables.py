@@ -3,6 +3,7 @@
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES
 from rowcall.schema.failure_counts import failure_counts
+from rowcall.schema.many_runs import operation_refusals, operations
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
 from rowcall.schema.run_logs import run_logs
 from rowcall.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
@@ -16,6 +17,8 @@ __all__ = [
     "job_definitions",
     "job_runs",
     "metadata",
+    "operation_refusals",
+    "operations",
     "queues",
     "run_logs",
     "schedule_occurrences",

@@ -232,4 +232,5 @@ def test_a_query_that_is_not_text_is_refused(call: Call, path: str) -> None:
 
 def test_a_filter_that_is_empty_is_refused(refused: Call) -> None:
     refused("GET", "/v1/runs?queue=", 422, "queue")
-    refused("POST", "/v1/runs/cancel", 422, "created_by", json={"filter": {"created_by": ""}, "dry_run": True})
+    asked = {"action": "cancel", "filter": {"created_by": ""}}
+    refused("POST", "/v1/operations", 422, "created_by", json=asked)

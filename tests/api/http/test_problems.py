@@ -206,5 +206,5 @@ def test_each_invalid_value_is_told_with_its_part_of_the_request_its_pointer_and
 
 
 def test_an_invalid_value_of_a_filter_in_a_body_is_told_there(call: Call) -> None:
-    refused = call("POST", "/v1/runs/cancel", json={"filter": {"status": ["succeeded"]}})
+    refused = call("POST", "/v1/operations", json={"action": "cancel", "filter": {"status": ["succeeded"]}})
     assert [(error["in"], error["pointer"]) for error in told(refused)["errors"]] == [("body", "/filter/status")]

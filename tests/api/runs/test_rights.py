@@ -146,7 +146,10 @@ def test_a_key_may_be_limited_to_job_types_and_queues(call: Call, limited: None,
     assert call("POST", there.path("/v1/runs/{run_id}/clone"), scope="limited", json={}).status_code == 202
     assert call("PUT", "/v1/definitions/limited", scope="limited", json={"job_type": "noop"}).status_code == 201
     criteria = {"job_type": "noop", "queue": "default"}
-    assert call("POST", "/v1/runs/cancel", scope="limited", json={"filter": criteria}).status_code == 200
+    asked_of_many = {"action": "cancel", "filter": criteria}
+    operation = call("POST", "/v1/operations", scope="limited", json=asked_of_many)
+    assert operation.status_code == 202
+    assert call("POST", f"{operation.headers['Location']}/stop", scope="limited").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -158,9 +161,12 @@ def test_a_key_may_be_limited_to_job_types_and_queues(call: Call, limited: None,
         ("PUT", "/v1/definitions/mine", {"job_type": "noop", "queue": "mail"}),
         ("PUT", "/v1/definitions/mine", {"job_type": "refresh_cache", "payload": {"name": "a"}}),
         ("POST", "/v1/runs/{run_id}/clone", {"queue": "mail"}),
-        ("POST", "/v1/runs/retry", {"filter": {"job_type": "charge_invoice", "queue": "default"}}),
-        ("POST", "/v1/runs/cancel", {"filter": {"job_type": "noop"}}),
-        ("POST", "/v1/runs/cancel", {"filter": {}, "all": True}),
+        ("POST", "/v1/operations", {"action": "retry", "filter": {"job_type": "charge_invoice", "queue": "default"}}),
+        ("POST", "/v1/operations", {"action": "cancel", "filter": {"job_type": "noop"}}),
+        ("POST", "/v1/operations", {"action": "cancel", "filter": {}, "all": True}),
+        ("POST", "/v1/operations/preview", {"action": "cancel", "filter": {"job_type": "noop"}}),
+        ("POST", "/v1/operations/{operation_id}/stop", None),
+        ("POST", "/v1/operations/{operation_id}/continue", None),
         ("POST", "/v1/runs/{other_id}/cancel", None),
         ("POST", "/v1/runs/{other_id}/run-now", None),
         ("POST", "/v1/runs/{other_id}/clone", {"queue": "default"}),
@@ -176,7 +182,7 @@ def test_a_limited_key_reaches_nothing_beyond(
 
 
 def test_a_limited_key_that_may_not_read_cannot_tell_what_is_beyond_from_what_is_not_there(
-    refused: Call, keys: dict[str, str], module_url: str
+    refused: Call, there: There, keys: dict[str, str], module_url: str
 ) -> None:
     with database.transaction(module_url) as connection:
         limits = Limits(["noop"], ["default"])
@@ -192,6 +198,8 @@ def test_a_limited_key_that_may_not_read_cannot_tell_what_is_beyond_from_what_is
     assert "this key is limited to the job types noop and the queues default" in missing["detail"]
     missing = told(refused("POST", "/v1/effects/sent_emails/999/resolve", 403, scope="blind", json={"happened": True}))
     assert missing == beyond
+    for operation_id in (there.parts["operation_id"], 2**40):
+        assert told(refused("POST", f"/v1/operations/{operation_id}/stop", 403, scope="blind")) == beyond
 
 
 CHANGES = [("DELETE", ""), ("POST", "/pause"), ("POST", "/resume")]
@@ -219,7 +227,7 @@ def test_only_an_admin_keeps_housekeeping_away(
 
 def test_an_empty_list_of_statuses_means_every_run_and_must_be_meant(refused: Call) -> None:
     for action in ("retry", "cancel"):
-        refused("POST", f"/v1/runs/{action}", 422, "filter", json={"filter": {"status": []}, "dry_run": True})
+        refused("POST", "/v1/operations", 422, "filter", json={"action": action, "filter": {"status": []}})
 
 
 def test_a_key_that_may_not_read_learns_nothing_by_steering(call: Call, refused: Call, steering: None) -> None:
@@ -233,8 +241,8 @@ def test_a_key_that_may_not_read_learns_nothing_by_steering(call: Call, refused:
         answer = call("POST", f"/v1/definitions/secret/{action}", scope="steering")
         assert told(answer).keys() == {"name", "paused_at"}
     for telling in ({"payload": {"ssn": "123"}}, {"key": "private"}, {"error_type": "Down"}, {"created_by": "api:me"}):
-        sought = {"filter": telling, "dry_run": True}
-        answer = refused("POST", "/v1/runs/cancel", 403, scope="steering", json=sought)
+        sought = {"action": "cancel", "filter": telling}
+        answer = refused("POST", "/v1/operations/preview", 403, scope="steering", json=sought)
         assert "scope `read`" in told(answer)["detail"]
 
 

@@ -148,14 +148,14 @@ def test_a_search_that_takes_too_long_is_a_503_that_says_how_to_narrow_it(
     assert "narrow it" in told(slow)["detail"]
 
 
-def test_a_list_and_a_bulk_request_that_wait_for_a_lock_say_so(
+def test_a_list_and_a_preview_that_wait_for_a_lock_say_so(
     call: Call, module_url: str, runs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lists, "SECONDS", 0.2)
-    bulk = {"json": {"filter": {"status": ["queued"]}, "dry_run": True}}
+    previewed = {"json": {"action": "cancel", "filter": {"status": ["queued"]}}}
     with database.transaction(module_url) as holder:
         fetch_all(holder, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
-        for answer in (call("GET", "/v1/runs"), call("POST", "/v1/runs/cancel", **bulk)):
+        for answer in (call("GET", "/v1/runs"), call("POST", "/v1/operations/preview", **previewed)):
             assert (answer.status_code, told(answer)["type"]) == (503, "urn:rowcall:problem:database-unreachable")
             assert "another transaction holds a needed lock" in told(answer)["detail"]
 

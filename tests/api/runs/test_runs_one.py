@@ -31,7 +31,11 @@ def test_a_run_shows_its_definition_and_what_may_be_done_to_it(call: Call, modul
     with database.transaction(module_url) as connection:
         nightly = str(definition_of(connection, "nightly"))
     run = told(call("GET", f"/v1/runs/{made(module_url, Status.QUEUED, definition_id=nightly)}"))
-    assert (run["definition"], run["pruned_at"], run["allowed_events"]) == ("nightly", None, ["cancel", "run now"])
+    assert (run["definition"], run["pruned_at"], run["allowed_events"]) == (
+        "nightly",
+        None,
+        ["cancel", "run now", "reschedule"],
+    )
     pruned = told(call("GET", f"/v1/runs/{made(module_url, Status.DEAD, pruned_at='now()')}"))
     assert (pruned["definition"], pruned["allowed_events"]) == (None, [])
     assert pruned["pruned_at"] is not None

@@ -17,7 +17,7 @@ from tests.api.conftest import Call, told
 from tests.support.processes import wait_until
 
 SEARCH = f"/v1/runs?{urlencode({'payload': json.dumps({'user_id': 1})})}"
-BULK = {"filter": {"payload": {"user_id": 1}}, "dry_run": True}
+MANY = {"action": "cancel", "filter": {"payload": {"user_id": 1}}}
 
 WAITING = """
 SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'rowcall.job_runs'::regclass
@@ -34,8 +34,8 @@ def held(url: str) -> Iterator[PgConnection]:
 
 
 def two_searches(pool: ThreadPoolExecutor, call: Call, holder: PgConnection) -> list[Future[TestResponse]]:
-    """Start two searches under one key, one of them by a bulk change; they wait."""
-    searches = [pool.submit(call, "GET", SEARCH), pool.submit(call, "POST", "/v1/runs/cancel", json=BULK)]
+    """Start two searches under one key, one of them for a preview; they wait."""
+    searches = [pool.submit(call, "GET", SEARCH), pool.submit(call, "POST", "/v1/operations/preview", json=MANY)]
     wait_until(lambda: fetch_value(holder, WAITING) == 2, "both wait")
     return searches
 
@@ -43,7 +43,7 @@ def two_searches(pool: ThreadPoolExecutor, call: Call, holder: PgConnection) -> 
 def test_a_third_search_at_a_time_is_told_to_come_again_and_the_next_one_is_let_in(call: Call, module_url: str) -> None:
     with ThreadPoolExecutor() as pool, held(module_url) as holder:
         searches = two_searches(pool, call, holder)
-        for method, path, options in (("GET", SEARCH, {}), ("POST", "/v1/runs/retry", {"json": BULK})):
+        for method, path, options in (("GET", SEARCH, {}), ("POST", "/v1/operations", {"json": MANY})):
             answer = call(method, path, **options)
             assert (answer.status_code, answer.mimetype) == (429, "application/problem+json")
             assert told(answer)["type"] == "urn:rowcall:problem:too-many-searches"
@@ -68,4 +68,4 @@ def test_meanwhile_everything_else_is_answered_and_another_key_may_search(call: 
 @pytest.mark.parametrize("payload", [{"numbers": [*range(51)]}, {"text": "x" * 2048}], ids=["values", "bytes"])
 def test_a_filter_that_is_too_large_is_refused_by_name(refused: Call, payload: dict[str, object]) -> None:
     refused("GET", f"/v1/runs?{urlencode({'payload': json.dumps(payload)})}", 422, "payload")
-    refused("POST", "/v1/runs/cancel", 422, "payload", json={"filter": {"payload": payload}})
+    refused("POST", "/v1/operations", 422, "payload", json={"action": "cancel", "filter": {"payload": payload}})

@@ -1,4 +1,4 @@
-"""POST /v1/runs/{id}/retry, cancel, run-now and clone, and the same commands."""
+"""POST /v1/runs/{id}/retry, cancel, run-now, reschedule and clone, and the same commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ ACTIONS = {
     "retry": {Event.RETRY},
     "cancel": {Event.CANCEL, Event.ASK_TO_CANCEL},
     "run-now": {Event.RUN_NOW},
+    "reschedule": {Event.RESCHEDULE},
 }
+# The body of an action that needs one.
+BODIES: dict[str, dict[str, Any]] = {"reschedule": {"json": {"run_at": "2040-01-01T00:00:00Z"}}}
 PRUNED = {"pruned_at": "now()"}
 
 
@@ -50,7 +53,8 @@ def test_a_status_either_allows_an_action_or_tells_what_it_allows(
 ) -> None:
     run_id = made(module_url, status)
     before = state(module_url)
-    answer = call("POST", f"/v1/runs/{run_id}/{action}", scope="steer", headers={"X-Request-Id": "request-7"})
+    options = {"headers": {"X-Request-Id": "request-7"}, **BODIES.get(action, {})}
+    answer = call("POST", f"/v1/runs/{run_id}/{action}", scope="steer", **options)
     happened = [event for event in ACTIONS[action] if status in BY_EVENT[event].sources]
     if happened:
         assert answer.status_code == 200
@@ -64,6 +68,15 @@ def test_a_status_either_allows_an_action_or_tells_what_it_allows(
         refusal = told(answer)
         assert (refusal["current_status"], refusal["allowed_events"]) == (status, [*allowed(status, Who.OPERATOR)])
         assert state(module_url) == before
+
+
+def test_a_waiting_run_is_rescheduled(call: Call, module_url: str) -> None:
+    path = f"/v1/runs/{made(module_url, Status.FAILED)}"
+    waiting = told(call("POST", f"{path}/reschedule", json={"run_at": "2040-01-01T02:00:00+02:00"}))
+    assert (waiting["status"], waiting["run_at"], waiting["attempts"]) == ("queued", "2040-01-01T00:00:00+00:00", 2)
+    for body in ({}, {"run_at": None}, {"run_at": "2040-01-01"}, {"run_at": "1999-01-01T00:00:00Z"}):
+        assert list(invalid(call("POST", f"{path}/reschedule", json=body))) == ["/run_at"]
+    assert told(call("GET", path)) == waiting
 
 
 def test_a_running_run_is_ended_by_force_over_its_workers_head(call: Call, module_url: str) -> None:
@@ -125,12 +138,13 @@ def test_a_pruned_run_is_refused_with_what_can_be_done(call: Call, module_url: s
     assert told(refused)["allowed_events"] == []
 
 
-@pytest.mark.parametrize("action", ["retry", "run-now", "cancel", "clone"])
+@pytest.mark.parametrize("action", ["retry", "run-now", "reschedule", "cancel", "clone"])
 def test_only_operators_learn_whether_there_is_a_run_to_steer(call: Call, action: str) -> None:
+    options = BODIES.get(action, {})
     for run_id in (999_999, LARGEST_ID):
-        assert call("POST", f"/v1/runs/{run_id}/{action}", scope="steer").status_code == 404
+        assert call("POST", f"/v1/runs/{run_id}/{action}", scope="steer", **options).status_code == 404
         for scope in ("read", "enqueue"):
-            assert call("POST", f"/v1/runs/{run_id}/{action}", scope=scope).status_code == 403
+            assert call("POST", f"/v1/runs/{run_id}/{action}", scope=scope, **options).status_code == 403
 
 
 def test_a_clone_is_a_run_of_its_own_with_what_is_to_be_other(call: Call, module_url: str) -> None:

@@ -22,7 +22,7 @@ def test_every_status_can_be_reached_and_only_enqueue_starts_from_nothing() -> N
 def test_what_is_allowed_follows_from_the_table() -> None:
     assert allowed(Status.SUCCEEDED) == ()
     assert allowed(Status.DEAD) == (Event.RETRY,)
-    assert allowed(Status.QUEUED, Who.OPERATOR) == (Event.CANCEL, Event.RUN_NOW)
+    assert allowed(Status.QUEUED, Who.OPERATOR) == (Event.CANCEL, Event.RUN_NOW, Event.RESCHEDULE)
 
 
 def test_a_guard_is_the_list_of_sources() -> None:

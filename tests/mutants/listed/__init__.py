@@ -14,7 +14,6 @@ what no test can tell from the original:
 
 from __future__ import annotations
 
-from tests.mutants.listed.bulk import BULK
 from tests.mutants.listed.cancel import CANCEL
 from tests.mutants.listed.claim import CLAIM
 from tests.mutants.listed.claim_limited import LIMITED
@@ -27,6 +26,7 @@ from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
+from tests.mutants.listed.operations import OPERATIONS
 from tests.mutants.listed.prune import PRUNE
 from tests.mutants.listed.run_log import RUN_LOG
 from tests.mutants.listed.sleepers import SLEEPERS
@@ -55,7 +55,7 @@ MUTANTS = (
     *PRUNE,
     *ERASE,
     *ERASE_DEFINITIONS,
-    *BULK,
+    *OPERATIONS,
     *TIMESTAMPS,
     *FAILURES,
 )

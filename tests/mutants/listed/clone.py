@@ -40,10 +40,4 @@ CLONE = [
             "if True:",
         ),
     ),
-    *at(
-        "bulk.py",
-        "_changed",
-        ("one natural key that is taken prevents all retries", "if len(run_ids) == 1:", "if True:"),
-        ("a deadlock is an error", "(UNIQUE_VIOLATION, DEADLOCK_DETECTED)", "(UNIQUE_VIOLATION,)"),
-    ),
 ]

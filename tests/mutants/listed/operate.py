@@ -5,13 +5,23 @@ from __future__ import annotations
 from tests.mutants.mutant import at
 
 OPERATE = [
+    *at("operate.py", "RUN_NOW", ("run now changes other runs", "id = %(run_id)s AND ", "")),
+    *at("operate.py", "CAN_RUN_NOW", ("run now in any status", "status IN {sources_of(Event.RUN_NOW)}", "true")),
     *at(
         "operate.py",
-        "RUN_NOW",
-        ("run now changes other runs", "id = %(run_id)s AND ", ""),
-        ("run now in any status", " AND status IN {sources_of(Event.RUN_NOW)}", ""),
+        "MADE_DUE",
         ("run now does not change the time", "run_at = now(), ", ""),
         ("run now resets the attempts", "run_at = now(), ", "run_at = now(), attempts = 0, "),
+    ),
+    *at("operate.py", "RESCHEDULE", ("reschedule changes other runs", "id = %(run_id)s AND ", "")),
+    *at(
+        "operate.py", "CAN_RESCHEDULE", ("reschedule in any status", "status IN {sources_of(Event.RESCHEDULE)}", "true")
+    ),
+    *at(
+        "operate.py",
+        "RESCHEDULED",
+        ("reschedule ignores the time", "run_at = %(run_at)s::timestamptz", "run_at = now()"),
+        ("reschedule resets the attempts", "updated_at = now()", "updated_at = now(), attempts = 0"),
     ),
     *at(
         "operate.py",

@@ -54,6 +54,7 @@ ACTS: dict[Event, Act] = {
     Event.CANCELLED: lambda c, run: queue.cancelled(c, lease_of(run)),
     Event.FORCE_CANCEL: lambda c, run: queue.force_cancel(c, run["id"], run["lease_no"], OPERATOR),
     Event.RUN_NOW: steered(queue.run_now),
+    Event.RESCHEDULE: lambda c, run: queue.reschedule(c, run["id"], OPERATOR, LATER),
     Event.RETRY: steered(queue.retry),
 }
 

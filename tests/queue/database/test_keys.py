@@ -16,7 +16,9 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.errors import DeclarationError, KeyConflict, NaturalKeyConflict, NaturalKeyHeld
 from rowcall.job_types import Catalogue, JobType
 from rowcall.queue import Enqueued, Failure, Lease, enqueue, enqueue_many
+from rowcall.queue.operations import Action
 from rowcall.status import Status
+from tests.support.operations import done, refusals
 from tests.support.rows import row_of
 
 OPERATOR = Operator("a test")
@@ -186,8 +188,8 @@ def test_of_many_retried_only_those_are_left_whose_fact_another_run_has(connecti
     for run_id in dead:
         end(connection, run_id, Status.DEAD)
     charge(connection, 2, "until_failed")
-    done = queue.bulk(connection, queue.Action.RETRY, queue.Filter(status=(Status.DEAD,)), OPERATOR)
-    assert (sorted(done.ids), done.refused) == ([dead[0], dead[2]], 1)
+    outcome = done(connection, Action.RETRY, status=(Status.DEAD,))
+    assert (outcome["changed"], [*refusals(connection, outcome)]) == (2, [dead[1]])
 
 
 def test_a_clone_makes_no_second_run_of_a_fact(connection: PgConnection) -> None:

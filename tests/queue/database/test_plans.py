@@ -10,7 +10,6 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection
-from rowcall.queue.bulk import Action, change_many
 from rowcall.queue.cancel import ASK_TO_CANCEL, CANCEL, FORCE_CANCEL
 from rowcall.queue.claims.claim import CLAIM, FINISH_AND_CLAIM, FINISH_AND_CLAIM_AHEAD, NO_RESULTS
 from rowcall.queue.claims.claim_limited import CLAIM_LIMITED
@@ -32,7 +31,8 @@ from rowcall.queue.finish import (
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.holders import FIND_HOLDERS, Keys
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, OWNED, SAVE, Lease, parameters_of
-from rowcall.queue.operate import RETRY, RUN_NOW
+from rowcall.queue.operate import RESCHEDULE, RETRY, RUN_NOW
+from rowcall.queue.operations.actions import Action, change_many
 from rowcall.queue.queues import LIST_QUEUES, make_queues
 from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
@@ -209,6 +209,7 @@ TO_ONE_RUN = {
     "force cancel": (FORCE_CANCEL, ""),
     "cancel": (CANCEL, WAITS),
     "run now": (RUN_NOW, WAITS),
+    "reschedule": (RESCHEDULE, WAITS),
     "retry": (RETRY, ENDED),
     "clone": (CLONE, ENDED),
 }
@@ -228,6 +229,7 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
         "saved": "7",
         "pause": 1,
         "who": "a test",
+        "run_at": "2100-01-01",
     }
     keyless = dict.fromkeys([*CHANGEABLE, *Keys._fields]) | {"unique_mode": "ever", "key_owner": "app"}
     nodes = plan(filled, sql, {**keyless, **ending, **why}, before)

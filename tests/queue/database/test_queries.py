@@ -8,10 +8,12 @@ import pytest
 
 from rowcall.base import database
 from rowcall.local_postgres.programs import find_programs
+from rowcall.queue.operations import Action
 from rowcall.status import Status
 from tests.conftest import SOURCE
 from tests.queries.page import page
 from tests.queries.statements import sources, statements
+from tests.support.operations import start
 from tests.support.processes import ROOT
 from tests.support.rows import definition_of, run_in
 
@@ -20,11 +22,12 @@ FILE = ROOT / "docs" / "queries.sql"
 
 @pytest.fixture
 def filled_url(fresh_url: str) -> str:
-    """Return the URL of a database with the run and the definition that the sample values name."""
+    """Return the URL of a database with the run, the definition and the operation that the sample values name."""
     with database.transaction(fresh_url) as connection:
         definition_of(connection, "nightly")
         for status in Status:
             run_in(connection, status, definition_id="1")
+        assert start(connection, Action.RETRY, everything=True) == 1
     return fresh_url
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rowcall import queue
@@ -16,6 +17,8 @@ from rowcall.status import BY_EVENT, Event, Status
 from tests.queue.model.anyone import OPERATOR
 from tests.queue.model.run import COLUMNS, Run
 from tests.queue.model.world import World
+
+LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
 FORCED = Failure("cancelled by force", "Cancelled")
 
@@ -43,6 +46,11 @@ def run_now(_: World, run: Run, now: datetime) -> None:
     run.becomes(Event.RUN_NOW, Status.QUEUED, now, run_at=now)
 
 
+def reschedule(_: World, run: Run, now: datetime) -> None:
+    """Due at the operator's time; attempts and error stay."""
+    run.becomes(Event.RESCHEDULE, Status.QUEUED, now, run_at=LATER)
+
+
 def retry(_: World, run: Run, now: datetime) -> None:
     """All attempts again: everything is reset except the lease number."""
     run.becomes(Event.RETRY, Status.QUEUED, now, run_at=now, attempts=0)
@@ -55,6 +63,7 @@ CHANGES: dict[Event, Change] = {
     Event.ASK_TO_CANCEL: ask_to_cancel,
     Event.FORCE_CANCEL: force_cancel,
     Event.RUN_NOW: run_now,
+    Event.RESCHEDULE: reschedule,
     Event.RETRY: retry,
 }
 
@@ -62,6 +71,7 @@ STEERED: dict[Event, Callable[[PgConnection, int, Operator], Row]] = {
     Event.CANCEL: queue.cancel,
     Event.ASK_TO_CANCEL: queue.ask_to_cancel,
     Event.RUN_NOW: queue.run_now,
+    Event.RESCHEDULE: partial(queue.reschedule, run_at=LATER),
     Event.RETRY: queue.retry,
 }
 

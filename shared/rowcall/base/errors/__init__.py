@@ -37,6 +37,7 @@ from rowcall.base.errors.gateways import (
     Unusable,
     WrongCharge,
 )
+from rowcall.base.errors.operations import OperationKeyConflict, OperationNotFound, OperationRefused
 from rowcall.base.errors.process import (
     CommitUnconfirmed,
     DatabaseNotSet,
@@ -123,6 +124,9 @@ __all__ = [
     "NoChild",
     "NotAConnection",
     "NotConfigured",
+    "OperationKeyConflict",
+    "OperationNotFound",
+    "OperationRefused",
     "OutcomeUnknown",
     "Permanent",
     "PortInUse",

@@ -22,7 +22,8 @@ MORE = ("id", "request_id")
 @click.option("--who", help="Only changes by this caller: api:NAME or cli:USER.")
 @click.option("--action", help="Only this action, such as retry or pause.")
 @click.option(
-    "--subject", help="Only changes of this kind of subject: run, definition, queue, key, effect or database."
+    "--subject",
+    help="Only changes of this kind of subject: run, operation, definition, queue, key, effect or database.",
 )
 @click.option("--subject-id", type=click.IntRange(1), help="Only changes of the subject with this id.")
 @click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")

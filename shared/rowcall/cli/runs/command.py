@@ -14,7 +14,13 @@ from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered, in_words, misspelt
 from rowcall.cli.runs.show import error_of, show_command
-from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
+from rowcall.cli.runs.steering import (
+    cancel_command,
+    clone_command,
+    reschedule_command,
+    retry_command,
+    run_now_command,
+)
 from rowcall.cli.runs.tail import tail_command
 from rowcall.cli.session import command_transaction, held_server, operator, survived_outage
 from rowcall.cli.terminal.group import Group
@@ -122,6 +128,6 @@ def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: T
 
 for one in (
     *(show_command, tail_command, explain_command),
-    *(retry_command, cancel_command, run_now_command, clone_command),
+    *(retry_command, cancel_command, run_now_command, reschedule_command, clone_command),
 ):
     runs_command.add_command(one)

@@ -1,4 +1,4 @@
-"""The options that select runs, for lists and bulk commands: the API's filters, with the same names."""
+"""The options that select runs, for lists and operations: the API's filters, with the same names."""
 
 from __future__ import annotations
 

@@ -1,93 +1,133 @@
-"""Bulk changes, for `rowcall runs retry|cancel`: all runs that the filter matches, page by page."""
+"""Operations, for `rowcall runs retry|cancel|run-now|reschedule` with a filter."""
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
 import click
 
-from rowcall import queue
-from rowcall.base.database import commit
+from rowcall.base.database import Row, commit
 from rowcall.base.errors import RowcallError
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.output import show_json
-from rowcall.queue import Action, Filter
-from rowcall.queue.bulk import CHANGED_MOST
-
-# Why runs that match may not be changed.
-REFUSED = {
-    Action.RETRY: "other transactions have locked or changed them, or other runs hold their natural keys",
-    Action.CANCEL: "other transactions have locked or changed them",
-}
+from rowcall.queue import Filter, operations
+from rowcall.queue.operations import Action, Preview, Requested
+from rowcall.queue.operations.lists import public
 
 
 @dataclass(frozen=True)
 class Many:
-    """The options of a bulk change other than the filter."""
+    """The options of an operation other than the filter."""
 
-    everything: bool
-    dry_run: bool
-    limit: int | None
+    everything: bool = False
+    dry_run: bool = False
+    limit: int | None = None
+    canary: bool = False
+    reason: str | None = None
+    wait: bool = True
 
     def selects(self, run_ids: Sequence[int], criteria: Filter) -> bool:
         """Return whether the filter selects the runs, and not ids."""
-        by_filter = self != Many(False, False, None) or not criteria.leaves_all_open
+        by_filter = self != Many() or not criteria.leaves_all_open
         if run_ids and by_filter:
             raise click.UsageError("specify ids or filters such as --status dead, not both")
         if not run_ids and criteria.leaves_all_open and not self.everything:
             raise click.UsageError("specify ids, filters such as --status dead, or --all")
         return by_filter
 
-    def carry_out(self, action: Action, criteria: Filter, as_json: bool) -> None:
-        """Change all matching runs, or the newest up to the limit; commit after each page."""
-        matched, refused, ids = 0, 0, list[int]()
-        cursor: str | None = None
+    def carry_out(self, action: Action, criteria: Filter, as_json: bool, run_at: datetime | None = None) -> None:
+        """Start an operation, and work on it, besides the workers, until it needs no more work."""
+        requested = Requested(action, criteria, self.everything, self.limit, run_at, self.canary, self.reason)
         with command_transaction() as connection:
-            while True:
-                left = CHANGED_MOST if self.limit is None else min(CHANGED_MOST, self.limit - matched)
-                done = queue.bulk(
-                    connection,
-                    action,
-                    criteria,
-                    operator(),
-                    everything=self.everything,
-                    limit=left,
-                    cursor=cursor,
-                    dry_run=self.dry_run,
-                )
-                commit(connection)
-                matched, refused, cursor = matched + done.matched, refused + done.refused, done.next
-                ids += done.ids
-                if cursor is None or matched == self.limit:
-                    break
-        changed = 0 if self.dry_run else len(ids)
-        self._report(action, {"matched": matched, "changed": changed, "refused": refused, "ids": ids}, as_json)
+            if self.dry_run:
+                _show_preview(operations.preview(connection, requested), as_json)
+                return
+            operation = operations.start(connection, requested, operator()).operation
+            commit(connection)
+            try:
+                while self.wait and operation["status"] in operations.ACTIVE:
+                    operation = operations.carry_on(connection, operation["id"])
+                    commit(connection)
+                    _show_progress(operation)
+            except KeyboardInterrupt:
+                raise RowcallError(_left_to_workers(operation["id"])) from None
+        report(operation, as_json)
+        if operation["refused"]:
+            many = "1 run was" if operation["refused"] == 1 else f"{operation['refused']:,} runs were"
+            reasons = f"`rowcall operations refusals {operation['id']}` gives the reasons"
+            raise RowcallError(f"{many} not changed: {reasons}")
 
-    def _report(self, action: Action, done: dict[str, Any], as_json: bool) -> None:
-        if as_json:
-            show_json({**done, "dry_run": self.dry_run})
-        elif self.dry_run:
-            click.echo(f"{done['matched']} match; dry run: nothing was changed")
-        else:
-            click.echo(f"{done['matched']} matched, {done['changed']} changed")
-        if done["refused"]:
-            raise RowcallError(
-                f"{done['refused']} were not changed, because {REFUSED[action]}:"
-                f" `rowcall runs {action.name.lower()} ID` gives the reason for one run"
-            )
+
+def _show_preview(found: Preview, as_json: bool) -> None:
+    if as_json:
+        show_json({**vars(found), "dry_run": True})
+        return
+    such_as = f", such as {', '.join(str(run['id']) for run in found.samples)}" if found.samples else ""
+    many = f"{found.matched:,}" if found.counted_all else f"{found.matched:,} or more"
+    click.echo(f"{many} match{such_as}; dry run: nothing was changed")
+
+
+def _show_progress(operation: Row) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r{counts(operation)}", err=True, nl=operation["status"] not in operations.ACTIVE)
+
+
+def counts(operation: Row) -> str:
+    """Say how far an operation is."""
+    least = "" if operation["counted_all"] else " or more"
+    refused = f", {operation['refused']:,} refused" if operation["refused"] else ""
+    return f"{operation['matched']:,}{least} matched, {operation['changed']:,} changed{refused}"
+
+
+def report(operation: Row, as_json: bool) -> None:
+    """Print an operation, and what to do next."""
+    if as_json:
+        show_json(public(operation))
+        return
+    number, status = operation["id"], operation["status"]
+    click.echo(f"operation {number} is {status}: {counts(operation)}")
+    if status == operations.OperationStatus.WAITING:
+        click.echo(f"its canary was run {operation['canary_run_id']}: `rowcall operations continue {number}` goes on")
+    elif status in operations.ACTIVE:
+        click.echo(f"workers carry it out: `rowcall operations show {number}` shows how far they are")
+
+
+def _left_to_workers(number: int) -> str:
+    return (
+        f"operation {number} goes on in the workers: `rowcall operations show {number}` shows how far they are,"
+        f" `rowcall operations stop {number}` stops it"
+    )
 
 
 def many_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add these options, and pass them to the command as `many`."""
 
     @functools.wraps(command)
-    def with_many(everything: bool, dry_run: bool, limit: int | None, **options: Any) -> None:
-        command(many=Many(everything, dry_run, limit), **options)
+    def with_many(
+        everything: bool,
+        dry_run: bool,
+        limit: int | None,
+        canary: bool,
+        reason: str | None,
+        wait: bool,
+        **options: object,
+    ) -> None:
+        command(many=Many(everything, dry_run, limit, canary, reason, wait), **options)
 
     for option in (
+        click.option(
+            "--wait/--no-wait",
+            default=True,
+            help="Work on it here too until it is done, or leave it to the workers.  [default: --wait]",
+        ),
+        click.option("--reason", help="Why, for the operation and the audit log."),
+        click.option(
+            "--canary", is_flag=True, help="Change only the first run, and wait for `rowcall operations continue`."
+        ),
         click.option(
             "--limit",
             type=click.IntRange(min=1),

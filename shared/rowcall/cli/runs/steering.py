@@ -1,4 +1,4 @@
-"""`rowcall runs retry|cancel|run-now|clone`."""
+"""`rowcall runs retry|cancel|run-now|reschedule|clone`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rowcall.cli.runs.filtered import filtered
 from rowcall.cli.runs.many import Many, many_options
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.output import json_option, show_json, wrapped
-from rowcall.queue import Action, Filter
+from rowcall.queue import Filter
+from rowcall.queue.operations import Action
 
 Event = Callable[[Connection, int, Operator], Row]
 Warn = Callable[[Connection, Row], list[str]]
 
 any_runs = click.argument("run_ids", metavar="[RUN_ID]...", type=int, nargs=-1)
-some_runs = click.argument("run_ids", metavar="RUN_ID...", type=int, nargs=-1, required=True)
 
 
 @click.command("retry")
@@ -57,11 +57,30 @@ def cancel_command(run_ids: Sequence[int], criteria: Filter, many: Many, force: 
 
 
 @click.command("run-now")
-@some_runs
+@any_runs
+@filtered
+@many_options
 @json_option
-def run_now_command(run_ids: Sequence[int], as_json: bool) -> None:
-    """Make waiting runs due at once."""
-    _steer(run_ids, queue.run_now, as_json)
+def run_now_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json: bool) -> None:
+    """Make waiting runs due at once: by id, or all that match the options and are not due yet."""
+    if many.selects(run_ids, criteria):
+        many.carry_out(Action.RUN_NOW, criteria, as_json)
+    else:
+        _steer(run_ids, queue.run_now, as_json)
+
+
+@click.command("reschedule")
+@any_runs
+@click.option("--to", type=Moment(), required=True, help="The time at which the runs should be due.")
+@filtered
+@many_options
+@json_option
+def reschedule_command(run_ids: Sequence[int], to: datetime, criteria: Filter, many: Many, as_json: bool) -> None:
+    """Make waiting runs due at another time: by id, or all that match the options."""
+    if many.selects(run_ids, criteria):
+        many.carry_out(Action.RESCHEDULE, criteria, as_json, to)
+    else:
+        _steer(run_ids, functools.partial(queue.reschedule, run_at=to), as_json)
 
 
 @click.command("clone")

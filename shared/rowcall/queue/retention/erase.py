@@ -24,7 +24,8 @@ SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(%(run_id
 
 # Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
 # Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
-# cloned the run, but not the payload.
+# cloned the run, but not the payload.  An operation that was meant for payloads like this one loses that part of its
+# filter.  Without it the filter would match other runs, so the operation ends.
 ERASE = f"""{BY_INDEX}
 WITH finished AS MATERIALIZED (
     SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL
@@ -37,6 +38,17 @@ WITH finished AS MATERIALIZED (
     UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
     WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
         AND (before ? 'payload' OR after ? 'payload')
+), meant AS (
+    UPDATE rowcall.operations SET filter = filter - 'payload', status = 'finished',
+        finished_at = coalesce(finished_at, now()), updated_at = now()
+    WHERE filter ? 'payload' AND EXISTS (
+        SELECT FROM rowcall.job_runs AS run
+        WHERE run.id = ANY(ARRAY(SELECT id FROM finished)) AND run.payload @> (operations.filter -> 'payload')
+    )
+    RETURNING id
+), unaudited_operations AS (
+    UPDATE rowcall.audit_log SET after = after - 'payload'
+    WHERE subject = 'operation' AND subject_id = ANY(ARRAY(SELECT id FROM meant)) AND after ? 'payload'
 ), audited AS (
     INSERT INTO rowcall.audit_log (who, action, subject, subject_id, request_id)
     SELECT %(who)s, 'erase', 'run', id, %(request_id)s FROM finished ORDER BY id

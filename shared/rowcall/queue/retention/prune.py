@@ -104,6 +104,12 @@ SELECT count(*) AS deleted FROM deleted
 
 COUNT_OCCURRENCES = f"SELECT sum((SELECT count(*) {_OLD}))::bigint FROM rowcall.job_definitions AS definition"
 
+# Operations in which nothing happens any more, with their refusals.  Their audit rows stay.
+DELETE_OPERATIONS = """
+DELETE FROM rowcall.operations
+WHERE status NOT IN ('canary', 'running') AND updated_at < now() - %(keep_days)s * interval '24 hours'
+"""
+
 POLICY = """
 SELECT payload FROM rowcall.job_definitions WHERE name = %(job_type)s AND job_type = %(job_type)s AND removed_at IS NULL
 """
@@ -189,6 +195,11 @@ def delete_occurrences(connection: Connection, days: float, batch: int) -> int:
 def count_occurrences(connection: Connection, days: float) -> int:
     """Return how many occurrences are older than this many days and would be deleted."""
     return fetch_value(connection, COUNT_OCCURRENCES, {"keep_days": days}) or 0
+
+
+def delete_operations(connection: Connection, days: float) -> None:
+    """Delete the operations that nobody has changed for this many days."""
+    fetch_all(connection, DELETE_OPERATIONS, {"keep_days": days})
 
 
 def policy_of(connection: Connection, job_type: str) -> dict[str, Any]:

@@ -52,11 +52,17 @@ class PruneOptions:
 
 
 def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
-    """Prune runs whose retention is over, then old occurrences and counts; `policy` is the payload of prune_runs."""
+    """Prune runs whose retention is over, then what else is old; `policy` is the payload of prune_runs.
+
+    Operations are kept as long as the runs that are kept longest.
+    """
     walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, options=options)
     yield from walk.pages()
     yield from walk.occurrences(policy["keep_occurrences_days"])
     yield from walk.failure_counts()
+    if not options.dry:
+        with options.steps.step() as connection:
+            prune.delete_operations(connection, max(policy["keep_days"].values()))
 
 
 def expire_keys(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:

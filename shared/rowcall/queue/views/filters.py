@@ -1,4 +1,4 @@
-"""Filters: the criteria for runs, in a list or a bulk action.
+"""Filters: the criteria for runs, in a list or an operation.
 
 Each filter is declared once, here: the API's query, the command line's options and the SQL condition follow from it.
 """
@@ -114,6 +114,21 @@ class Filter:
         """Return the parameters of MATCHES."""
         known = {**vars(self), "status": list(self.status) or None}
         return {**known, "payload": None if self.payload is None else stored(self.payload)}
+
+
+def to_json(criteria: Filter) -> dict[str, Any]:
+    """Return the criteria that are given, as JSON."""
+    given = {name: value for name, value in vars(criteria).items() if value not in (None, (), {})}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given.items()}
+
+
+def from_json(known: dict[str, Any]) -> Filter:
+    """Return the filter of `to_json`."""
+    forms = {spec.name: spec.metadata["form"] for spec in fields(Filter)}
+    values: dict[str, Any] = {
+        name: datetime.fromisoformat(value) if forms[name] is Form.TIME else value for name, value in known.items()
+    }
+    return Filter(**{**values, "status": tuple(map(Status, known.get("status", ())))})
 
 
 # A filter that is not given is NULL.  Parameters reach PostgreSQL as literals, so the planner removes its condition.

@@ -1,0 +1,135 @@
+"""/v1/operations: an operator's changes to many runs, which workers carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import flask
+
+from rowcall import queue
+from rowcall.access.audit import Operator
+from rowcall.base.database import Connection, Row
+from rowcall.queue import Filter, operations
+from rowcall.queue.operations import Action, Requested
+from rowcall_api.http.auth import needs, operator
+from rowcall_api.http.body import BodyBlueprint
+from rowcall_api.http.database import transaction
+from rowcall_api.rights import must_be_allowed_to_change_many, must_be_allowed_to_steer_operation, shown
+from rowcall_api.schemas.operations import (
+    OperationListSchema,
+    OperationPreviewSchema,
+    OperationSchema,
+    RefusalListSchema,
+    RequestedSchema,
+    StartSchema,
+)
+from rowcall_api.schemas.runs import EnqueueHeaders, PageQuery
+
+blueprint = BodyBlueprint(
+    "operations",
+    __name__,
+    url_prefix="/v1/operations",
+    description="Changes to many runs by an operator, which workers carry out.",
+)
+
+
+@blueprint.post("/preview")
+@blueprint.arguments(RequestedSchema)
+@blueprint.response(200, OperationPreviewSchema)
+@needs("operate")
+def preview_operation(sent: dict[str, Any]) -> dict[str, Any]:
+    """Count the runs that an operation would change now, and name some of them."""
+    must_be_allowed_to_change_many(sent["filter"])
+    requested = _requested(sent)
+    with transaction() as connection:
+        queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
+        found = operations.preview(connection, requested)
+    return {**vars(found), "samples": [shown(run, "id", "status") for run in found.samples]}
+
+
+@blueprint.post("")
+@blueprint.arguments(StartSchema)
+@blueprint.arguments(EnqueueHeaders, location="headers")
+@blueprint.alt_response(
+    200,
+    schema=OperationSchema,
+    description="The operation that an earlier request with this key started; without the scope `read`, only its id"
+    " and status.",
+    headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
+)
+@blueprint.response(202, OperationSchema, description="The new operation.", headers={"Location": "Location"})
+@needs("operate")
+def start_operation(sent: dict[str, Any], headers: dict[str, Any]) -> tuple[Row, int, dict[str, str]]:
+    """Start changing the matching runs that exist now, the newest first.
+
+    A worker that serves the queue `maintenance` carries it out in batches.  If it dies, another one continues.
+    """
+    must_be_allowed_to_change_many(sent["filter"])
+    requested = _requested(sent)
+    with transaction() as connection:
+        queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
+        started = operations.start(connection, requested, operator(), headers["idempotency_key"])
+    location = {"Location": f"/v1/operations/{started.operation['id']}"}
+    if started.replayed:
+        return shown(started.operation, "id", "status"), 200, {**location, "Idempotent-Replayed": "true"}
+    return started.operation, 202, location
+
+
+@blueprint.get("")
+@blueprint.arguments(PageQuery, location="query")
+@blueprint.response(200, OperationListSchema)
+@needs("read")
+def list_operations(query: dict[str, Any]) -> dict[str, Any]:
+    """List operations, the newest first."""
+    with transaction() as connection:
+        page = operations.list_operations(connection, query["limit"], query["cursor"])
+    return {"items": page.rows, "next": page.next}
+
+
+@blueprint.get("/<int:operation_id>")
+@blueprint.response(200, OperationSchema)
+@needs("read")
+def show_operation(operation_id: int) -> Row:
+    """Show an operation: its status, and how many runs it has changed so far."""
+    with transaction() as connection:
+        return operations.get_operation(connection, operation_id)
+
+
+@blueprint.get("/<int:operation_id>/refusals")
+@blueprint.arguments(PageQuery, location="query")
+@blueprint.response(200, RefusalListSchema)
+@needs("read")
+def list_refusals(query: dict[str, Any], operation_id: int) -> dict[str, Any]:
+    """List the runs that an operation met and did not change, with the reason of each."""
+    with transaction() as connection:
+        page = operations.refusals_page(connection, operation_id, query["limit"], query["cursor"])
+    return {"items": page.rows, "next": page.next}
+
+
+@blueprint.post("/<int:operation_id>/stop")
+@blueprint.response(200, OperationSchema)
+@needs("operate")
+def stop_operation(operation_id: int) -> Row:
+    """Stop an operation before its next batch.  The runs that it has changed stay as they are."""
+    return _steered(operations.stop, operation_id)
+
+
+@blueprint.post("/<int:operation_id>/continue")
+@blueprint.response(200, OperationSchema)
+@needs("operate")
+def continue_operation(operation_id: int) -> Row:
+    """Continue an operation that waits after its canary, or that was stopped."""
+    return _steered(operations.continue_operation, operation_id)
+
+
+def _steered(event: Callable[[Connection, int, Operator], Row], operation_id: int) -> Row:
+    with transaction() as connection:
+        must_be_allowed_to_steer_operation(connection, operation_id)
+        operation = event(connection, operation_id, operator())
+    return shown(operation, "id", "status")
+
+
+def _requested(sent: dict[str, Any]) -> Requested:
+    options = {name: value for name, value in sent.items() if name not in ("action", "filter", "all")}
+    return Requested(Action[sent["action"].upper()], Filter(**sent["filter"]), everything=sent["all"], **options)

@@ -1,0 +1,131 @@
+"""Schemas for operations."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from rowcall.queue.operations import Action, OperationStatus
+from rowcall.queue.operations.preview import COUNTED_MOST, SAMPLES
+from rowcall.queue.operations.request import MOST_RUNS, REASON_CHARACTERS
+from rowcall.status import Status
+from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.fields import Moment, YesOrNo
+from rowcall_api.schemas.filters import FilterSchema
+
+ACTIONS = validate.OneOf([action.word for action in Action])
+
+COUNTED_ALL = (
+    f"Whether all were counted.  Counting stops after {COUNTED_MOST:,} entries of an index; then more may match."
+)
+
+
+class RequestedSchema(Schema):
+    """The action, and the runs that it is meant for."""
+
+    action = fields.String(required=True, validate=ACTIONS)
+    filter = fields.Nested(
+        FilterSchema,
+        load_default=dict,
+        metadata={
+            "description": "The same filters as in the list of runs. Default: all statuses that the action can change."
+        },
+    )
+    all = YesOrNo(
+        load_default=False,
+        metadata={"description": "Must be true if the filter is empty, to confirm that all runs are meant."},
+    )
+    max_runs = fields.Integer(
+        strict=True,
+        load_default=None,
+        allow_none=True,
+        validate=validate.Range(1, MOST_RUNS),
+        metadata={"description": "Change at most this many runs, the newest first. Default: all that match."},
+    )
+    run_at = Moment(
+        load_default=None,
+        allow_none=True,
+        metadata={"description": "When the runs should be due. Required for `reschedule`, and only allowed there."},
+    )
+
+
+class StartSchema(RequestedSchema):
+    """The same, with the options of the operation."""
+
+    canary = YesOrNo(
+        load_default=False,
+        metadata={"description": "Change only the first run, and wait for `continue` before the others."},
+    )
+    reason = fields.String(
+        load_default=None,
+        allow_none=True,
+        validate=validate.Length(1, REASON_CHARACTERS),
+        metadata={"description": "Why, for the operation and the audit log.", "example": "the mail server was down"},
+    )
+
+
+class SampleSchema(Schema):
+    """A run that matches; without the scope `read`, only its id and status."""
+
+    id = fields.Integer(required=True)
+    status = fields.String(required=True, validate=validate.OneOf([*Status]))
+    job_type = fields.String()
+    queue = fields.String()
+    run_at = fields.AwareDateTime()
+    error_type = fields.String(allow_none=True)
+    created_at = fields.AwareDateTime()
+
+
+class OperationPreviewSchema(AnswerSchema):
+    """What an operation would change now."""
+
+    matched = fields.Integer(metadata={"description": "How many runs match and can be changed."})
+    counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
+    samples = fields.List(fields.Nested(SampleSchema), metadata={"description": f"Up to {SAMPLES} of them."})
+
+
+class OperationSchema(Schema):
+    """An operation; without the scope `read`, only its id and status."""
+
+    id = fields.Integer(required=True)
+    status = fields.String(required=True, validate=validate.OneOf([*OperationStatus]))
+    action = fields.String(validate=ACTIONS)
+    filter = fields.Dict(keys=fields.String(), metadata={"description": "The filter as it was sent."})
+    run_at = fields.AwareDateTime(allow_none=True)
+    max_runs = fields.Integer(allow_none=True)
+    canary = fields.Boolean()
+    reason = fields.String(allow_none=True)
+    matched = fields.Integer(metadata={"description": "How many runs matched when it was requested."})
+    counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
+    changed = fields.Integer(metadata={"description": "How many runs it has changed so far."})
+    refused = fields.Integer(metadata={"description": "How many it met and did not change; `refusals` says why."})
+    canary_run_id = fields.Integer(allow_none=True, metadata={"description": "The run that was tried alone."})
+    run_id = fields.Integer(
+        allow_none=True, metadata={"description": "The run that carries it out; its `explain` says what it waits for."}
+    )
+    requested_by = fields.String()
+    idempotency_key = fields.String(allow_none=True)
+    created_at = fields.AwareDateTime()
+    updated_at = fields.AwareDateTime()
+    finished_at = fields.AwareDateTime(allow_none=True)
+
+
+class OperationListSchema(AnswerSchema):
+    """A page of operations, the newest first."""
+
+    items = fields.List(fields.Nested(OperationSchema))
+    next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page; null on the last."})
+
+
+class RefusalSchema(AnswerSchema):
+    """A run that an operation did not change."""
+
+    run_id = fields.Integer()
+    reason = fields.String()
+    refused_at = fields.AwareDateTime()
+
+
+class RefusalListSchema(AnswerSchema):
+    """A page of refusals, by the ids of the runs; an operation keeps the first 10,000."""
+
+    items = fields.List(fields.Nested(RefusalSchema))
+    next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page; null on the last."})

@@ -1,0 +1,84 @@
+"""`rowcall operations`."""
+
+from __future__ import annotations
+
+import click
+
+from rowcall.base import settings
+from rowcall.cli.runs.many import counts, report
+from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import json_option, show_fields, show_json, wrapped
+from rowcall.cli.terminal.table import Table, table_options
+from rowcall.definitions import clock
+from rowcall.job_types import catalogue
+from rowcall.queue import operations
+
+LISTED = ("id", "action", "status", "matched", "changed", "refused", "requested_by", "created_at", "reason")
+
+
+@click.group("operations", cls=Group)
+def operations_command() -> None:
+    """List, stop and continue changes to many runs; `rowcall runs retry --status dead`, for example, starts one."""
+
+
+@operations_command.command("list")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
+@table_options
+def list_command(limit: int, table: Table) -> None:
+    """List the newest operations."""
+    with command_transaction() as connection:
+        rows, now = operations.list_operations(connection, limit).rows, clock(connection)
+    table.show(rows, LISTED, now, "there are no operations", ("reason", "requested_by"))
+
+
+@operations_command.command("show")
+@click.argument("operation_id", type=int)
+@json_option
+def show_command(operation_id: int, as_json: bool) -> None:
+    """Show one operation: how far it is, and what it waits for."""
+    heartbeat = settings.read().heartbeat
+    with command_transaction() as connection:
+        operation = operations.get_operation(connection, operation_id)
+        waiting = operations.why_it_waits(connection, operation, catalogue().limits, heartbeat)
+    if as_json:
+        show_json({**operation, "waiting": waiting and waiting._asdict()})
+        return
+    click.echo(f"operation {operation_id} is {operation['status']}: {counts(operation)}")
+    if waiting:
+        click.echo(wrapped(waiting.message))
+    click.echo()
+    show_fields({name: operation[name] for name in operation if name not in ("id", "status")})
+    for command in waiting.commands if waiting else ():
+        click.echo(f"try: {command}")
+
+
+@operations_command.command("refusals")
+@click.argument("operation_id", type=int)
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
+@table_options
+def refusals_command(operation_id: int, limit: int, table: Table) -> None:
+    """List the runs that an operation met and did not change, with the reasons."""
+    with command_transaction() as connection:
+        rows, now = operations.refusals_page(connection, operation_id, limit).rows, clock(connection)
+    table.show(rows, ("run_id", "refused_at", "reason"), now, f"operation {operation_id} has refused no run")
+
+
+@operations_command.command("stop")
+@click.argument("operation_id", type=int)
+@json_option
+def stop_command(operation_id: int, as_json: bool) -> None:
+    """Stop an operation before its next batch.  The runs that it has changed stay as they are."""
+    with command_transaction() as connection:
+        operation = operations.stop(connection, operation_id, operator())
+    report(operation, as_json)
+
+
+@operations_command.command("continue")
+@click.argument("operation_id", type=int)
+@json_option
+def continue_command(operation_id: int, as_json: bool) -> None:
+    """Continue an operation that waits after its canary, or that was stopped."""
+    with command_transaction() as connection:
+        operation = operations.continue_operation(connection, operation_id, operator())
+    report(operation, as_json)

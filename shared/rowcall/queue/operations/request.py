@@ -1,0 +1,91 @@
+"""What an operator asks of many runs, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rowcall.base.errors import FilterInvalid
+from rowcall.base.timestamps import in_utc, unusable
+from rowcall.queue.enqueue import fingerprint_of
+from rowcall.queue.operations.actions import Action, narrowed
+from rowcall.queue.views.filters import Filter, from_json, to_json
+
+# As the table can hold it.
+MOST_RUNS = 2**31 - 1
+
+REASON_CHARACTERS = 500
+
+
+@dataclass(frozen=True)
+class Requested:
+    """An action, and the runs that it is meant for: all that match, or the newest of them.
+
+    With `canary`, the first run is changed alone, and the operation waits for an operator.
+    """
+
+    action: Action
+    criteria: Filter
+    everything: bool = False
+    max_runs: int | None = None
+    run_at: datetime | None = None
+    canary: bool = False
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.criteria.leaves_all_open and not self.everything:
+            raise FilterInvalid({"filter": "matches every run: narrow it, or send `all` to mean every run"})
+        wrong = {name: complaint for name, complaint in self._complaints().items() if complaint}
+        if wrong:
+            raise FilterInvalid(wrong)
+        object.__setattr__(self, "run_at", in_utc(self.run_at))
+
+    def _complaints(self) -> dict[str, str | None]:
+        """Say for each field what is wrong with it."""
+        reschedules = self.action is Action.RESCHEDULE
+        run_at = unusable(self.run_at) if self.run_at else "is missing: when should the runs be due?"
+        if not reschedules:
+            run_at = "is only for reschedule" if self.run_at else None
+        usable = self.max_runs is None or 1 <= self.max_runs <= MOST_RUNS
+        reason = self.reason is None or (0 < len(self.reason) <= REASON_CHARACTERS and self.reason.isprintable())
+        return {
+            "run_at": run_at,
+            "max_runs": None if usable else f"must be from 1 to {MOST_RUNS}",
+            "reason": None if reason else f"must be 1 to {REASON_CHARACTERS} printable characters",
+        }
+
+    @property
+    def narrowed(self) -> Filter:
+        """Return the filter, limited to the statuses that the action can start from."""
+        return narrowed(self.action, self.criteria)
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """Return the request as the table has it; the filter is JSON."""
+        return {
+            "action": self.action.word,
+            "filter": to_json(self.criteria),
+            "run_at": self.run_at,
+            "max_runs": self.max_runs,
+            "canary": self.canary,
+            "reason": self.reason,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the fingerprint that tells a repeated request from another with the same key."""
+        return fingerprint_of("operation", self.stored, {})
+
+
+def stored_request(row: dict[str, Any]) -> Requested:
+    """Return the request of a row of `operations`."""
+    return Requested(
+        Action[row["action"].upper()],
+        from_json(row["filter"]),
+        everything=True,
+        max_runs=row["max_runs"],
+        run_at=row["run_at"],
+        canary=row["canary"],
+        reason=row["reason"],
+    )

@@ -1,0 +1,168 @@
+"""Commands that change many runs, and `rowcall operations`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rowcall.base import database
+from rowcall.base.database import fetch_all
+from rowcall.status import Status
+from tests.support.gate import Gate, gate
+from tests.support.live_terminal import live_terminal
+from tests.support.operations import statuses
+from tests.support.processes import rowcall
+from tests.support.rows import run_in
+
+MANY = """
+INSERT INTO rowcall.job_runs (job_type, status, failed_at, finished_at, queue)
+SELECT 'noop', 'dead', now(), now(), 'mail' FROM generate_series(1, %(runs)s)
+"""
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+    """Return an environment with a database for the test."""
+    return {**environment, "DATABASE_URL": fresh_url}
+
+
+@pytest.fixture
+def barred(fresh_url: str) -> Iterator[Gate]:
+    """Yield the gate in the database."""
+    with gate(fresh_url) as barred:
+        yield barred
+
+
+def made(url: str, *found: Status, **columns: str) -> list[int]:
+    """Insert a run in each of these statuses."""
+    with database.transaction(url) as connection:
+        return [run_in(connection, status, **columns)["id"] for status in found]
+
+
+def found(url: str, run_ids: list[int]) -> list[str]:
+    with database.transaction(url) as connection:
+        return statuses(connection, run_ids)
+
+
+def shown(environment: dict[str, str], *arguments: str) -> Any:
+    """Return what `rowcall operations` prints as JSON."""
+    told = rowcall(environment, "operations", *arguments, "--json")
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)
+
+
+def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        fetch_all(connection, MANY, {"runs": 1002})
+    asked = ("runs", "retry", "--status", "dead", "--type", "noop")
+    dry = rowcall(environment, *asked, "--dry-run").stdout
+    assert re.fullmatch("1,002 match, such as [0-9]+(, [0-9]+){4}; dry run: nothing was changed\n", dry)
+    assert json.loads(rowcall(environment, *asked, "--dry-run", "--json").stdout)["matched"] == 1002
+    one = rowcall(environment, *asked, "--limit", "1").stdout
+    assert one == "operation 1 is finished: 1 matched, 1 changed\n"
+    rest = json.loads(rowcall(environment, *asked, "--json", "--reason", "mail is back").stdout)
+    assert (rest["matched"], rest["changed"], rest["refused"], rest["status"]) == (1001, 1001, 0, "finished")
+    assert [row["reason"] for row in shown(environment, "list")] == ["mail is back", None]
+
+
+def test_waiting_runs_are_made_due_and_rescheduled(environment: dict[str, str], fresh_url: str) -> None:
+    runs = made(fresh_url, Status.QUEUED, Status.FAILED, run_at="now() + interval '1 hour'")
+    later = rowcall(environment, "runs", "reschedule", "--all", "--to", "2100-01-01T00:00:00Z")
+    assert later.stdout == "operation 1 is finished: 2 matched, 2 changed\n"
+    assert rowcall(environment, "runs", "run-now", "--all").stdout == "operation 2 is finished: 2 matched, 2 changed\n"
+    assert found(fresh_url, runs) == ["queued", "queued"]
+    assert rowcall(environment, "runs", "run-now", "--all").stdout == "operation 3 is finished: 0 matched, 0 changed\n"
+
+
+def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh_url: str) -> None:
+    runs = made(fresh_url, Status.DEAD, Status.DEAD, Status.DEAD)
+    first = rowcall(environment, "runs", "retry", "--all", "--canary").stdout
+    assert first == (
+        "operation 1 is waiting: 3 matched, 1 changed\n"
+        f"its canary was run {runs[-1]}: `rowcall operations continue 1` goes on\n"
+    )
+    assert found(fresh_url, runs) == ["dead", "dead", "queued"]
+    told = rowcall(environment, "operations", "show", "1").stdout
+    assert f"its canary, run {runs[-1]}, was changed, and is queued now; it waits for an operator" in told
+    assert "try: rowcall operations continue 1" in told
+    goes_on = rowcall(environment, "operations", "continue", "1").stdout
+    assert "workers carry it out: `rowcall operations show 1` shows how far they are" in goes_on
+    assert rowcall(environment, "worker", "once", "--queues", "maintenance").returncode == 0
+    assert found(fresh_url, runs) == ["queued"] * 3
+    assert rowcall(environment, "operations", "show", "1").stdout.startswith(
+        "operation 1 is finished: 3 matched, 3 changed\n"
+    )
+
+
+def test_an_operation_that_no_worker_carries_out_says_so(environment: dict[str, str], fresh_url: str) -> None:
+    made(fresh_url, Status.DEAD)
+    left = rowcall(environment, "runs", "retry", "--all", "--no-wait").stdout
+    assert left.startswith("operation 1 is running: 1 matched, 0 changed\nworkers carry it out")
+    rowcall(environment, "queues", "pause", "maintenance")
+    told = rowcall(environment, "operations", "show", "1").stdout
+    assert "queue maintenance has been paused since" in told
+    assert "no live worker takes carry_out_operation from queue maintenance" in told
+    assert "try: rowcall queues resume maintenance" in told
+    stopped = rowcall(environment, "operations", "stop", "1")
+    assert stopped.stdout == "operation 1 is stopped: 1 matched, 0 changed\n"
+    again = rowcall(environment, "operations", "stop", "1")
+    assert again.returncode == 1
+    assert "operation 1 is stopped: stop is not allowed now; allowed: continue" in again.stderr
+    assert "an operator has stopped it" in rowcall(environment, "operations", "show", "1").stdout
+
+
+def test_a_command_names_the_refusals(environment: dict[str, str], fresh_url: str) -> None:
+    fact = {"natural_key": "'fact'", "unique_mode": "'until_failed'"}
+    left, holder = made(fresh_url, Status.DEAD, Status.QUEUED, **fact)
+    refused = rowcall(environment, "runs", "retry", "--all")
+    assert refused.returncode == 1
+    assert refused.stdout == "operation 1 is finished: 1 matched, 0 changed, 1 refused\n"
+    assert "1 run was not changed: `rowcall operations refusals 1` gives the reasons" in refused.stderr
+    [row] = shown(environment, "refusals", "1")
+    assert (row["run_id"], f"run {holder} holds the natural key" in row["reason"]) == (left, True)
+    assert "holds the natural key" in rowcall(environment, "operations", "refusals", "1").stdout
+
+
+def test_ctrl_c_leaves_the_rest_to_the_workers(environment: dict[str, str], fresh_url: str, barred: Gate) -> None:
+    with database.transaction(fresh_url) as connection:
+        fetch_all(connection, MANY, {"runs": 1200})
+    barred.hold_change("NEW.changed >= 1000", "operations")
+    with live_terminal(environment, "runs", "retry", "--all") as terminal:
+        terminal.wait_for("1,200 matched, 500 changed")
+        barred.wait()
+        terminal.type("\x03")
+        barred.open()
+        terminal.wait_for("operation 1 goes on in the workers")
+        assert terminal.wait_for_end() == 1
+    assert rowcall(environment, "worker", "once", "--queues", "maintenance").returncode == 0
+    assert shown(environment, "show", "1")["changed"] == 1200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (["runs", "retry"], 2, "specify ids, filters such as --status dead, or --all"),
+        (["runs", "run-now"], 2, "specify ids, filters such as --status dead, or --all"),
+        (["runs", "retry", "1", "--status", "dead"], 2, "not both"),
+        (["runs", "retry", "1", "--canary"], 2, "not both"),
+        (["runs", "cancel", "--all", "--force"], 2, "needs ids, not a filter"),
+        (["runs", "reschedule", "--all"], 2, "Missing option '--to'"),
+        (["runs", "retry", "--all", "--reason", ""], 1, "reason: must be 1 to 500 printable characters"),
+        (["runs", "retry", "--status", "succeeded"], 1, "these statuses do: dead, cancelled"),
+        (["operations", "show", "7"], 1, "there is no operation 7; `rowcall operations list` shows all operations"),
+        (["operations", "continue", "7"], 1, "there is no operation 7"),
+        (["operations", "refusals", "7"], 1, "there is no operation 7"),
+    ],
+)
+def test_what_a_command_cannot_do_is_refused(
+    environment: dict[str, str], fresh_url: str, arguments: list[str], code: int, complaint: str
+) -> None:
+    [run] = made(fresh_url, Status.DEAD)
+    refused = rowcall(environment, *arguments)
+    assert (refused.returncode, complaint in refused.stderr) == (code, True), refused.stderr
+    assert found(fresh_url, [run]) == ["dead"]
+    assert shown(environment, "list") == []

@@ -1,0 +1,20 @@
+"""carry_out_operation: change the runs of an operation, batch by batch."""
+
+from __future__ import annotations
+
+from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
+from rowcall.queue import operations
+from rowcall_worker.attempt.context import Run
+
+
+@CARRY_OUT_OPERATION.handler
+def carry_out(run: Run) -> dict[str, int]:
+    """Carry the operation out until it is finished, waits after its canary, or was stopped."""
+    active = True
+    while active:
+        with run.step() as connection:
+            operation = operations.carry_on(connection, run.payload["operation_id"])
+        done = operation["changed"] + operation["refused"]
+        run.progress(done / max(operation["matched"], 1), f"{done:,} runs of operation {operation['id']}")
+        active = operation["status"] in operations.ACTIVE
+    return {"changed": operation["changed"], "refused": operation["refused"]}
