@@ -4184,6 +4184,15 @@ WITH shown AS (
 SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no;
 ROLLBACK;
 
+-- rowcall.queue.views.inspect: STATES
+-- The same columns of many runs, for requests that wait for one of them to change.
+\set run_ids '{"1"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT id, status, lease_no, attempts, run_at, cancel_requested_at, finished_at
+FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]);
+ROLLBACK;
+
 -- rowcall.queue.views.keys: KEYS
 -- In the order of the primary key.
 \set before_id '9223372036854775807'

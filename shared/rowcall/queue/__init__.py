@@ -32,7 +32,7 @@ from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queu
 from rowcall.queue.run_log import LogLine, write_log
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
-from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of, was_erased
+from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, states_of, version_of, was_erased
 from rowcall.queue.views.lists import Page, count_runs, list_runs
 from rowcall.queue.views.run_log import left_out, log_end, log_page
 from rowcall.queue.views.searches import limit_searches
@@ -103,6 +103,7 @@ __all__ = [
     "saved",
     "show_progress",
     "snooze",
+    "states_of",
     "succeed",
     "sweep",
     "unclaim",

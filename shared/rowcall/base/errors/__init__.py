@@ -72,6 +72,7 @@ from rowcall.base.errors.requests import (
     ScheduleInvalid,
     SearchTooSlow,
     TooManySearches,
+    TooManyWaiting,
     TransitionRefused,
 )
 
@@ -140,6 +141,7 @@ __all__ = [
     "TimeLimitExceeded",
     "TooManySearches",
     "TooManyStuck",
+    "TooManyWaiting",
     "TransitionRefused",
     "Unavailable",
     "Unusable",

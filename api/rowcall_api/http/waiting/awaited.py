@@ -1,0 +1,102 @@
+"""The runs that requests wait for, read by one thread of each process, with one statement for all of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import flask
+import sqlalchemy
+
+from rowcall import queue
+from rowcall.base.database import Row
+from rowcall.base.errors import DatabaseUnreachable
+from rowcall_api.http.database import reachable
+from rowcall_api.http.waiting.parking import Waiting
+
+# How often the runs are read while requests wait: a person notices no difference, and the server no load.
+LOOK_SECONDS = 0.5
+
+
+@dataclass(eq=False)
+class Waiter:
+    """One request: its run, whether a state of the run is what it waits for, and whom to tell."""
+
+    run_id: int
+    is_news: Callable[[Row], bool]
+    tell: Callable[[], object]
+
+
+class AwaitedRuns:
+    """All waiting requests of a process."""
+
+    def __init__(self, pool: sqlalchemy.Engine) -> None:
+        self._pool = pool
+        self._waiters: dict[Waiter, None] = {}
+        self._arrived = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, run_id: int, is_news: Callable[[Row], bool], tell: Callable[[], object]) -> Callable[[], None]:
+        """Watch a run until there is news of it; return a function that ends this earlier."""
+        waiter = Waiter(run_id, is_news, tell)
+        with self._arrived:
+            self._waiters[waiter] = None
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="awaited runs", daemon=True)
+                self._thread.start()
+            self._arrived.notify()
+        return partial(self._end, waiter)
+
+    def _end(self, waiter: Waiter) -> None:
+        with self._arrived:
+            self._waiters.pop(waiter, None)
+
+    def _run(self) -> None:
+        while True:
+            with self._arrived:
+                self._arrived.wait_for(lambda: self._waiters)
+            time.sleep(LOOK_SECONDS)  # nothing can wake it earlier: a pooler passes on no notifications
+            self.run_once()
+
+    def run_once(self) -> None:
+        """Read the runs, and tell the requests that have news."""
+        with self._arrived:
+            waiters = [*self._waiters]
+        states = self._states({waiter.run_id for waiter in waiters})
+        for waiter in waiters:
+            if states is not None and _has_news(waiter, states):
+                self._end(waiter)
+                waiter.tell()
+
+    def _states(self, run_ids: set[int]) -> Mapping[int, Row] | None:
+        """Return the runs that exist, or None if the database is not available: then the requests wait on."""
+        if not run_ids:
+            return None
+        try:
+            with reachable(self._pool, changes=False) as connection:
+                return queue.states_of(connection, sorted(run_ids))
+        except DatabaseUnreachable:
+            return None
+        except Exception:  # Each request reports it when it reads its run.
+            return {}
+
+
+def register(app: flask.Flask, pool: sqlalchemy.Engine, threads: int) -> None:
+    """Let requests of this application wait; in a server that cannot park them, in a quarter of its threads."""
+    app.extensions["waiting"] = Waiting(max(1, threads // 4))
+    app.extensions["awaited_runs"] = AwaitedRuns(pool)
+
+
+def wait_for_run(run_id: int, seconds: float, is_news: Callable[[Row], bool]) -> bool:
+    """Wait until there is news of the run, or this long; return whether the run must be read again."""
+    found = flask.current_app.extensions
+    waiting: Waiting = found["waiting"]
+    awaited: AwaitedRuns = found["awaited_runs"]
+    return waiting.until(seconds, partial(awaited.begin, run_id, is_news))
+
+
+def _has_news(waiter: Waiter, states: Mapping[int, Row]) -> bool:
+    return waiter.run_id not in states or waiter.is_news(states[waiter.run_id])
