@@ -4743,6 +4743,14 @@ SELECT heartbeat_at, stopped_at IS NOT NULL OR heartbeat_at < now() - :'late' * 
 FROM rowcall.workers WHERE id = :'locked_by';
 ROLLBACK;
 
+-- rowcall.queue.views.results: RESULT
+-- The run's columns that say how it ended.  Operators are qualified, because a caller has its own search_path.
+\set run_id '1'
+BEGIN;
+SELECT status, result, error_type, last_error, pruned_at FROM rowcall.job_runs
+WHERE id OPERATOR(pg_catalog.=) :'run_id';
+ROLLBACK;
+
 -- rowcall.queue.views.run_log: LOG_PAGE
 -- In the order of the primary key of run_logs, a page at a time.
 \set run_id '1'

@@ -11,10 +11,11 @@ from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
 from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunPruned, TransitionRefused
 from rowcall.job_types import JobType, catalogue
-from rowcall.queue.enqueue import TRIES, Enqueued, Options, enqueue
+from rowcall.queue.enqueue import TRIES, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of
+from rowcall.queue.views.results import Enqueued
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
 RUN_NOW = f"""

@@ -59,6 +59,12 @@ def cancel(url: str, run_id: int) -> None:
         queue.cancel(connection, run_id, OPERATOR)
 
 
+def open_transactions(url: str) -> list[database.Row]:
+    sql = "SELECT pid FROM pg_stat_activity WHERE application_name = 'rowcall api' AND xact_start IS NOT NULL"
+    with database.transaction(url) as connection:
+        return database.fetch_all(connection, sql)
+
+
 def waiting(
     server: Server, clients: ExitStack, key: str, run_id: int, *headers: str, seconds: int = 60
 ) -> socket.socket:
@@ -79,11 +85,7 @@ def test_as_many_requests_as_there_is_room_wait_without_a_thread_or_a_transactio
     parked = [waiting(server, clients, keys["read"], run_id) for run_id in run_ids]
     # The one thread has first handled all that came before.
     assert shown(server, keys["read"], run_ids[0]).told["status"] == "queued"
-    with database.transaction(module_url) as connection:
-        open_ones = (
-            "SELECT FROM pg_stat_activity WHERE application_name = 'rowcall api' AND state LIKE '%%transaction%%'"
-        )
-        wait_until(lambda: not database.fetch_all(connection, open_ones), "no transaction is open")
+    wait_until(lambda: not open_transactions(module_url), "no transaction is open")
     refused = shown(server, keys["read"], run_ids[0], seconds=60)
     assert (refused.status, refused.told["type"]) == (429, "urn:rowcall:problem:too-many-waiting")
     assert refused.headers["Retry-After"] == "2"

@@ -75,6 +75,7 @@ from rowcall.base.errors.requests import (
     TooManyWaiting,
     TransitionRefused,
 )
+from rowcall.base.errors.results import NoResult, ResultTimeout, TransactionOpen
 
 __all__ = [
     "LONGEST_WAIT",
@@ -117,6 +118,7 @@ __all__ = [
     "NaturalKeyConflict",
     "NaturalKeyHeld",
     "NoChild",
+    "NoResult",
     "NotAConnection",
     "NotConfigured",
     "OutcomeUnknown",
@@ -127,6 +129,7 @@ __all__ = [
     "QueueNotFound",
     "QueueUnset",
     "Refused",
+    "ResultTimeout",
     "Retry",
     "RowcallError",
     "RunChanged",
@@ -142,6 +145,7 @@ __all__ = [
     "TooManySearches",
     "TooManyStuck",
     "TooManyWaiting",
+    "TransactionOpen",
     "TransitionRefused",
     "Unavailable",
     "Unusable",

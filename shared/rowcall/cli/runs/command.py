@@ -12,14 +12,13 @@ import psycopg2
 
 from rowcall import queue
 from rowcall.base.errors import RowcallError
-from rowcall.base.outages import is_outage, is_passing
-from rowcall.base.redaction import redacted
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered, in_words
 from rowcall.cli.runs.show import error_of, show_command
 from rowcall.cli.runs.steering import cancel_command, clone_command, retry_command, run_now_command
 from rowcall.cli.runs.tail import tail_command
+from rowcall.cli.runs.wait import why_away
 from rowcall.cli.session import command_transaction, held_server, operator
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_json
@@ -101,9 +100,8 @@ def _watch(show: Callable[[], None]) -> None:
             try:
                 show()
             except (RowcallError, psycopg2.Error) as error:
-                if not (is_outage(error) or is_passing(error)):
+                if (reason := why_away(error)) is None:
                     raise
-                reason = " ".join(redacted(str(error)).split())
                 click.echo(f"the database is not available: {reason}; trying again in {WATCHED_SECONDS:g} seconds")
     except KeyboardInterrupt:
         click.echo()  # after the terminal's ^C
