@@ -4095,6 +4095,68 @@ FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place 
 ORDER BY measured.id DESC;
 ROLLBACK;
 
+-- rowcall.queue.views.events: NOW
+BEGIN;
+SELECT now();
+ROLLBACK;
+
+-- rowcall.queue.views.events: LIVE
+-- All live runs, in the order of job_runs_live.
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
+WHERE finished_at IS NULL ORDER BY queue, priority, run_at, id LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.queue.views.events: RUNNING
+-- The running runs, which are near the head of their lanes.
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+)
+SELECT head.* FROM lanes CROSS JOIN LATERAL (
+    SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+    ORDER BY run_at, id LIMIT 2000
+) AS head WHERE status = 'running';
+ROLLBACK;
+
+-- rowcall.queue.views.events: CHANGED
+-- Runs that are new, that have failed, or that are no longer live: by job_runs_created, job_attempts_failed and the
+-- primary key.
+\set gone '{"1"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
+WHERE id = ANY(ARRAY(
+    (SELECT id FROM rowcall.job_runs WHERE created_at > now() - interval '10 seconds'
+     ORDER BY created_at DESC, id DESC LIMIT 2000)
+    UNION
+    (SELECT run_id FROM rowcall.job_attempts WHERE outcome IN ('fail', 'give up', 'expire') AND ended_at > now() - interval '10 seconds'
+     ORDER BY ended_at DESC LIMIT 2000)
+    UNION
+    SELECT unnest(:'gone'::bigint[])
+))
+ORDER BY updated_at, id;
+ROLLBACK;
+
+-- rowcall.queue.views.events: LIVE_WORKERS
+-- The table has the workers of about one day.
+\set silence '150'
+BEGIN;
+SELECT id FROM rowcall.workers
+WHERE stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second';
+ROLLBACK;
+
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
 -- The run by its id, its queue's settings, and the running runs that count against the queue's limit.
 \set declared '{"mail": 2}'

@@ -9,10 +9,11 @@ import flask
 from rowcall.base import logs, settings
 from rowcall.base.database import engine
 from rowcall.job_types import catalogue
+from rowcall.queue.workers import silence
 from rowcall.schema import check_revision
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
-from rowcall_api.http.waiting import awaited
+from rowcall_api.http.waiting import registration
 from rowcall_api.mount import mount
 from rowcall_api.payload_schemas import describe_payloads
 from rowcall_api.routes import (
@@ -21,6 +22,7 @@ from rowcall_api.routes import (
     definitions,
     docs,
     effects,
+    events,
     explain,
     job_types,
     metrics,
@@ -53,7 +55,7 @@ def create_app(database_url: str) -> flask.Flask:
     # gunicorn forks after this, and a connection must not be shared with the children.
     pool.dispose()
     database.attach(app, pool)
-    awaited.register(app, pool, chosen.api_threads)
+    registration.register(app, pool, chosen.api_threads, silence(chosen.heartbeat))
     request_log.register(app)
     client_address.register(app, chosen)
     rate_limit.register(app, chosen)
@@ -72,6 +74,7 @@ def create_app(database_url: str) -> flask.Flask:
         effects,
         queues,
         workers,
+        events,
         job_types,
         keys,
         audit,

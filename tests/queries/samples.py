@@ -66,6 +66,7 @@ SAMPLES = {
     "finished_before": LATER,
     "forensics": '{"signal": "SIGKILL"}',
     "from": "-infinity",
+    "gone": "1",
     "horizon": "86400",
     "hostname": "worker.example",
     "id": "1",

@@ -6,7 +6,7 @@ It checks the key first, so that a caller without a key or without the scope lea
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import flask
@@ -34,7 +34,11 @@ PROTECTED = "protected_blueprints"
 # The endpoints and methods that take a query, which openapi.py adds:
 WITH_QUERY = "operations_with_query"
 
+# The attribute of a view that answers in another format than JSON.
+FORMAT = "answer_format"
+
 View: TypeAlias = Callable[..., Any] | None
+Marked = TypeVar("Marked", bound=Callable[..., Any])
 
 
 def register(app: flask.Flask) -> None:
@@ -79,7 +83,7 @@ def _check_request() -> None:
     if inside:
         _query_can_be_text()
         _path_can_be_a_name()
-        _json_is_accepted()
+        _answer_is_accepted(view)
         _body_is_within_bounds()
         _query_is_asked_for()
 
@@ -108,9 +112,22 @@ def _path_can_be_a_name() -> None:
         raise NotFound
 
 
-def _json_is_accepted() -> None:
+def answers_with(mimetype: str) -> Callable[[Marked], Marked]:
+    """Declare that a view answers in this format instead of JSON."""
+
+    def mark(view: Marked) -> Marked:
+        view.__dict__[FORMAT] = mimetype
+        return view
+
+    return mark
+
+
+def _answer_is_accepted(view: View) -> None:
     accepted = flask.request.accept_mimetypes
-    if accepted and not any(accepted.quality(form) for form in JSON):
+    format_ = getattr(view, FORMAT, None)
+    if accepted and format_ and not accepted.quality(format_):
+        raise NotAcceptable(f"this route returns only {format_}: send `Accept: {format_}`, or no Accept header")
+    if accepted and not format_ and not any(accepted.quality(form) for form in JSON):
         raise NotAcceptable("this API returns only JSON: send `Accept: application/json`, or no Accept header")
 
 

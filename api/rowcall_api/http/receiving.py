@@ -86,7 +86,7 @@ class ReceivingWorker(ThreadWorker):
         super().__init__(*arguments, **more)
         self._alive_thread = ThreadPoolExecutor(1)
         self._waiting: dict[Connection, None] = {}  # the oldest first
-        self._parked = ParkedConnections(self, self.enqueue_req, self._close)
+        self._parked = ParkedConnections(self, self.enqueue_req, self._leave, self._close)
         # The other half is for requests that are answered at once.
         self._room = threading.Semaphore(self.worker_connections // 2)
         self._held = 0
@@ -143,7 +143,7 @@ class ReceivingWorker(ThreadWorker):
         try:
             return super().handle_request(req, conn)
         except Parked as parked:
-            conn.place.parked = parked
+            conn.place.parked, parked.chunked = parked, req.version != (1, 0)
             return False
         finally:
             PLACE.reset(before)

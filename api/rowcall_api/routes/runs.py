@@ -29,9 +29,9 @@ from rowcall_api.schemas.runs import (
     RunEffectListSchema,
     RunListSchema,
     RunSchema,
-    WaitQuery,
     tagged,
 )
+from rowcall_api.schemas.waiting.runs import WaitQuery
 
 blueprint = BodyBlueprint("runs", __name__, url_prefix="/v1/runs", description="Runs and their status.")
 

@@ -15,9 +15,6 @@ from rowcall_api.schemas.answers import AnswerSchema
 from rowcall_api.schemas.effects import EffectSchema
 from rowcall_api.schemas.fields import ENTITY_TAGS, Moment, YesOrNo, key_header, name
 
-# Shorter than most proxies wait for a response.
-LONGEST_WAIT_SECONDS = 60
-
 
 def tagged(run: Row) -> dict[str, str]:
     """Return the ETag header of this run."""
@@ -251,14 +248,4 @@ class IfNoneMatchHeaders(Schema):
         load_default=None,
         validate=ENTITY_TAGS,
         metadata={"description": "An ETag. If the run still has it, the response is 304."},
-    )
-
-
-class WaitQuery(Schema):
-    """How long the response may wait."""
-
-    wait = fields.Integer(
-        load_default=0,
-        validate=validate.Range(0, LONGEST_WAIT_SECONDS),
-        metadata={"description": "Wait up to this many seconds for the run to end."},
     )

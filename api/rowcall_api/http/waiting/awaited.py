@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,9 +14,7 @@ from rowcall.base.database import Row
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall_api.http.database import reachable
 from rowcall_api.http.waiting.parking import Waiting
-
-# How often the runs are read while requests wait: a person notices no difference, and the server no load.
-LOOK_SECONDS = 0.5
+from rowcall_api.http.waiting.poller import Poller, Reader
 
 
 @dataclass(eq=False)
@@ -30,41 +26,32 @@ class Waiter:
     tell: Callable[[], object]
 
 
-class AwaitedRuns:
-    """All waiting requests of a process."""
+class AwaitedRuns(Reader):
+    """All requests of a process that wait for a run."""
 
-    def __init__(self, pool: sqlalchemy.Engine) -> None:
+    def __init__(self, pool: sqlalchemy.Engine, poller: Poller) -> None:
         self._pool = pool
+        self._poller = poller
         self._waiters: dict[Waiter, None] = {}
-        self._arrived = threading.Condition()
-        self._thread: threading.Thread | None = None
+
+    @property
+    def needed(self) -> bool:
+        """Whether a request waits for a run."""
+        return bool(self._waiters)
 
     def begin(self, run_id: int, is_news: Callable[[Row], bool], tell: Callable[[], object]) -> Callable[[], None]:
         """Watch a run until there is news of it; return a function that ends this earlier."""
         waiter = Waiter(run_id, is_news, tell)
-        with self._arrived:
-            self._waiters[waiter] = None
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="awaited runs", daemon=True)
-                self._thread.start()
-            self._arrived.notify()
+        self._waiters[waiter] = None
+        self._poller.wake()
         return partial(self._end, waiter)
 
     def _end(self, waiter: Waiter) -> None:
-        with self._arrived:
-            self._waiters.pop(waiter, None)
-
-    def _run(self) -> None:
-        while True:
-            with self._arrived:
-                self._arrived.wait_for(lambda: self._waiters)
-            time.sleep(LOOK_SECONDS)  # nothing can wake it earlier: a pooler passes on no notifications
-            self.run_once()
+        self._waiters.pop(waiter, None)
 
     def run_once(self) -> None:
         """Read the runs, and tell the requests that have news."""
-        with self._arrived:
-            waiters = [*self._waiters]
+        waiters = self._waiters.copy()  # other threads add and remove some
         states = self._states({waiter.run_id for waiter in waiters})
         for waiter in waiters:
             if states is not None and _has_news(waiter, states):
@@ -73,8 +60,6 @@ class AwaitedRuns:
 
     def _states(self, run_ids: set[int]) -> Mapping[int, Row] | None:
         """Return the runs that exist, or None if the database is not available: then the requests wait on."""
-        if not run_ids:
-            return None
         try:
             with reachable(self._pool, changes=False) as connection:
                 return queue.states_of(connection, sorted(run_ids))
@@ -82,12 +67,6 @@ class AwaitedRuns:
             return None
         except Exception:  # Each request reports it when it reads its run.
             return {}
-
-
-def register(app: flask.Flask, pool: sqlalchemy.Engine, threads: int) -> None:
-    """Let requests of this application wait; in a server that cannot park them, in a quarter of its threads."""
-    app.extensions["waiting"] = Waiting(max(1, threads // 4))
-    app.extensions["awaited_runs"] = AwaitedRuns(pool)
 
 
 def wait_for_run(run_id: int, seconds: float, is_news: Callable[[Row], bool]) -> bool:

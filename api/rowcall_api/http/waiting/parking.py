@@ -7,7 +7,7 @@ there a request waits in its thread, and only a few may.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -18,13 +18,44 @@ from rowcall.base.errors import TooManyWaiting
 Begin: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
 
 
-class Parked(BaseException):
-    """Raised in a view: the request leaves its thread until the event, or for this long."""
+# Returns what to send of a response that goes on, or None to end it.
+Take: TypeAlias = Callable[[], bytes | None]
 
-    def __init__(self, seconds: float, begin: Begin) -> None:
+
+class Parked(BaseException):
+    """Not an error: the request leaves its thread until the event, or for this long.
+
+    Without `take`, it is handled again then.  With it, the beginning of its response has been sent, and the main loop
+    sends what `take` returns after each event.
+    """
+
+    def __init__(self, seconds: float, begin: Begin, take: Take | None = None) -> None:
         super().__init__()
         self.seconds = seconds
         self.begin = begin
+        self.take = take
+        self.chunked = True
+
+
+class Stream:
+    """The body of a response that goes on in the main loop after its beginning."""
+
+    def __init__(self, room: threading.Semaphore, beginning: bytes, parked: Parked) -> None:
+        self._room = room
+        self._beginning = beginning
+        self._parked = parked
+        self._goes_on = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the beginning, and leave the thread."""
+        yield self._beginning
+        self._goes_on = True
+        raise self._parked
+
+    def close(self) -> None:
+        """Give back the room if the response ended before that (WSGI's hook)."""
+        if not self._goes_on:
+            self._room.release()
 
 
 @dataclass(eq=False)
@@ -43,6 +74,12 @@ class Place:
         if not self.room.acquire(blocking=False):
             raise TooManyWaiting
         raise Parked(seconds, begin)
+
+    def stream(self, seconds: float, beginning: bytes, begin: Begin, take: Take) -> Stream:
+        """Return a body that goes on for this long."""
+        if not self.room.acquire(blocking=False):
+            raise TooManyWaiting
+        return Stream(self.room, beginning, Parked(seconds, begin, take))
 
 
 # The place of the request that this thread handles; None in another server.
