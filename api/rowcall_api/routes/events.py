@@ -12,7 +12,7 @@ from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.guard import answers_with
 from rowcall_api.http.waiting.feed import Client, Feed, Filter
 from rowcall_api.http.waiting.parking import PLACE, Waiting, memory
-from rowcall_api.schemas.waiting.events import EventsHeaders, EventsQuery
+from rowcall_api.schemas.waiting.events import EventSchema, EventsHeaders, EventsQuery
 
 blueprint = BodyBlueprint("events", __name__, url_prefix="/v1/events", description="What happens.")
 
@@ -28,7 +28,7 @@ FIRST_SECONDS = 5.0
 @blueprint.get("")
 @blueprint.arguments(EventsQuery, location="query")
 @blueprint.arguments(EventsHeaders, location="headers")
-@blueprint.response(200, {"type": "string"}, content_type=FORMAT, description="Server-sent events.")
+@blueprint.response(200, EventSchema, content_type=FORMAT, description="Server-sent events.")
 @answers_with(FORMAT)
 @needs("read")
 def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Response:

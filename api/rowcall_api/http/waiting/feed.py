@@ -126,9 +126,16 @@ class Feed(Reader):
         except Exception as error:
             log().error(LogEvent.API_BROKE, exc_info=error)
             return
+        same: dict[Filter, str] = {}
         for client in self._clients.copy():
-            text = self._text_for(client, found)
-            if text:
+            if not client.begun:
+                text = self._text_of(self._since(client.last_id), client.wanted, found.at)
+            else:
+                if client.wanted not in same:
+                    same[client.wanted] = self._text_of(found.events, client.wanted, found.at)
+                text = same[client.wanted]
+            if not client.begun or "data:" in text or elapsed() > client.sent_at + QUIET_SECONDS:
+                client.begun = True
                 client.unsent += text.encode()
                 client.sent_at = elapsed()
                 client.tell()
@@ -148,16 +155,13 @@ class Feed(Reader):
             self._reads.popleft()
         return read
 
-    def _text_for(self, client: Client, read: Read) -> str:
-        """Return what this client gets now."""
-        told = read.events if client.begun else self._since(client.last_id)
-        wanted = [event for event in told if client.wanted.passes(event)]
-        if not wanted and client.begun and elapsed() < client.sent_at + QUIET_SECONDS:
-            return ""
-        client.begun = True
-        lines = [f"event: {event.kind}\ndata: {json.dumps(event.data)}\n\n" for event in wanted]
-        # The id comes last: a client that has received only a part gets all of it again.
-        microseconds = (read.at - EPOCH) // timedelta(microseconds=1)
+    def _text_of(self, told: Sequence[Event], wanted: Filter, at: datetime) -> str:
+        """Return these events, without those that a client does not want, and the id of the read.
+
+        The id comes last: a client that has received only a part gets all of it again.
+        """
+        lines = [f"event: {event.kind}\ndata: {json.dumps(event.data)}\n\n" for event in told if wanted.passes(event)]
+        microseconds = (at - EPOCH) // timedelta(microseconds=1)
         return f"{''.join(lines)}id: {microseconds}-{self._name}\n\n"
 
     def _since(self, last_id: str | None) -> list[Event]:

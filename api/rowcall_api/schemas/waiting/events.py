@@ -30,3 +30,10 @@ class EventsHeaders(Schema):
         load_default=None,
         metadata={"description": "The last `id` that the client has received."},
     )
+
+
+class EventSchema(Schema):
+    """One event of the feed, as its lines say."""
+
+    event = fields.String(required=True, validate=validate.OneOf(["run", "worker", "reset", "partial"]))
+    data = fields.String(required=True, metadata={"description": "A JSON object, empty for `reset` and `partial`."})
