@@ -1512,675 +1512,6 @@ WHERE id = :'id' AND state IN ('intent', 'unknown')
 RETURNING *;
 ROLLBACK;
 
--- rowcall.queue.bulk: PAGES[retry, created]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
-    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: PAGES[retry, failed]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
-    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: PAGES[retry, definition]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set definition 'nightly'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
-        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
-    ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE definition_id IS NOT NULL
-        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: PAGES[retry, key]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set key 'welcome:1'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
-            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
-            UNION ALL
-            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('dead', 'cancelled') AND pruned_at IS NULL))
-    ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(
-            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
-            UNION ALL
-            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: PAGES[cancel, created]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
-    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: PAGES[cancel, failed]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
-    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: PAGES[cancel, definition]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set definition 'nightly'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
-        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
-    ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE definition_id IS NOT NULL
-        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: PAGES[cancel, key]
--- (Action, scan) -> a page of the runs that the action can change.
-\set milliseconds '5000'
-\set waited '4000'
-\set key 'welcome:1'
-\set at 'infinity'
-\set id '1'
-\set from '-infinity'
-\set most '20000'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set limit '50'
-\set page_bytes '1048576'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
-SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-WITH page AS MATERIALIZED (
-    SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
-            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
-            UNION ALL
-            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
-    ) AS scanned
-    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND ((status IN ('queued', 'failed')) OR (status IN ('running') AND cancel_requested_at IS NULL))
-    ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
-), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
-    WHERE id = ANY(ARRAY(
-            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
-            UNION ALL
-            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
-    ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
-), shown AS (
-    SELECT id, created_at FROM page
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
-FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
-ORDER BY measured.created_at DESC, measured.id DESC;
-ROLLBACK;
-
--- rowcall.queue.bulk: CHANGE_MANY[retry]
--- Event -> the statement that changes many runs.
-\set run_ids '{"1"}'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set who 'cli:me'
-\set request_id 'request-1'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH matching AS MATERIALIZED (
-    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('dead', 'cancelled') AND pruned_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
-    FOR UPDATE SKIP LOCKED
-), changed AS (
-    UPDATE rowcall.job_runs SET 
-    status = 'queued', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
-    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
-), audited AS (
-    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
-    SELECT :'who', 'retry', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
-    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
-)
-SELECT id, status FROM changed;
-ROLLBACK;
-
--- rowcall.queue.bulk: CHANGE_MANY[cancel]
--- Event -> the statement that changes many runs.
-\set run_ids '{"1"}'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set who 'cli:me'
-\set request_id 'request-1'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH matching AS MATERIALIZED (
-    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('queued', 'failed') AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
-    FOR UPDATE SKIP LOCKED
-), changed AS (
-    UPDATE rowcall.job_runs SET status = 'cancelled', finished_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
-), audited AS (
-    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
-    SELECT :'who', 'cancel', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
-    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
-)
-SELECT id, status FROM changed;
-ROLLBACK;
-
--- rowcall.queue.bulk: CHANGE_MANY[ask to cancel]
--- Event -> the statement that changes many runs.
-\set run_ids '{"1"}'
-\set status '{"queued"}'
-\set job_type 'noop'
-\set queue 'default'
-\set definition 'nightly'
-\set key 'welcome:1'
-\set error_type 'GatewayError'
-\set created_by 'cli:me'
-\set created_after '2026-01-05T12:00:00+00:00'
-\set created_before '2027-01-05T12:00:00+00:00'
-\set run_after '2026-01-05T12:00:00+00:00'
-\set run_before '2027-01-05T12:00:00+00:00'
-\set finished_after '2026-01-05T12:00:00+00:00'
-\set finished_before '2027-01-05T12:00:00+00:00'
-\set payload '{"user_id": 1}'
-\set who 'cli:me'
-\set request_id 'request-1'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH matching AS MATERIALIZED (
-    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('running') AND cancel_requested_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
-    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
-    AND (:'queue'::text IS NULL OR queue = :'queue')
-    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
-    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
-    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
-    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
-    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
-    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
-    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
-    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
-    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
-    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
-    FOR UPDATE SKIP LOCKED
-), changed AS (
-    UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
-), audited AS (
-    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
-    SELECT :'who', 'ask to cancel', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
-    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
-)
-SELECT id, status FROM changed;
-ROLLBACK;
-
--- rowcall.queue.bulk: BY_NATURAL_KEY
-\set run_ids '{"1"}'
-BEGIN;
-SELECT id FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY natural_key COLLATE "C", id;
-ROLLBACK;
-
 -- rowcall.queue.cancel: CANCEL
 \set run_id '1'
 BEGIN;
@@ -3579,9 +2910,14 @@ ROLLBACK;
 -- rowcall.queue.operate: RUN_NOW
 \set run_id '1'
 BEGIN;
-UPDATE rowcall.job_runs SET status = 'queued', run_at = now(), updated_at = now()
-WHERE id = :'run_id' AND status IN ('queued', 'failed')
-RETURNING *;
+UPDATE rowcall.job_runs SET status = 'queued', run_at = now(), updated_at = now() WHERE id = :'run_id' AND status IN ('queued', 'failed') RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.operate: RESCHEDULE
+\set run_at '2026-01-05T12:00:00+00:00'
+\set run_id '1'
+BEGIN;
+UPDATE rowcall.job_runs SET status = 'queued', run_at = :'run_at'::timestamptz, updated_at = now() WHERE id = :'run_id' AND status IN ('queued', 'failed') RETURNING *;
 ROLLBACK;
 
 -- rowcall.queue.operate: RETRY
@@ -3592,6 +2928,941 @@ BEGIN;
 UPDATE rowcall.job_runs SET 
     status = 'queued', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
     last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now() WHERE id = :'run_id' AND status IN ('dead', 'cancelled') AND pruned_at IS NULL RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: PAGES[created]
+-- Name of a scan -> a page of the runs that an action can change.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now())
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: PAGES[failed]
+-- Name of a scan -> a page of the runs that an action can change.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now())
+    ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: PAGES[definition]
+-- Name of a scan -> a page of the runs that an action can change.
+\set milliseconds '5000'
+\set waited '4000'
+\set definition 'nightly'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now())
+    ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: PAGES[key]
+-- Name of a scan -> a page of the runs that an action can change.
+\set milliseconds '5000'
+\set waited '4000'
+\set key 'welcome:1'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now())
+    ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, created_at FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: CHANGE_MANY[retry]
+-- Event -> the statement that changes many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH matching AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('dead', 'cancelled') AND pruned_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET 
+    status = 'queued', attempts = 0, run_at = now(), finished_at = NULL, cancel_requested_at = NULL,
+    last_error = NULL, error_type = NULL, failed_at = NULL, last_stack = NULL, progress = NULL, updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'retry', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: CHANGE_MANY[cancel]
+-- Event -> the statement that changes many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH matching AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('queued', 'failed') AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET status = 'cancelled', finished_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'cancel', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: CHANGE_MANY[ask to cancel]
+-- Event -> the statement that changes many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH matching AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('running') AND cancel_requested_at IS NULL AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET cancel_requested_at = coalesce(cancel_requested_at, now()), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'ask to cancel', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: CHANGE_MANY[run now]
+-- Event -> the statement that changes many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH matching AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('queued', 'failed') AND run_at > now() AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET status = 'queued', run_at = now(), updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'run now', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.operations.actions: CHANGE_MANY[reschedule]
+-- Event -> the statement that changes many runs.
+\set run_ids '{"1"}'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set who 'cli:me'
+\set request_id 'request-1'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH matching AS MATERIALIZED (
+    SELECT * FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND status IN ('queued', 'failed') AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)
+    FOR UPDATE SKIP LOCKED
+), changed AS (
+    UPDATE rowcall.job_runs SET status = 'queued', run_at = :'run_at'::timestamptz, updated_at = now() WHERE id = ANY(ARRAY(SELECT id FROM matching)) RETURNING *
+), audited AS (
+    INSERT INTO rowcall.audit_log (who, action, subject, subject_id, before, after, request_id)
+    SELECT :'who', 'reschedule', 'run', changed.id, jsonb_build_object('status', matching.status, 'attempts', matching.attempts, 'max_attempts', matching.max_attempts, 'lease_no', matching.lease_no, 'run_at', matching.run_at, 'locked_by', matching.locked_by, 'cancel_requested_at', matching.cancel_requested_at), jsonb_build_object('status', changed.status, 'attempts', changed.attempts, 'max_attempts', changed.max_attempts, 'lease_no', changed.lease_no, 'run_at', changed.run_at, 'locked_by', changed.locked_by, 'cancel_requested_at', changed.cancel_requested_at), :'request_id'
+    FROM changed JOIN matching ON matching.id = changed.id ORDER BY changed.id
+)
+SELECT id, status FROM changed;
+ROLLBACK;
+
+-- rowcall.queue.operations.batch: SET_WAIT
+\set waited '4000'
+BEGIN;
+SELECT set_config('lock_timeout', :'waited', true);
+ROLLBACK;
+
+-- rowcall.queue.operations.batch: BY_NATURAL_KEY
+-- A transaction that waits for a key must not hold a key that the other one waits for.  One by one, the runs take their
+-- keys in this order, as enqueue does; all at once, they take them in any order.
+\set run_ids '{"1"}'
+BEGIN;
+SELECT id FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY natural_key COLLATE "C", id;
+ROLLBACK;
+
+-- rowcall.queue.operations.batch: LOCK_MATCHING
+-- A filter that is not given is NULL.  Parameters reach PostgreSQL as literals, so the planner removes its condition.
+\set run_id '1'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+BEGIN;
+SELECT id FROM rowcall.job_runs WHERE id = :'run_id' AND (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.queue.operations.carry_out: KEEP_REFUSALS
+-- How many refusals of an operation are kept; all are counted.
+\set id '1'
+\set run_ids '{"1"}'
+\set reasons '{"run 7 holds the natural key"}'
+BEGIN;
+INSERT INTO rowcall.operation_refusals (operation_id, run_id, reason)
+SELECT :'id', refused.run_id, refused.reason
+FROM ROWS FROM (unnest(:'run_ids'::bigint[]), unnest(:'reasons'::text[])) AS refused(run_id, reason)
+LIMIT greatest(10000 - (
+    SELECT count(*) FROM rowcall.operation_refusals WHERE operation_id = :'id'
+), 0)
+ON CONFLICT DO NOTHING;
+ROLLBACK;
+
+-- rowcall.queue.operations.carry_out: SAVE_PROGRESS
+\set new_status 'running'
+\set cursor 'AAYk'
+\set changed '1'
+\set refused '0'
+\set canary_run_id '1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.operations
+SET status = :'new_status', cursor = :'cursor', changed = changed + :'changed', refused = refused + :'refused',
+    canary_run_id = coalesce(canary_run_id, :'canary_run_id'), updated_at = now(),
+    finished_at = CASE WHEN :'new_status' = 'finished' THEN now() END
+WHERE id = :'id'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.operations.lists: GET_OPERATION
+\set id '1'
+BEGIN;
+SELECT * FROM rowcall.operations WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.queue.operations.lists: LIST_OPERATIONS
+-- A filter has at most a few kilobytes, so a page of them is small.
+\set before_id '9223372036854775807'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT * FROM rowcall.operations WHERE id < :'before_id' ORDER BY id DESC LIMIT :'limit' + 1;
+ROLLBACK;
+
+-- rowcall.queue.operations.lists: REFUSALS_PAGE
+\set id '1'
+\set after_id '0'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT run_id, reason, refused_at FROM rowcall.operation_refusals
+WHERE operation_id = :'id' AND run_id > :'after_id' ORDER BY run_id LIMIT :'limit' + 1;
+ROLLBACK;
+
+-- rowcall.queue.operations.preview: COUNTS[created]
+-- Name of a scan -> the query that counts.
+\set milliseconds '5000'
+\set waited '4000'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+FROM (
+    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+) AS judged;
+ROLLBACK;
+
+-- rowcall.queue.operations.preview: COUNTS[failed]
+-- Name of a scan -> the query that counts.
+\set milliseconds '5000'
+\set waited '4000'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+FROM (
+    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+) AS judged;
+ROLLBACK;
+
+-- rowcall.queue.operations.preview: COUNTS[definition]
+-- Name of a scan -> the query that counts.
+\set milliseconds '5000'
+\set waited '4000'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+FROM (
+    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+    ) AS scanned
+) AS judged;
+ROLLBACK;
+
+-- rowcall.queue.operations.preview: COUNTS[key]
+-- Name of a scan -> the query that counts.
+\set milliseconds '5000'
+\set waited '4000'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+\set at 'infinity'
+\set id '1'
+\set from '-infinity'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+FROM (
+    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+    ) AS scanned
+) AS judged;
+ROLLBACK;
+
+-- rowcall.queue.operations.preview: COUNTS[live]
+-- Name of a scan -> the query that counts.
+\set milliseconds '5000'
+\set waited '4000'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set action 'reschedule'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+FROM (
+    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND job_type <> 'carry_out_operation'
+    AND (:'action' <> 'retry' OR pruned_at IS NULL)
+    AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
+    AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
+        SELECT * FROM rowcall.job_runs WHERE finished_at IS NULL ORDER BY queue, priority, run_at, id LIMIT :'most'
+    ) AS scanned
+) AS judged;
+ROLLBACK;
+
+-- rowcall.queue.operations.preview: SAMPLED
+\set run_ids '{"1"}'
+BEGIN;
+SELECT id, job_type, queue, status, run_at, error_type, created_at FROM rowcall.job_runs
+WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY id DESC;
+ROLLBACK;
+
+-- rowcall.queue.operations.steer: START
+-- The unique key decides between requests with the same Idempotency-Key.
+\set action 'reschedule'
+\set filter '{"status": ["dead"]}'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_runs '100'
+\set canary 'false'
+\set reason 'in time'
+\set new_status 'running'
+\set matched '1'
+\set counted_all 'true'
+\set who 'cli:me'
+\set key_owner 'app'
+\set key 'welcome:1'
+\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+BEGIN;
+INSERT INTO rowcall.operations
+    (action, filter, run_at, max_runs, canary, reason, status, matched, counted_all, requested_by, key_owner,
+     idempotency_key, request_fingerprint)
+VALUES (:'action', :'filter'::jsonb, :'run_at', :'max_runs', :'canary', :'reason', :'new_status', :'matched',
+    :'counted_all', :'who', :'key_owner', :'key', :'request_fingerprint')
+ON CONFLICT DO NOTHING
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.operations.steer: FIND_BY_KEY
+\set key_owner 'app'
+\set key 'welcome:1'
+BEGIN;
+SELECT * FROM rowcall.operations WHERE key_owner = :'key_owner' AND idempotency_key = :'key';
+ROLLBACK;
+
+-- rowcall.queue.operations.steer: LOCK_OPERATION
+\set id '1'
+BEGIN;
+SELECT * FROM rowcall.operations WHERE id = :'id' FOR UPDATE;
+ROLLBACK;
+
+-- rowcall.queue.operations.steer: SET_STATUS
+\set new_status 'running'
+\set id '1'
+BEGIN;
+UPDATE rowcall.operations SET status = :'new_status', updated_at = now() WHERE id = :'id' RETURNING *;
+ROLLBACK;
+
+-- rowcall.queue.operations.steer: SET_RUN
+\set run_id '1'
+\set id '1'
+BEGIN;
+UPDATE rowcall.operations SET run_id = :'run_id' WHERE id = :'id' RETURNING *;
 ROLLBACK;
 
 -- rowcall.queue.queues: LIST_QUEUES
@@ -3949,7 +4220,8 @@ ROLLBACK;
 -- rowcall.queue.retention.erase: ERASE
 -- Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
 -- Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
--- cloned the run, but not the payload.
+-- cloned the run, but not the payload.  An operation that was meant for payloads like this one loses that part of its
+-- filter.  Without it the filter would match other runs, so the operation ends.
 \set run_ids '{"1"}'
 \set who 'cli:me'
 \set request_id 'request-1'
@@ -3967,6 +4239,17 @@ WITH finished AS MATERIALIZED (
     UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
     WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
         AND (before ? 'payload' OR after ? 'payload')
+), meant AS (
+    UPDATE rowcall.operations SET filter = filter - 'payload', status = 'finished',
+        finished_at = coalesce(finished_at, now()), updated_at = now()
+    WHERE filter ? 'payload' AND EXISTS (
+        SELECT FROM rowcall.job_runs AS run
+        WHERE run.id = ANY(ARRAY(SELECT id FROM finished)) AND run.payload @> (operations.filter -> 'payload')
+    )
+    RETURNING id
+), unaudited_operations AS (
+    UPDATE rowcall.audit_log SET after = after - 'payload'
+    WHERE subject = 'operation' AND subject_id = ANY(ARRAY(SELECT id FROM meant)) AND after ? 'payload'
 ), audited AS (
     INSERT INTO rowcall.audit_log (who, action, subject, subject_id, request_id)
     SELECT :'who', 'erase', 'run', id, :'request_id' FROM finished ORDER BY id
@@ -4083,6 +4366,14 @@ WHERE definition_id = definition.id AND nominal_at < least(now() - :'keep_days' 
 ))))::bigint FROM rowcall.job_definitions AS definition;
 ROLLBACK;
 
+-- rowcall.queue.retention.prune: DELETE_OPERATIONS
+-- Operations in which nothing happens any more, with their refusals.  Their audit rows stay.
+\set keep_days '90'
+BEGIN;
+DELETE FROM rowcall.operations
+WHERE status NOT IN ('canary', 'running') AND updated_at < now() - :'keep_days' * interval '24 hours';
+ROLLBACK;
+
 -- rowcall.queue.retention.prune: POLICY
 \set job_type 'noop'
 BEGIN;
@@ -4179,7 +4470,7 @@ ROLLBACK;
 \set before_id '9223372036854775807'
 \set most '20000'
 \set who 'cli:me'
-\set action 'retry'
+\set action 'reschedule'
 \set other_action 'retry'
 \set subject 'Welcome'
 \set limit '50'
@@ -4235,7 +4526,7 @@ ROLLBACK;
 \set before_id '9223372036854775807'
 \set most '20000'
 \set who 'cli:me'
-\set action 'retry'
+\set action 'reschedule'
 \set other_action 'retry'
 \set after '-infinity'
 \set before 'infinity'
@@ -4265,6 +4556,68 @@ WITH RECURSIVE page AS MATERIALIZED (
 SELECT measured.*, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
 ORDER BY measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.events: NOW
+BEGIN;
+SELECT now();
+ROLLBACK;
+
+-- rowcall.queue.views.events: LIVE
+-- All live runs, in the order of job_runs_live.
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
+WHERE finished_at IS NULL ORDER BY queue, priority, run_at, id LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.queue.views.events: RUNNING
+-- The running runs, which are near the head of their lanes.
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+)
+SELECT head.* FROM lanes CROSS JOIN LATERAL (
+    SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+    ORDER BY run_at, id LIMIT 2000
+) AS head WHERE status = 'running';
+ROLLBACK;
+
+-- rowcall.queue.views.events: CHANGED
+-- Runs that are new, that have failed, or that are no longer live: by job_runs_created, job_attempts_failed and the
+-- primary key.
+\set gone '{"1"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
+WHERE id = ANY(ARRAY(
+    (SELECT id FROM rowcall.job_runs WHERE created_at > now() - interval '10 seconds'
+     ORDER BY created_at DESC, id DESC LIMIT 2000)
+    UNION
+    (SELECT run_id FROM rowcall.job_attempts WHERE outcome IN ('fail', 'give up', 'expire') AND ended_at > now() - interval '10 seconds'
+     ORDER BY ended_at DESC LIMIT 2000)
+    UNION
+    SELECT unnest(:'gone'::bigint[])
+))
+ORDER BY updated_at, id;
+ROLLBACK;
+
+-- rowcall.queue.views.events: LIVE_WORKERS
+-- The table has the workers of about one day.
+\set silence '150'
+BEGIN;
+SELECT id FROM rowcall.workers
+WHERE stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second';
 ROLLBACK;
 
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
@@ -4354,6 +4707,15 @@ WITH shown AS (
     FROM shown
 )
 SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no;
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: STATES
+-- The same columns of many runs, for requests that wait for one of them to change.
+\set run_ids '{"1"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT id, status, lease_no, attempts, run_at, cancel_requested_at, finished_at
+FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]);
 ROLLBACK;
 
 -- rowcall.queue.views.keys: KEYS
@@ -4905,6 +5267,14 @@ BEGIN;
 SELECT heartbeat_at, stopped_at IS NOT NULL
     OR heartbeat_at < now() - 1.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AS late
 FROM rowcall.workers WHERE id = :'locked_by';
+ROLLBACK;
+
+-- rowcall.queue.views.results: RESULT
+-- The run's columns that say how it ended.  Operators are qualified, because a caller has its own search_path.
+\set run_id '1'
+BEGIN;
+SELECT status, result, error_type, last_error, pruned_at FROM rowcall.job_runs
+WHERE id OPERATOR(pg_catalog.=) :'run_id';
 ROLLBACK;
 
 -- rowcall.queue.views.run_log: LOG_PAGE

@@ -9,9 +9,11 @@ import flask
 from rowcall.base import logs, settings
 from rowcall.base.database import engine
 from rowcall.job_types import catalogue
+from rowcall.queue.workers import silence
 from rowcall.schema import check_revision
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
+from rowcall_api.http.waiting import registration
 from rowcall_api.mount import mount
 from rowcall_api.payload_schemas import describe_payloads
 from rowcall_api.routes import (
@@ -19,6 +21,7 @@ from rowcall_api.routes import (
     definitions,
     docs,
     effects,
+    events,
     explain,
     job_types,
     metrics,
@@ -46,12 +49,14 @@ def create_app(database_url: str) -> flask.Flask:
     # A copy, because flask-smorest adds the descriptions of this app's schemas to it.
     app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
-    pool = engine(database_url, chosen.api_threads, database.ANSWER_SECONDS)
+    # One more, for the thread that reads what requests wait for.
+    pool = engine(database_url, chosen.api_threads + 1, database.ANSWER_SECONDS)
     with database.reachable(pool) as connection:
         check_revision(connection)
     # gunicorn forks after this, and a connection must not be shared with the children.
     pool.dispose()
     database.attach(app, pool)
+    registration.register(app, pool, chosen.api_threads, silence(chosen.heartbeat))
     request_log.register(app)
     client_address.register(app, chosen)
     rate_limit.register(app, chosen)
@@ -70,6 +75,7 @@ def create_app(database_url: str) -> flask.Flask:
         effects,
         queues,
         workers,
+        events,
         job_types,
         keys,
         audit,

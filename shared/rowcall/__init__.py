@@ -8,7 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rowcall.base.errors import Declined, OutcomeUnknown, Permanent, Refused, Retry, Snooze, Unavailable
+    from rowcall.base.errors import (
+        Declined,
+        NoResult,
+        OutcomeUnknown,
+        Permanent,
+        Refused,
+        ResultTimeout,
+        Retry,
+        Snooze,
+        Unavailable,
+    )
     from rowcall.effects import EffectKind
     from rowcall.job_types import Definition, exponential, fixed, quadratic
     from rowcall.queue.enqueue import enqueue, enqueue_many
@@ -23,9 +33,11 @@ __all__ = [
     "Definition",
     "EffectKind",
     "JobType",
+    "NoResult",
     "OutcomeUnknown",
     "Permanent",
     "Refused",
+    "ResultTimeout",
     "Retry",
     "Run",
     "Snooze",
@@ -42,9 +54,11 @@ _MODULES = {
     "Definition": "rowcall.job_types",
     "EffectKind": "rowcall.effects",
     "JobType": "rowcall.queue.job_type",
+    "NoResult": "rowcall.base.errors",
     "OutcomeUnknown": "rowcall.base.errors",
     "Permanent": "rowcall.base.errors",
     "Refused": "rowcall.base.errors",
+    "ResultTimeout": "rowcall.base.errors",
     "Retry": "rowcall.base.errors",
     "Run": "rowcall_worker.handlers",
     "Snooze": "rowcall.base.errors",

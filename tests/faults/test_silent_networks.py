@@ -22,7 +22,8 @@ from tests.support.silence import Network, network
 # A worker that waits one second for an answer; in production, it waits ten.
 IMPATIENT = """
 from rowcall.base import logs, settings
-from rowcall_worker.runtime.worker import Task, Worker
+from rowcall_worker.runtime.task import Task
+from rowcall_worker.runtime.worker import Worker
 chosen = settings.read()
 logs.configure(chosen)
 Worker(chosen, chosen.database_url, Task(once=False, concurrency=4), patience=1.0).work()

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import ROOT, rowcall
+from tests.support.page import blocks
+from tests.support.processes import ROOT, rowcall, running
 
 README = ROOT / "README.md"
 JOBS = ROOT / "docs" / "jobs.md"
@@ -98,6 +99,22 @@ def here(tmp_path: Path, fresh_url: str) -> dict[str, str]:
         "ROWCALL_HOME": str(tmp_path / "home"),
         "PYTHONPATH": str(tmp_path),
     }
+
+
+# What precedes the lines that wait for a result.
+BEFORE = """
+import os, psycopg2
+from shop.job_types import WELCOME
+DATABASE_URL = os.environ["DATABASE_URL"]
+"""
+
+
+def test_an_app_waits_for_a_result_with_the_lines_of_the_page(tmp_path: Path, here: dict[str, str]) -> None:
+    write_app(tmp_path, JOBS)
+    [block] = [text for text in blocks("jobs.md", "python") if ".result(connection" in text]
+    with running(here, "worker", "run"):
+        printed = subprocess.check_output([sys.executable, "-c", BEFORE + block], env=here, cwd=tmp_path, text=True)
+    assert printed == "{'greeted': 1}\n"
 
 
 def test_readmes_app_sends_one_mail_to_each_new_user(tmp_path: Path, here: dict[str, str]) -> None:

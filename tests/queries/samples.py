@@ -78,6 +78,7 @@ SAMPLES = {
     "from": "-infinity",
     "heartbeat": "30",
     "heartbeat_seconds": "30",
+    "gone": "1",
     "horizon": "86400",
     "hostname": "worker.example",
     "id": "1",

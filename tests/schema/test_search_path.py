@@ -14,7 +14,7 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.errors import KeyConflict
+from rowcall.base.errors import KeyConflict, ResultTimeout
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
 from tests.schema.catalogue import asked, catalogue
@@ -71,6 +71,10 @@ def test_enqueuing_in_a_callers_transaction(hostile_url: str) -> None:
         queue.enqueue(pooled, "noop", {"user_id": 2}, key="once")
     engine.dispose()
     assert len(asked(safe(hostile_url), "SELECT id FROM rowcall.job_runs")) == 3
+    reading = database.connect(hostile_url)
+    with pytest.raises(ResultTimeout):
+        first.result(reading, timeout=0)
+    reading.close()
 
 
 def test_a_worker_claims_finishes_beats_sweeps_and_ticks(

@@ -13,7 +13,8 @@ from rowcall.base.settings import Settings
 from rowcall.cli.terminal.group import Group
 from rowcall.local_postgres.url import database_url
 from rowcall_worker.install import ENVIRONMENT_FILE
-from rowcall_worker.runtime.worker import MAX_TIME_SECONDS, Report, Task, Worker
+from rowcall_worker.runtime.task import MAX_TIME_SECONDS, Report, Task
+from rowcall_worker.runtime.worker import Worker
 
 Command = Callable[..., Any]
 

@@ -40,6 +40,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.FilterInvalid: (INVALID, 422),
     errors.SearchTooSlow: ("search-too-slow", 503),
     errors.TooManySearches: ("too-many-searches", 429),
+    errors.TooManyWaiting: ("too-many-waiting", 429),
     errors.KeyConflict: ("idempotency-key-reused", 422),
     errors.NaturalKeyConflict: ("natural-key-conflict", 422),
     errors.KeyGone: ("idempotency-key-gone", 503),

@@ -127,7 +127,8 @@ def _path_can_be_a_name() -> None:
 def _form_is_accepted(other: str | None) -> None:
     accepted = flask.request.accept_mimetypes
     if accepted and not any(accepted.quality(form) for form in (JSON if other is None else (other,))):
-        what, form = ("this API returns only JSON", JSON[0]) if other is None else ("this returns a file", other)
+        form = JSON[0] if other is None else other
+        what = "this API returns only JSON" if other is None else f"this route returns only {other}"
         raise NotAcceptable(f"{what}: send `Accept: {form}`, or no Accept header")
 
 

@@ -209,7 +209,10 @@ COMMON = (
     Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
     Common(422, "Invalid", "A value is invalid: `errors` points to it and says why."),
     Common(
-        429, "TooMany", "Too many requests with this key, or too many searches in payloads at once.", headers=WITH_DELAY
+        429,
+        "TooMany",
+        "Too many requests with this key, searches in payloads at once, or waiting requests.",
+        headers=WITH_DELAY,
     ),
     Common(
         503,

@@ -12,6 +12,7 @@ from rowcall.base import clock
 from rowcall.base.settings import Settings
 from rowcall_api.http.client_address import client_address
 from rowcall_api.http.token_bucket import Answer, Buckets, Policy
+from rowcall_api.http.waiting.parking import memory
 
 # Enough for a person with a wrong key, and far too little to guess one.
 WRONG_KEYS = Policy(per_second=0.1, burst=20)
@@ -39,7 +40,8 @@ def register(app: flask.Flask, settings: Settings) -> None:
 def before_lookup(key: str) -> None:
     """Raise TooManyRequests if this key, known to be valid, is over its limit; this needs no query."""
     limits = _limits()
-    if limits and limits.keys.knows(_digest(key)):
+    flask.g.rate = memory().get("rate")
+    if limits and not flask.g.rate and limits.keys.knows(_digest(key)):
         _pass(limits.keys.take(_digest(key), clock.elapsed()))
 
 
@@ -51,7 +53,7 @@ def after_lookup(key: str, known: bool) -> None:
     if not known:
         limits.keys.forget(_digest(key))
         count_wrong_key()
-    elif not limits.keys.knows(_digest(key)):
+    elif not flask.g.rate and not limits.keys.knows(_digest(key)):
         _pass(limits.keys.take(_digest(key), clock.elapsed()))
 
 
@@ -69,7 +71,8 @@ def count_wrong_key() -> None:
 
 
 def _pass(answer: Answer) -> None:
-    flask.g.rate = answer
+    # A request that waited is counted once.
+    flask.g.rate = memory()["rate"] = answer
     if not answer.granted:
         raise TooManyRequests(
             "this key is over its rate limit (ROWCALL_RATE_LIMIT, ROWCALL_RATE_BURST)",

@@ -12,6 +12,7 @@ import math
 import select
 import selectors
 import socket
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -24,6 +25,8 @@ from gunicorn.http.message import Request
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from rowcall_api.http.incoming import IncomingRequests
+from rowcall_api.http.waiting.parked import ParkableConnection, ParkedConnections
+from rowcall_api.http.waiting.parking import PLACE, Parked, Place
 
 # The time limit from the first byte of a request to its last, and also from the connection to the first byte.
 REQUEST_SECONDS = 10.0
@@ -62,7 +65,7 @@ class NoRoom(ParseException):
     """A request that this server has no room to receive."""
 
 
-class Connection(TConn):
+class Connection(ParkableConnection):
     """A connection that waits in the main loop, or whose request a thread is handling."""
 
     def __init__(self, config: Config, client: socket.socket, address: Any, server: Any, body_bytes: int) -> None:
@@ -83,6 +86,9 @@ class ReceivingWorker(ThreadWorker):
         super().__init__(*arguments, **more)
         self._alive_thread = ThreadPoolExecutor(1)
         self._waiting: dict[Connection, None] = {}  # the oldest first
+        self._parked = ParkedConnections(self, self.enqueue_req, self._leave, self._close)
+        # The other half is for requests that are answered at once.
+        self._room = threading.Semaphore(self.worker_connections // 2)
         self._held = 0
         self._next_look = 0.0
         self._stops_at = math.inf
@@ -120,7 +126,9 @@ class ReceivingWorker(ThreadWorker):
         try:
             another = not fs.cancelled() and bool(fs.result())
             conn.sock.setblocking(False)
-            if another:
+            if conn.place.parked is not None:
+                self._parked.park(conn, conn.place.parked)
+            elif another:
                 self._next_request(conn)
             else:
                 self._leave(conn)
@@ -128,9 +136,17 @@ class ReceivingWorker(ThreadWorker):
             self._close(conn)
 
     def handle_request(self, req: Request, conn: TConn) -> bool:
-        """Respond in a thread (gunicorn's hook), with a timeout for clients that do not read."""
+        """Respond in a thread (gunicorn's hook), with a timeout for clients that do not read; or park the request."""
+        assert isinstance(conn, Connection)
         conn.sock.settimeout(ANSWER_SECONDS)
-        return super().handle_request(req, conn)
+        before = PLACE.set(conn.place)
+        try:
+            return super().handle_request(req, conn)
+        except Parked as parked:
+            conn.place.parked, parked.chunked = parked, req.version != (1, 0)
+            return False
+        finally:
+            PLACE.reset(before)
 
     def wait_for_and_dispatch_events(self, timeout: float | None) -> None:
         """Run one turn of the main loop (gunicorn's hook)."""
@@ -140,6 +156,7 @@ class ReceivingWorker(ThreadWorker):
             self._stops_at = min(self._stops_at, now + STOP_SECONDS)
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
+            self._parked.end_overdue(everything=not self.alive)
             for connection in [one for one in self._waiting if min(one.ends_at, self._stops_at) <= now]:
                 self._refuse(connection, RequestTimeout() if self.alive else NoRoom())
 
@@ -192,6 +209,7 @@ class ReceivingWorker(ThreadWorker):
         if connection.clogged:
             self._wait(connection, ANSWER_SECONDS, selectors.EVENT_WRITE)
         else:
+            connection.place = Place(self._room)
             self.enqueue_req(connection)
 
     def _leave(self, connection: Connection) -> None:

@@ -9,6 +9,7 @@ import flask
 
 from rowcall.base import clock, logs
 from rowcall.base.logs import LogEvent, log
+from rowcall_api.http.waiting.parking import memory
 
 # An id that the caller sends is used if it is short and plain.
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -31,8 +32,9 @@ def note(**fields: object) -> None:
 
 def _begin() -> None:
     sent = flask.request.headers.get("X-Request-Id", "")
-    flask.g.began = clock.elapsed()
-    flask.g.request_id = sent if REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
+    noted = memory()
+    flask.g.began = noted.setdefault("began", clock.elapsed())
+    flask.g.request_id = noted.setdefault("request_id", sent if REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex)
     logs.REQUEST_ID.set(flask.g.request_id)
 
 

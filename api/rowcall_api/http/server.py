@@ -128,7 +128,7 @@ def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
         # Passed as a descriptor, so that nobody can take the port between its check and its use.
         "bind": f"fd://{listener.fileno()}",
         # Requests mostly wait for PostgreSQL, not for the processor: so few processes with some threads each, and one
-        # database connection per thread.
+        # database connection per thread and one more per process.
         "worker_class": Worker,
         "workers": settings.api_workers,
         "threads": settings.api_threads,

@@ -12,11 +12,12 @@ from rowcall.base.database import Row
 from rowcall.effects import effects_of
 from rowcall.queue import Filter, get_run
 from rowcall.queue.views import cursors
-from rowcall.status import Status
+from rowcall.status import FINAL, Status
 from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
+from rowcall_api.http.waiting.awaited import wait_for_run
 from rowcall_api.schemas.filters import RunsQuery
 from rowcall_api.schemas.runs import (
     AttemptListSchema,
@@ -30,6 +31,7 @@ from rowcall_api.schemas.runs import (
     RunSchema,
     tagged,
 )
+from rowcall_api.schemas.waiting.runs import WaitQuery
 
 blueprint = BodyBlueprint("runs", __name__, url_prefix="/v1/runs", description="Runs and their status.")
 
@@ -69,16 +71,34 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 
 @blueprint.get("/<int:run_id>")
 @blueprint.arguments(IfNoneMatchHeaders, location="headers")
+@blueprint.arguments(WaitQuery, location="query")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @blueprint.alt_response(304, description="The run has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
-def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
-    """Show one run.  The response for a running run is never 304, because its ETag does not cover its progress."""
-    with transaction() as connection:
-        run = get_run(connection, run_id)
-    if run["status"] != Status.RUNNING and parse_etags(headers["if_none_match"]).contains_weak(queue.version_of(run)):
+def show_run(
+    headers: dict[str, Any], query: dict[str, Any], run_id: int
+) -> tuple[Row | flask.Response, int, dict[str, str]]:
+    """Show one run, at once or with `wait` when it has ended.
+
+    With `wait` and `If-None-Match`, the response also comes when the ETag changes.  The response for a running run is
+    never 304, because its ETag does not cover its progress.
+    """
+    seen = parse_etags(headers["if_none_match"])
+
+    def is_news(run: Row) -> bool:
+        return run["status"] in FINAL or (bool(seen) and not seen.contains_weak(queue.version_of(run)))
+
+    run = _run(run_id)
+    if query["wait"] and not is_news(run) and wait_for_run(run_id, query["wait"], is_news):
+        run = _run(run_id)
+    if run["status"] != Status.RUNNING and seen.contains_weak(queue.version_of(run)):
         return flask.Response(), 304, tagged(run)
     return run, 200, tagged(run)
+
+
+def _run(run_id: int) -> Row:
+    with transaction() as connection:
+        return get_run(connection, run_id)
 
 
 @blueprint.get("/<int:run_id>/attempts")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,7 +12,7 @@ import click
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.cli.session import command_transaction
 from rowcall.definitions import clock
-from rowcall.schedule import moment
+from rowcall.schedule import duration, moment
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
@@ -31,6 +31,28 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no p
             return moment(str(value), now, ZoneInfo("UTC"), self._past)
         except ScheduleInvalid as error:
             self.fail(str(error), param, ctx)
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
+    """A duration; it needs a unit, because a bare number would mean seconds, which is rarely intended."""
+
+    name = "duration"
+
+    def __init__(self, example: str) -> None:
+        self._example = example
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Parse the duration."""
+        if isinstance(value, timedelta):
+            return value
+        text = str(value)
+        try:
+            length = None if text.strip().isdigit() else duration(text)
+        except ScheduleInvalid:
+            length = None
+        if length is None:
+            self.fail(f"{text!r} is not a duration: write {self._example}", param, ctx)
+        return length
 
 
 class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here

@@ -9,8 +9,9 @@ from rowcall.definitions.content import Content
 from rowcall.definitions.store import locked_definition
 from rowcall.definitions.tick import clock
 from rowcall.job_types import Catalogue
-from rowcall.queue.enqueue import Enqueued, enqueue_prepared, fingerprint_of
+from rowcall.queue.enqueue import enqueue_prepared, fingerprint_of
 from rowcall.queue.holders import checked_key
+from rowcall.queue.views.results import Enqueued
 
 SET_DEFINITION = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"
 

@@ -13,7 +13,7 @@ from rowcall.queue.claims.stranded import held
 from rowcall.queue.claims.suspects import Suspect, claim_suspect
 from rowcall.queue.claims.sweep import Swept, sweep
 from rowcall.queue.clone import clone
-from rowcall.queue.enqueue import Enqueued, enqueue, enqueue_many
+from rowcall.queue.enqueue import enqueue, enqueue_many
 from rowcall.queue.finish import Done, Failure, cancelled, fail, give_up, release, snooze, succeed, unclaim
 from rowcall.queue.lease import (
     Lease,
@@ -32,8 +32,9 @@ from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queu
 from rowcall.queue.run_log import LogLine, write_log
 from rowcall.queue.views.explain import Condition, Explained, explain
 from rowcall.queue.views.filters import Filter
-from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, version_of, was_erased
+from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, states_of, version_of, was_erased
 from rowcall.queue.views.lists import Page, count_runs, list_runs
+from rowcall.queue.views.results import Enqueued
 from rowcall.queue.views.run_log import left_out, log_end, log_page
 from rowcall.queue.views.searches import limit_searches
 
@@ -102,6 +103,7 @@ __all__ = [
     "saved",
     "show_progress",
     "snooze",
+    "states_of",
     "succeed",
     "sweep",
     "unclaim",

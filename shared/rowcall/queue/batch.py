@@ -13,8 +13,9 @@ from rowcall.base.database import Connection, all_or_nothing
 from rowcall.base.errors import JobTypeUnknown, KeyTaken, RunInvalid
 from rowcall.base.timestamps import in_utc
 from rowcall.job_types import JobType, catalogue
-from rowcall.queue.enqueue import Enqueued, Prepared, check_options, columns_of, enqueue_prepared, prepared
+from rowcall.queue.enqueue import Prepared, check_options, columns_of, enqueue_prepared, prepared
 from rowcall.queue.operate import audit_enqueued
+from rowcall.queue.views.results import Enqueued
 
 BATCH_MOST = 1000
 

@@ -15,7 +15,6 @@ from rowcall.queue.enqueue import (
     IS_DUE,
     NEXT_ID,
     UNLESS_A_KEY_IS_TAKEN,
-    Enqueued,
     check_options,
     fingerprint_of,
     stored_text,
@@ -23,6 +22,7 @@ from rowcall.queue.enqueue import (
 from rowcall.queue.holders import Keys, checked_key, find_holders, natural_key_of, replayed
 from rowcall.queue.operate import check_version, refused
 from rowcall.queue.views.inspect import lock_run
+from rowcall.queue.views.results import Enqueued
 from rowcall.status import Status
 
 # A clone belongs to no occurrence.  It has the natural key of the original, so nothing is inserted while the original

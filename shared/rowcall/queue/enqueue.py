@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -18,6 +17,7 @@ from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import NAME
 from rowcall.queue.holders import Keys, checked_key, find_holders, natural_key_of, replayed
+from rowcall.queue.views.results import Enqueued
 from rowcall.status import Status
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.
@@ -85,14 +85,6 @@ RETURNING id, {IS_DUE} AS is_due
 SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
 FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 """
-
-
-@dataclass(frozen=True)
-class Enqueued:
-    """The run of a request; `replayed` means that an earlier request enqueued it."""
-
-    run_id: int
-    replayed: bool
 
 
 class Prepared(NamedTuple):

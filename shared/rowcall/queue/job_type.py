@@ -7,7 +7,8 @@ from typing import Any, Unpack
 
 from rowcall import job_types
 from rowcall.base.database import Connection
-from rowcall.queue.enqueue import Enqueued, Options, enqueue, enqueue_many
+from rowcall.queue.enqueue import Options, enqueue, enqueue_many
+from rowcall.queue.views.results import Enqueued
 
 
 class JobType(job_types.JobType):

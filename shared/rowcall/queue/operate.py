@@ -14,10 +14,11 @@ from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunInvalid,
 from rowcall.base.errors.requests import ONLY_ONCE
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
-from rowcall.queue.enqueue import TRIES, Enqueued, Options, enqueue
+from rowcall.queue.enqueue import TRIES, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of, was_erased
+from rowcall.queue.views.results import Enqueued
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
 MADE_DUE = f"status = '{Status.QUEUED}', run_at = now(), updated_at = now()"

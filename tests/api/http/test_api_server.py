@@ -20,6 +20,9 @@ from rowcall_api.app import BODY_BYTES
 from rowcall_api.http import database, incoming, rate_limit, receiving
 from rowcall_api.http.server import CONNECTIONS, Worker, options
 from rowcall_api.http.token_bucket import Policy
+from rowcall_api.http.waiting import poller
+from rowcall_api.schemas.waiting.events import LONGEST_FEED_SECONDS
+from rowcall_api.schemas.waiting.runs import LONGEST_WAIT_SECONDS
 
 PAGE = " ".join((Path(__file__).parents[3] / "docs" / "api-server.md").read_text().split())
 
@@ -83,6 +86,10 @@ def test_the_page_tells_what_is_chosen(chosen: dict[str, Any]) -> None:
         "a process whose main thread does not respond": chosen["timeout"],
     }.items():
         assert f"| {ends} | {seconds:g} s" in PAGE
+    assert f"keeps up to {CONNECTIONS // 2} of them" in PAGE
+    assert f"one short statement every {poller.LOOK_SECONDS:g} s" in PAGE
+    assert f"at most {LONGEST_WAIT_SECONDS} s" in PAGE
+    assert f"at most {LONGEST_FEED_SECONDS} s" in PAGE
     assert f"more than {chosen['limit_request_fields']} headers" in PAGE
     assert f"a head over {incoming.HEAD_BYTES // 1024} KiB" in PAGE
     assert f"keeps {CONNECTIONS} connections" in PAGE

@@ -36,7 +36,7 @@ from rowcall.queue.operations.actions import Action, change_many
 from rowcall.queue.queues import LIST_QUEUES, make_queues
 from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
-from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN
+from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN, STATES
 from rowcall.queue.views.live_workers import SERVING
 from rowcall.queue.views.stats import QUEUE, QUEUES
 from rowcall.queue.workers import UNSERVED
@@ -128,6 +128,10 @@ def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(fi
     serving = {"queue": "large", "job_type": "noop", "heartbeat": 40.0, "silence": 150.0}
     assert looked_at(plan(filled, BY_INDEX + SERVING, serving)) <= 1000
     assert looked_at(plan(filled, RUN_AND_QUEUE, {"run_id": last["id"], "declared": "{}"})) == 1
+
+
+def test_looking_at_the_runs_that_requests_wait_for_reads_only_these(filled: PgConnection, running: list[int]) -> None:
+    assert looked_at(plan(filled, BY_INDEX + STATES, {"run_ids": running})) == BATCH
 
 
 def test_the_figures_of_all_queues_look_at_some_thousand_runs_of_each_lane(filled: PgConnection) -> None:

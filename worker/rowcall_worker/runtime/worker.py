@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rowcall import __version__
 from rowcall.base.clock import elapsed
@@ -40,6 +39,7 @@ from rowcall_worker.runtime.notifier import Notifier
 from rowcall_worker.runtime.producer import Producer
 from rowcall_worker.runtime.scheduler import Scheduler
 from rowcall_worker.runtime.signals import StopSignal
+from rowcall_worker.runtime.task import Report, Task
 from rowcall_worker.runtime.watchdog import Watchdog
 
 # The least time that a busy server has to answer a heartbeat, however short the leases are.
@@ -54,39 +54,7 @@ CLAIM_SECONDS = 2.0
 # How long a worker that stays tries to register: a server or a pooler restarts within seconds.
 START_SECONDS = 20.0
 
-# How long `once` ticks and claims: cron starts the next worker after a minute.
-MAX_TIME_SECONDS = 55.0
-
 RELEASED = "the worker was stopped before the run was finished"
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a worker should do, from the command line."""
-
-    once: bool
-    concurrency: int
-    queues: Sequence[str] | None = None
-    types: Sequence[str] | None = None
-    limit: int | None = None
-    max_time: float = MAX_TIME_SECONDS
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a worker did, for its last line."""
-
-    claimed: int
-    succeeded: int
-    failed: int
-    dead: int
-    seconds: float
-
-    def __str__(self) -> str:
-        return (
-            f"claimed {self.claimed}, succeeded {self.succeeded}, failed {self.failed}, dead {self.dead}"
-            f" in {self.seconds:.1f} seconds"
-        )
 
 
 class Worker:

@@ -42,15 +42,21 @@ def is_psycopg3(connection: object) -> TypeGuard[Psycopg3Connection]:
     return isinstance(connection, Connection)
 
 
+def session_of(connection: object) -> sqlalchemy.orm.Session | None:
+    """Return the SQLAlchemy session that the caller's object is or stands for, if it is one."""
+    if not sys.modules.get("sqlalchemy.orm"):
+        return None
+    from sqlalchemy.orm import Session, scoped_session
+
+    # Flask-SQLAlchemy's `db.session` is a registry of sessions, one for each request.
+    found = connection() if isinstance(connection, scoped_session) else connection
+    return found if isinstance(found, Session) else None
+
+
 def sqlalchemy_connection(connection: object) -> sqlalchemy.Connection:
     """Return the SQLAlchemy connection behind the caller's object, or raise NotAConnection."""
-    found = connection
-    if sys.modules.get("sqlalchemy.orm"):
-        from sqlalchemy.orm import Session, scoped_session
-
-        # Flask-SQLAlchemy's `db.session` is a registry of sessions, one for each request.
-        found = found() if isinstance(found, scoped_session) else found
-        found = found.connection() if isinstance(found, Session) else found
+    session = session_of(connection)
+    found = connection if session is None else session.connection()
     if sys.modules.get("sqlalchemy"):
         from sqlalchemy import Connection
 

@@ -76,8 +76,10 @@ from rowcall.base.errors.requests import (
     ScheduleInvalid,
     SearchTooSlow,
     TooManySearches,
+    TooManyWaiting,
     TransitionRefused,
 )
+from rowcall.base.errors.results import NoResult, ResultTimeout, TransactionOpen
 
 __all__ = [
     "LONGEST_WAIT",
@@ -122,6 +124,7 @@ __all__ = [
     "NaturalKeyConflict",
     "NaturalKeyHeld",
     "NoChild",
+    "NoResult",
     "NotAConnection",
     "NotConfigured",
     "OperationKeyConflict",
@@ -135,6 +138,7 @@ __all__ = [
     "QueueNotFound",
     "QueueUnset",
     "Refused",
+    "ResultTimeout",
     "Retry",
     "RightsMissing",
     "RowcallError",
@@ -150,6 +154,8 @@ __all__ = [
     "TimeLimitExceeded",
     "TooManySearches",
     "TooManyStuck",
+    "TooManyWaiting",
+    "TransactionOpen",
     "TransitionRefused",
     "Unavailable",
     "Unusable",

@@ -62,6 +62,13 @@ class TooManySearches(RowcallError):
         )
 
 
+class TooManyWaiting(RowcallError):
+    """This process of the API has reached its limit of waiting requests."""
+
+    def __init__(self) -> None:
+        super().__init__("too many requests are waiting here: try again in a moment, or leave out `wait`")
+
+
 class ScheduleInvalid(RowcallError):
     """A schedule or one of its settings is invalid; `field` names the field, if exactly one is invalid."""
 

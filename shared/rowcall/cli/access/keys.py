@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from rowcall.access import api_keys
-from rowcall.base.errors import RowcallError, ScheduleInvalid
-from rowcall.cli.parameters import Moment
+from rowcall.base.errors import RowcallError
+from rowcall.cli.parameters import Duration, Moment
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import discard_output, json_option, show_json, shown
@@ -19,7 +19,6 @@ from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
 from rowcall.queue.views.keys import check_known
-from rowcall.schedule import duration
 
 LISTED = ("id", "name", "scopes", "state", "job_types", "queues", "last_used_at", "expires_at")
 MORE = ("prefix", "created_at", "revoked_at")
@@ -76,18 +75,21 @@ def list_command(table: Table) -> None:
 
 @keys_command.command("rotate")
 @click.argument("key_id", type=int)
-@click.option("--grace", default="24h", show_default=True, help="Grace period: how long the old key keeps working.")
+@click.option(
+    "--grace",
+    type=Duration("24h or '2 days'"),
+    default="24h",
+    show_default=True,
+    help="Grace period: how long the old key keeps working.",
+)
 @json_option
-def rotate_command(key_id: int, grace: str, as_json: bool) -> None:
+def rotate_command(key_id: int, grace: timedelta, as_json: bool) -> None:
     """Replace a key with a new one that has the same name, scopes and lifetime.
 
     The new key is shown once.  The old key stops working after the grace period.
     """
-    length = _length(grace)
-    if length is None:
-        raise click.BadParameter(f"{grace!r} is not a duration: write 24h or '2 days'", param_hint="--grace")
     with command_transaction() as connection:
-        rotated = api_keys.rotate_key(connection, key_id, length, operator())
+        rotated = api_keys.rotate_key(connection, key_id, grace, operator())
         _show_secret(
             as_json, {"key": rotated.key, "expires_at": rotated.expires_at, "old_ends_at": rotated.old_ends_at}
         )
@@ -123,11 +125,3 @@ def _show_secret(as_json: bool, created: Mapping[str, Any]) -> None:
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
-
-
-def _length(text: str) -> timedelta | None:
-    """Parse a duration; require a unit, because a bare number would mean seconds, which is rarely intended."""
-    try:
-        return None if text.strip().isdigit() else duration(text)
-    except ScheduleInvalid:
-        return None

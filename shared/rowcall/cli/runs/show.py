@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import click
 
 from rowcall import effects, queue
 from rowcall.base.database import Row
+from rowcall.base.durations import duration_words
+from rowcall.cli.parameters import Duration
 from rowcall.cli.runs.tail import show_end
-from rowcall.cli.session import command_transaction
+from rowcall.cli.runs.wait import UNTIL_IT_ENDS, status_at_end
+from rowcall.cli.session import command_transaction, held_server
 from rowcall.cli.terminal.output import show_json, shown
 from rowcall.cli.terminal.table import Table, relative, table_options
 from rowcall.definitions import clock
-from rowcall.status import Event, Status
+from rowcall.status import FINAL, Event, Status
 
 # How many lines of its log are shown with a run.
 LOG_LINES = 10
@@ -26,9 +30,32 @@ ENDED = ("attempt", "outcome", "worker", "ended_at")
 
 @click.command("show")
 @click.argument("run_id", type=int)
+@click.option(
+    "--wait",
+    type=Duration("30s or '5 minutes'"),
+    is_flag=False,
+    flag_value=UNTIL_IT_ENDS,
+    help="First wait until the run ends, at most this long, such as 30s.  [without a value: as long as it takes]",
+)
 @table_options
-def show_command(run_id: int, table: Table) -> None:
-    """Show one run: its error if it failed, its fields, its attempts that did not succeed, and the end of its log."""
+def show_command(run_id: int, wait: timedelta | None, table: Table) -> None:
+    """Show one run: its error if it failed, its fields, its attempts that did not succeed, and the end of its log.
+
+    With --wait, the exit code is 0 if the run has succeeded, and 1 if it has not.
+    """
+    if wait is None:
+        _show(run_id, table)
+        return
+    with held_server():
+        status = status_at_end(run_id, wait)
+        _show(run_id, table)
+    if status != Status.SUCCEEDED:
+        if status not in FINAL:
+            click.echo(f"run {run_id} has not ended within {duration_words(wait)}: it is {status}", err=True)
+        sys.exit(1)
+
+
+def _show(run_id: int, table: Table) -> None:
     with command_transaction() as connection:
         run, attempts, now = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id), clock(connection)
         performed = effects.effects_of(connection, run_id)

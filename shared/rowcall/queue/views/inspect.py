@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import UTC
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import RunNotFound
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import pages
 
 GET_RUN = """
@@ -39,6 +41,12 @@ SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY lease_
 # The columns that an operator's decision depends on, without those that a heartbeat or progress changes.
 VERSION = ("status", "lease_no", "attempts", "run_at", "cancel_requested_at", "finished_at")
 
+# The same columns of many runs, for requests that wait for one of them to change.
+STATES = """
+SELECT id, status, lease_no, attempts, run_at, cancel_requested_at, finished_at
+FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[])
+"""
+
 
 def get_run(connection: Connection, run_id: int) -> Row:
     """Return the run with this id, or raise RunNotFound."""
@@ -55,6 +63,11 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
     if row is None:
         raise RunNotFound(run_id)
     return row
+
+
+def states_of(connection: Connection, run_ids: Sequence[int]) -> dict[int, Row]:
+    """Return the columns of VERSION of those of these runs that exist."""
+    return {row["id"]: row for row in fetch_all(connection, BY_INDEX + STATES, {"run_ids": [*run_ids]})}
 
 
 def was_erased(connection: Connection, run_id: int) -> bool:

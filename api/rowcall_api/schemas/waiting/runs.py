@@ -1,0 +1,18 @@
+"""Schemas for requests that wait for a run."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+# Proxies can be told to wait for longer than this, and clients come again.
+LONGEST_WAIT_SECONDS = 60
+
+
+class WaitQuery(Schema):
+    """How long the response may wait."""
+
+    wait = fields.Integer(
+        load_default=0,
+        validate=validate.Range(0, LONGEST_WAIT_SECONDS),
+        metadata={"description": "Wait up to this many seconds for the run to end."},
+    )

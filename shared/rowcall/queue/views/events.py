@@ -1,0 +1,136 @@
+"""What has changed since the last read: the events of runs and of workers, without an index of their own.
+
+Each reader keeps in memory what it has seen, and compares it with what it reads next.  So nothing is lost when
+transactions become visible in another order than that of their times, and finished runs cost nothing.  An event is the
+new status of a run; a status that lasts less than the time between two reads may be left out, but never the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+from rowcall.queue.claims.lanes import LANES
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.views.stats import LANE, SCANNED_MOST
+from rowcall.status import FAILURES, Status, sql_list
+
+# With more live runs than these, only the running ones are compared.
+LIVE_MOST = 5000
+
+# The newest runs and failures of this long are read again and again, because their transactions may commit late.
+WINDOW = "interval '10 seconds'"
+NEWEST_MOST = 2000
+
+NOW = "SELECT now()"
+
+# All live runs, in the order of job_runs_live.
+LIVE = """
+SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
+WHERE finished_at IS NULL ORDER BY queue, priority, run_at, id LIMIT %(limit)s
+"""
+
+# The running runs, which are near the head of their lanes.
+RUNNING = f"""
+WITH RECURSIVE {LANES}
+SELECT head.* FROM lanes CROSS JOIN LATERAL (
+    SELECT id, job_type, queue, status, lease_no, attempts, updated_at {LANE} AND run_at <= now()
+    ORDER BY run_at, id LIMIT {SCANNED_MOST}
+) AS head WHERE status = '{Status.RUNNING}'
+"""
+
+# Runs that are new, that have failed, or that are no longer live: by job_runs_created, job_attempts_failed and the
+# primary key.
+CHANGED = f"""
+SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
+WHERE id = ANY(ARRAY(
+    (SELECT id FROM rowcall.job_runs WHERE created_at > now() - {WINDOW}
+     ORDER BY created_at DESC, id DESC LIMIT {NEWEST_MOST})
+    UNION
+    (SELECT run_id FROM rowcall.job_attempts WHERE outcome IN {sql_list(FAILURES)} AND ended_at > now() - {WINDOW}
+     ORDER BY ended_at DESC LIMIT {NEWEST_MOST})
+    UNION
+    SELECT unnest(%(gone)s::bigint[])
+))
+ORDER BY updated_at, id
+"""
+
+# The table has the workers of about one day.
+LIVE_WORKERS = """
+SELECT id FROM rowcall.workers
+WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second'
+"""
+
+
+class Event(NamedTuple):
+    """Something that has happened: its kind, and its data for JSON."""
+
+    kind: str
+    data: Mapping[str, Any]
+
+
+# What a client has may be out of date: it must read the lists again.
+RESET = Event("reset", {})
+
+
+class RunEvents:
+    """The changes of runs since the last read."""
+
+    def __init__(self, live_most: int = LIVE_MOST) -> None:
+        self._live_most = live_most
+        self._live: set[int] = set()
+        self._known: dict[int, tuple[str, int]] | None = None
+        self._partial = False
+
+    def read(self, connection: Connection) -> list[Event]:
+        """Return what has changed; nothing at the first read."""
+        live = fetch_all(connection, BY_INDEX + LIVE, {"limit": self._live_most + 1})
+        partial = len(live) > self._live_most
+        if partial:
+            live = fetch_all(connection, BY_INDEX + RUNNING)
+        ids = {row["id"] for row in live}
+        changed = fetch_all(connection, BY_INDEX + CHANGED, {"gone": sorted(self._live - ids)})
+        rows = {row["id"]: row for row in (*live, *changed)}
+        known = self._known
+        # Runs that waited while only running ones were compared are not new.
+        resumed, begins = self._partial and not partial, partial and not self._partial
+        self._live, self._partial = ids, partial
+        self._known = {run_id: (row["status"], row["lease_no"]) for run_id, row in rows.items()}
+        if known is None:
+            return []
+        if resumed:
+            return [RESET]
+        new = [row for run_id, row in rows.items() if known.get(run_id) != self._known[run_id]]
+        events = [_run_event(row) for row in sorted(new, key=itemgetter("updated_at", "id"))]
+        return [Event("partial", {}), *events] if begins else events
+
+
+def _run_event(row: Row) -> Event:
+    named = ("id", "job_type", "queue", "status", "attempts")
+    return Event("run", {**{name: row[name] for name in named}, "at": row["updated_at"].isoformat()})
+
+
+class WorkerEvents:
+    """The workers that have started or gone since the last read."""
+
+    def __init__(self, silence: float) -> None:
+        self._silence = silence
+        self._known: set[str] | None = None
+
+    def read(self, connection: Connection) -> list[Event]:
+        """Return what has changed; nothing at the first read."""
+        alive = {row["id"] for row in fetch_all(connection, LIVE_WORKERS, {"silence": self._silence})}
+        known, self._known = self._known, alive
+        if known is None:
+            return []
+        changes = ((alive - known, "started"), (known - alive, "gone"))
+        return [Event("worker", {"id": worker, "state": state}) for ids, state in changes for worker in sorted(ids)]
+
+
+def now(connection: Connection) -> datetime:
+    """Return the time at which the transaction began: what was committed before it is visible to its reads."""
+    moment: datetime = fetch_value(connection, NOW)
+    return moment
