@@ -4620,6 +4620,22 @@ SELECT id FROM rowcall.workers
 WHERE stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second';
 ROLLBACK;
 
+-- rowcall.queue.views.events: OPERATIONS
+-- The operations that have not ended, the newest ones, and those that have ended since the last read.
+\set gone '{"1"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT id, action, status, matched, changed, refused, updated_at FROM rowcall.operations
+WHERE id = ANY(ARRAY(
+    (SELECT id FROM rowcall.operations WHERE finished_at IS NULL ORDER BY id DESC LIMIT 1000)
+    UNION
+    (SELECT id FROM rowcall.operations ORDER BY id DESC LIMIT 100)
+    UNION
+    SELECT unnest(:'gone'::bigint[])
+))
+ORDER BY updated_at, id;
+ROLLBACK;
+
 -- rowcall.queue.views.explain: RUN_AND_QUEUE
 -- The run by its id, its queue's settings, and the running runs that count against the queue's limit.
 \set declared '{"mail": 2}'

@@ -1,4 +1,4 @@
-"""/v1/events: a feed of what happens to runs and workers."""
+"""/v1/events: a feed of what happens to runs, workers and operations."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ FIRST_SECONDS = 5.0
 @returns(FORMAT)
 @needs("read")
 def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Response:
-    """Follow what happens to runs and workers, as server-sent events.
+    """Follow what happens to runs, workers and operations, as server-sent events.
 
-    `run` is the new status of a run, `worker` says that one has started or gone, and `reset` that the client must read
-    the lists again, as it must at the beginning.  `partial`: so many runs wait that a run may be left out if it starts
-    and ends within half a second; `reset` follows when this is over.
+    `run` is the new status of a run, `worker` says that one has started or gone, `operation` that an operation has
+    progressed, and `reset` that the client must read the lists again, as it must at the beginning.  `partial`: so many
+    runs wait that a run may be left out if it starts and ends within half a second; `reset` follows when this is over.
     """
     feed: Feed = flask.current_app.extensions["feed"]
     place, seconds = PLACE.get(), query.pop("wait")

@@ -80,6 +80,7 @@ CREATE TABLE rowcall.operations (
     CONSTRAINT operations_reschedule_iff_run_at CHECK ((action = 'reschedule') = (run_at IS NOT NULL)),
     CONSTRAINT operations_key_owner_idempotency_key_key UNIQUE (key_owner, idempotency_key)
 );
+CREATE INDEX operations_unfinished ON rowcall.operations (id) WHERE finished_at IS NULL;
 CREATE TABLE rowcall.operation_refusals (
     operation_id bigint NOT NULL,
     run_id bigint NOT NULL,

@@ -7,6 +7,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ForeignKey,
+    Index,
     Integer,
     Table,
     Text,
@@ -54,6 +55,8 @@ operations = Table(
     one_of("status_known", "status", "canary", "waiting", "running", "stopped", "finished"),
     check("finished_iff_dated", "(status = 'finished') = (finished_at IS NOT NULL)"),
     check("reschedule_iff_run_at", "(action = 'reschedule') = (run_at IS NOT NULL)"),
+    # The feed of events reads these.
+    Index("operations_unfinished", "id", postgresql_where=text("finished_at IS NULL")),
 )
 
 # The runs that an operation did not change.  The primary key is the only index: it lists them by operation.

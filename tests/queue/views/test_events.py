@@ -12,7 +12,24 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue import Done, Failure, Lease
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.views.events import CHANGED, LIVE, LIVE_MOST, RESET, RUNNING, Event, RunEvents, WorkerEvents, now
+from rowcall.queue.operations.actions import Action
+from rowcall.queue.operations.carry_out import carry_on
+from rowcall.queue.operations.request import Requested
+from rowcall.queue.operations.steer import start
+from rowcall.queue.views.events import (
+    CHANGED,
+    LIVE,
+    LIVE_MOST,
+    OPERATIONS,
+    RESET,
+    RUNNING,
+    Event,
+    OperationEvents,
+    RunEvents,
+    WorkerEvents,
+    now,
+)
+from rowcall.queue.views.filters import Filter
 from rowcall.status import Status
 from tests.support.plans import looked_at, plan
 from tests.support.rows import WORKER, live_runs, run_in
@@ -138,6 +155,36 @@ def test_workers_that_start_and_go_are_events(connection: PgConnection) -> None:
         Event("worker", {"id": "first", "state": "gone"}),
     ]
     assert reader.read(connection) == []
+
+
+def test_each_progress_of_an_operation_is_an_event(connection: PgConnection) -> None:
+    dead = [run_in(connection, Status.DEAD)["id"] for _ in range(3)]
+    reader = OperationEvents()
+    assert reader.read(connection) == []
+    started = start(connection, Requested(Action.RETRY, Filter(job_type="noop")), OPERATOR).operation
+    assert [progress_of(event) for event in reader.read(connection)] == [("running", 0, 3)]
+    carry_on(connection, started["id"], batch=2)
+    assert [progress_of(event) for event in reader.read(connection)] == [("running", 2, 3)]
+    assert reader.read(connection) == []
+    carry_on(connection, started["id"], batch=2)
+    assert [progress_of(event) for event in reader.read(connection)] == [("finished", len(dead), 3)]
+    assert reader.read(connection) == []
+
+
+def progress_of(event: Event) -> tuple[str, int, int]:
+    assert (event.kind, event.data["action"], event.data["refused"]) == ("operation", "retry", 0)
+    return event.data["status"], event.data["changed"], event.data["matched"]
+
+
+def test_a_read_of_operations_looks_at_few_of_many(connection: PgConnection) -> None:
+    fill = """
+    INSERT INTO rowcall.operations (action, filter, status, matched, counted_all, requested_by, key_owner,
+        request_fingerprint, finished_at)
+    SELECT 'retry', '{}', 'finished', 0, true, 'a test', '', '', now() FROM generate_series(1, 20000);
+    ANALYZE rowcall.operations
+    """
+    fetch_all(connection, fill)
+    assert looked_at(plan(connection, BY_INDEX + OPERATIONS, {"gone": [1, 2]}), "operations") < 500
 
 
 def test_what_a_read_looks_at_depends_neither_on_finished_runs_nor_on_a_backlog(connection: PgConnection) -> None:

@@ -96,8 +96,7 @@ class Feed(Reader):
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        # The progress of operations belongs here too.
-        self._sources = (events.RunEvents(), events.WorkerEvents(self._silence))
+        self._sources = (events.RunEvents(), events.WorkerEvents(self._silence), events.OperationEvents())
         self._reads: deque[Read] = deque()
 
     @property

@@ -35,5 +35,5 @@ class EventsHeaders(Schema):
 class EventSchema(Schema):
     """One event of the feed, as its lines say."""
 
-    event = fields.String(required=True, validate=validate.OneOf(["run", "worker", "reset", "partial"]))
+    event = fields.String(required=True, validate=validate.OneOf(["run", "worker", "operation", "reset", "partial"]))
     data = fields.String(required=True, metadata={"description": "A JSON object, empty for `reset` and `partial`."})

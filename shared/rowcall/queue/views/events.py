@@ -1,4 +1,4 @@
-"""What has changed since the last read: the events of runs and of workers, without an index of their own.
+"""What has changed since the last read: the events of runs, workers and operations.
 
 Each reader keeps in memory what it has seen, and compares it with what it reads next.  So nothing is lost when
 transactions become visible in another order than that of their times, and finished runs cost nothing.  An event is the
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.operations.state import OperationStatus
 from rowcall.queue.views.stats import LANE, SCANNED_MOST
 from rowcall.status import FAILURES, Status, sql_list
 
@@ -62,6 +63,19 @@ ORDER BY updated_at, id
 LIVE_WORKERS = """
 SELECT id FROM rowcall.workers
 WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second'
+"""
+
+# The operations that have not ended, the newest ones, and those that have ended since the last read.
+OPERATIONS = """
+SELECT id, action, status, matched, changed, refused, updated_at FROM rowcall.operations
+WHERE id = ANY(ARRAY(
+    (SELECT id FROM rowcall.operations WHERE finished_at IS NULL ORDER BY id DESC LIMIT 1000)
+    UNION
+    (SELECT id FROM rowcall.operations ORDER BY id DESC LIMIT 100)
+    UNION
+    SELECT unnest(%(gone)s::bigint[])
+))
+ORDER BY updated_at, id
 """
 
 
@@ -128,6 +142,28 @@ class WorkerEvents:
             return []
         changes = ((alive - known, "started"), (known - alive, "gone"))
         return [Event("worker", {"id": worker, "state": state}) for ids, state in changes for worker in sorted(ids)]
+
+
+class OperationEvents:
+    """The operations that have started, progressed or ended since the last read."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Row] | None = None
+
+    def read(self, connection: Connection) -> list[Event]:
+        """Return what has changed; nothing at the first read."""
+        known = self._known or {}
+        gone = [operation_id for operation_id, row in known.items() if row["status"] != OperationStatus.FINISHED]
+        rows = fetch_all(connection, BY_INDEX + OPERATIONS, {"gone": gone})
+        first, self._known = self._known is None, {row["id"]: row for row in rows}
+        if first:
+            return []
+        return [_operation_event(row) for row in rows if known.get(row["id"]) != row]
+
+
+def _operation_event(row: Row) -> Event:
+    named = ("id", "action", "status", "matched", "changed", "refused")
+    return Event("operation", {**{name: row[name] for name in named}, "at": row["updated_at"].isoformat()})
 
 
 def now(connection: Connection) -> datetime:
