@@ -40,9 +40,9 @@ def test_a_run_that_has_ended_is_shown_at_once_and_the_exit_code_says_how(
     environment: dict[str, str], status: Status, code: int
 ) -> None:
     run_id = made(environment, status)
-    shown = rowcall(environment, "runs", "show", str(run_id), "--wait")
+    shown = rowcall(environment, "runs", "show", str(run_id), "--wait", "--json")
     assert (shown.returncode, shown.stderr) == (code, "")
-    assert shown.stdout == rowcall(environment, "runs", "show", str(run_id)).stdout
+    assert shown.stdout == rowcall(environment, "runs", "show", str(run_id), "--json").stdout
 
 
 def test_when_the_time_is_up_the_run_is_shown_as_it_is(environment: dict[str, str]) -> None:
