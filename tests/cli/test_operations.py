@@ -135,9 +135,9 @@ def test_ctrl_c_leaves_the_rest_to_the_workers(environment: dict[str, str], fres
         terminal.wait_for("1,200 matched, 500 changed")
         barred.wait()
         terminal.type("\x03")
-        barred.open()
         terminal.wait_for("operation 1 goes on in the workers")
         assert terminal.wait_for_end() == 1
+    barred.open()
     assert rowcall(environment, "worker", "once", "--queues", "maintenance").returncode == 0
     assert shown(environment, "show", "1")["changed"] == 1200
 
