@@ -47,8 +47,8 @@ OWN = {
     "keys": "rowcall.cli.access.keys:keys_command",
     "audit": "rowcall.cli.access.audit:audit_command",
     "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
-    "prune": "rowcall.cli.prune:prune_command",
-    "erase": "rowcall.cli.erase:erase_command",
+    "prune": "rowcall.cli.retention.prune:prune_command",
+    "erase": "rowcall.cli.retention.erase:erase_command",
     "doctor": "rowcall.cli.doctor.command:doctor_command",
     "completion": "rowcall.cli.completion:completion_command",
 }
