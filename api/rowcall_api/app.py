@@ -10,6 +10,7 @@ from rowcall.base import logs, settings
 from rowcall.base.database import engine
 from rowcall.job_types import catalogue
 from rowcall.schema import check_revision
+from rowcall_api.document.config import CONFIG
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
 from rowcall_api.mount import mount
@@ -43,7 +44,7 @@ def create_app(database_url: str) -> flask.Flask:
     types = catalogue()  # fail at startup, not at the first request, if a declaration is wrong
     app = flask.Flask("rowcall", static_folder=None)
     # A copy, because flask-smorest adds the descriptions of this app's schemas to it.
-    app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
+    app.config.update(deepcopy(CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
     pool = engine(database_url, chosen.api_threads, database.ANSWER_SECONDS)
     with database.reachable(pool) as connection:

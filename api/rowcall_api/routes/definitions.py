@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from rowcall import definitions
@@ -161,10 +161,12 @@ def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
     """List the nominal times of this definition and their outcomes, the latest first."""
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
-        rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, query["cursor"])
+        scope = f"occurrences {row['id']}"
+        before = None if query["cursor"] is None else cursors.read_time(scope, query["cursor"])[0]
+        rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, before)
     items = rows[: query["limit"]]
     more = len(rows) > len(items)
-    return {"items": items, "next": f"{items[-1]['nominal_at'].astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if more else None}
+    return {"items": items, "next": cursors.written_time(scope, items[-1]["nominal_at"]) if more else None}
 
 
 @blueprint.get("/<name>/preview")

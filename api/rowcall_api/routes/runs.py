@@ -85,7 +85,7 @@ def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response
 @blueprint.arguments(PageQuery, location="query")
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
-def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
     """List the attempts of a run that did not succeed."""
     scope = f"attempts {run_id}"
     after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
@@ -99,7 +99,7 @@ def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 @blueprint.arguments(PageQuery, location="query")
 @blueprint.response(200, LogSchema)
 @needs("read")
-def list_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
     """List what the handler of a run logged, in all its attempts.
 
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and with the end of the

@@ -50,7 +50,10 @@ class BulkDoneSchema(AnswerSchema):
             "description": "Skipped: locked or changed by another transaction, or another run holds their natural key."
         }
     )
-    ids = fields.List(fields.Integer(), metadata={"description": "The changed runs; in a dry run, the matching ones."})
+    ids = fields.List(
+        fields.Integer(),
+        metadata={"description": "The changed runs; in a dry run, the matching ones.", "maxItems": CHANGED_MOST},
+    )
     more = fields.Boolean(metadata={"description": "More runs may match: continue with `next`."})
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next call."})
     dry_run = fields.Boolean()

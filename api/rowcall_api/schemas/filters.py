@@ -15,7 +15,7 @@ from rowcall.queue.views.filters import Form
 from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 from rowcall_api.http.body import parsed, usable
-from rowcall_api.schemas.fields import Moment, Words
+from rowcall_api.schemas.fields import Moment, Words, page_cursor, page_limit
 
 
 class JsonObject(fields.String):
@@ -85,17 +85,13 @@ class RunsQuery(Schema):
 
         include = filter_fields(IN_A_QUERY, MORE_IN_A_QUERY)
 
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
+    limit = page_limit()
     include = Words(
         fields.String(validate=validate.OneOf(LARGE)),
         load_default=(),
         metadata={"description": "Also return these fields of each run. Repeat it, or separate values with commas."},
     )
-    cursor = fields.String(
-        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
-    )
+    cursor = page_cursor(filtered=True)
     count = fields.Boolean(
         load_default=False,
         truthy={"true"},

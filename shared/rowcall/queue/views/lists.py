@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
 
 from rowcall.base.database import Connection, Row, fetch_all, sqlstate_of
-from rowcall.base.errors import DatabaseUnavailable, FilterInvalid, SearchTooSlow
+from rowcall.base.errors import DatabaseUnavailable, SearchTooSlow
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
 from rowcall.queue.views.filters import MATCHES, Filter
@@ -33,9 +33,6 @@ WAITED = 0.8
 # Read in the order of an index, without sorting, whatever the statistics say.
 IN_ORDER = f"""{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = %(milliseconds)s; SET LOCAL lock_timeout = %(waited)s;"""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 
 
 class IndexScan(NamedTuple):
@@ -218,12 +215,8 @@ def _place(criteria: Filter, cursor: str | None) -> tuple[datetime | str, int]:
     """Return the position after which the scan begins."""
     if cursor is None:
         return (criteria.created_before, 0) if criteria.created_before else ("infinity", 0)
-    microseconds, run_id = cursors.read(criteria.text, cursor)
-    try:
-        return EPOCH + microseconds * MICROSECOND, run_id
-    except OverflowError:
-        raise FilterInvalid({"cursor": "names a time that does not exist"}) from None
+    return cursors.read_time(criteria.text, cursor)
 
 
 def _behind(criteria: Filter, at: datetime, run_id: int) -> str:
-    return cursors.written(criteria.text, (at - EPOCH) // MICROSECOND, run_id)
+    return cursors.written_time(criteria.text, at, run_id)
