@@ -17,7 +17,7 @@ from werkzeug.routing import IntegerConverter, Rule
 
 from rowcall_api.document.examples import add_examples
 from rowcall_api.document.names import operation_id
-from rowcall_api.document.numbers import Schemas, id_in_a_path
+from rowcall_api.document.schemas import Schemas, id_in_a_path, may_be_sparse
 from rowcall_api.http import auth, errors, guard
 
 PROBLEM = "application/problem+json"
@@ -218,6 +218,8 @@ def _complete(operation: Operation, name: str) -> None:
         if common.answered_by(operation) and not isinstance(answers.get(common.status), dict):
             answers[common.status] = common.name
     add_examples(name, answers)
+    if any(parameter["name"] == "fields" for parameter in doc.get("parameters", ())):
+        may_be_sparse(answers)
     doc["responses"] = dict(sorted(answers.items()))
     for parameter in doc.get("parameters", ()):
         _never_null(parameter["schema"])

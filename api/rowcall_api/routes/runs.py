@@ -12,6 +12,7 @@ from rowcall.base.database import Row
 from rowcall.effects import effects_of
 from rowcall.queue import Filter, get_run
 from rowcall.queue.views import cursors
+from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
 from rowcall_api.http.auth import needs
@@ -22,6 +23,7 @@ from rowcall_api.schemas.runs import (
     AttemptListSchema,
     EnqueueHeaders,
     EnqueueSchema,
+    FieldsQuery,
     IfNoneMatchHeaders,
     LogSchema,
     PageQuery,
@@ -30,6 +32,7 @@ from rowcall_api.schemas.runs import (
     RunSchema,
     tagged,
 )
+from rowcall_api.sparse import chosen
 
 blueprint = BodyBlueprint("runs", __name__, url_prefix="/v1/runs", description="Runs and their status.")
 
@@ -62,17 +65,20 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
     criteria = Filter(**query)
     with transaction() as connection:
         queue.limit_searches(connection, criteria, flask.g.caller.key_id)
-        page = queue.list_runs(connection, criteria, limit, cursor, include=include)
+        page = queue.list_runs(connection, criteria, limit, cursor, include=[*include, *(chosen() & {*LARGE})])
         counted = {"count": queue.count_runs(connection, criteria)} if count else {}
     return {"items": page.runs, "next": page.next, **counted}
 
 
 @blueprint.get("/<int:run_id>")
+@blueprint.arguments(FieldsQuery, location="query")
 @blueprint.arguments(IfNoneMatchHeaders, location="headers")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @blueprint.alt_response(304, description="The run has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
-def show_run(headers: dict[str, Any], run_id: int) -> tuple[Row | flask.Response, int, dict[str, str]]:
+def show_run(
+    _: dict[str, Any], headers: dict[str, Any], run_id: int
+) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """Show one run.  The response for a running run is never 304, because its ETag does not cover its progress."""
     with transaction() as connection:
         run = get_run(connection, run_id)

@@ -152,13 +152,6 @@ class ShownSchema(Schema):
     note = fields.String(allow_none=True)
 
 
-class EnqueuedSchema(Schema):
-    """The run that this request enqueued or replayed."""
-
-    run_id = fields.Integer()
-    replayed = fields.Boolean(metadata={"description": "A run with this key already existed; no run was added."})
-
-
 class OccurrencesQuery(Schema):
     """The page size and the cursor."""
 

@@ -16,6 +16,7 @@ from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 from rowcall_api.http.body import parsed, usable
 from rowcall_api.schemas.fields import Moment, Words, page_cursor, page_limit
+from rowcall_api.schemas.runs import FieldsQuery
 
 
 class JsonObject(fields.String):
@@ -77,7 +78,7 @@ class FilterSchema(Schema):
         include = filter_fields(IN_A_BODY, MORE_IN_A_BODY)
 
 
-class RunsQuery(Schema):
+class RunsQuery(FieldsQuery):
     """The filters, the page size and the cursor."""
 
     class Meta:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, fields, pre_dump, validate
+from marshmallow import Schema, fields, post_load, pre_dump, validate
 
 from rowcall.base.database import Row
 from rowcall.base.logs import LEVELS
 from rowcall.queue import allowed_events, version_of
-from rowcall.queue.views.lists import LARGE
 from rowcall.status import Event, Status
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.effects import EffectSchema
@@ -18,12 +17,14 @@ from rowcall_api.schemas.fields import (
     ENTITY_TAGS,
     PRIORITIES,
     Moment,
+    Words,
     YesOrNo,
     key_header,
     name,
     page_cursor,
     page_limit,
 )
+from rowcall_api.sparse import ALWAYS, choose
 
 
 def tagged(run: Row) -> dict[str, str]:
@@ -158,11 +159,27 @@ class RunSchema(AnswerSchema):
 
 
 class ListedRunSchema(RunSchema):
-    """A run in a list: `payload` and `result` are left out unless the request includes them."""
+    """A run in a list: `payload` and `result` are left out unless the request names them."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Marshmallow's hook: make all other fields required, so that OpenAPI says so."""
-        field_obj.required = field_name not in LARGE
+        """Marshmallow's hook: nothing else is required, because `fields` leaves out what it does not name."""
+        field_obj.required = field_name == ALWAYS
+
+
+class FieldsQuery(Schema):
+    """The fields of a run that the answer has."""
+
+    chosen_fields = Words(
+        fields.String(validate=validate.OneOf([*RunSchema().fields])),
+        data_key="fields",
+        load_default=(),
+        metadata={"description": "Return only these fields and `id`. Repeat it, or separate values with commas."},
+    )
+
+    @post_load
+    def _choose(self, query: dict[str, Any], **_: Any) -> dict[str, Any]:
+        choose(frozenset(query.pop("chosen_fields")))
+        return query
 
 
 class CountSchema(AnswerSchema):
