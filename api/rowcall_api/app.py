@@ -10,6 +10,7 @@ from rowcall.base import logs, settings
 from rowcall.base.database import engine
 from rowcall.job_types import catalogue
 from rowcall.schema import check_revision
+from rowcall_api import deprecation
 from rowcall_api.document.config import CONFIG
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
@@ -56,6 +57,7 @@ def create_app(database_url: str) -> flask.Flask:
     client_address.register(app, chosen)
     rate_limit.register(app, chosen)
     guard.register(app)
+    deprecation.register(app)
     app.url_map.converters["int"] = RowId
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False

@@ -15,6 +15,7 @@ from apispec import BasePlugin
 from flask_smorest import Api
 from werkzeug.routing import IntegerConverter, Rule
 
+from rowcall_api.deprecation import DEPRECATED
 from rowcall_api.document.examples import add_examples
 from rowcall_api.document.names import operation_id
 from rowcall_api.document.schemas import Schemas, id_in_a_path, may_be_sparse
@@ -197,6 +198,10 @@ class Operations(BasePlugin):
             name = operation_id(rule.endpoint, method, not apps, len(operations or {}))
             scope = auth.named_scope(self._app.view_functions[rule.endpoint], method)
             assert scope or apps, f"{rule} needs no scope: put @needs below the other decorators"
+            if rule.endpoint in DEPRECATED:
+                old = DEPRECATED[rule.endpoint]
+                notice = f"Deprecated, and removed after {old.until:%Y-%m-%d}: use {old.instead}."
+                doc |= {"deprecated": True, "description": "\n\n".join(filter(None, (notice, doc.get("description"))))}
             _complete(Operation(path or "", method, scope or "admin", doc), name)
             if any(parameter["in"] == "query" for parameter in doc.get("parameters", ())):
                 self._app.extensions[guard.WITH_QUERY].add((rule.endpoint, method))
