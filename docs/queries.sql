@@ -1515,7 +1515,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1538,7 +1538,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -1557,7 +1557,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -1577,7 +1577,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1600,7 +1600,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -1619,7 +1619,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -1640,7 +1640,7 @@ ROLLBACK;
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1664,7 +1664,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -1685,7 +1685,7 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -1706,7 +1706,7 @@ ROLLBACK;
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1732,7 +1732,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -1755,7 +1755,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -1775,7 +1775,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1798,7 +1798,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -1817,7 +1817,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -1837,7 +1837,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1860,7 +1860,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -1879,7 +1879,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -1900,7 +1900,7 @@ ROLLBACK;
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1924,7 +1924,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -1945,7 +1945,7 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -1966,7 +1966,7 @@ ROLLBACK;
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -1992,7 +1992,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -2015,7 +2015,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -3513,7 +3513,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3536,7 +3536,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3555,7 +3555,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -3575,7 +3575,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3598,7 +3598,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3617,7 +3617,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -3638,7 +3638,7 @@ ROLLBACK;
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3662,7 +3662,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3683,7 +3683,7 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -3704,7 +3704,7 @@ ROLLBACK;
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3730,7 +3730,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3753,7 +3753,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -4213,7 +4213,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4237,7 +4237,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4256,7 +4256,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -4281,7 +4281,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4305,7 +4305,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4324,7 +4324,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -4350,7 +4350,7 @@ ROLLBACK;
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4375,7 +4375,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4396,7 +4396,7 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -4422,7 +4422,7 @@ ROLLBACK;
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4449,7 +4449,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4472,7 +4472,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -4489,6 +4489,290 @@ WITH page AS MATERIALIZED (
 SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
 ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[created_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[failed_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE failed_at IS NOT NULL AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[definition_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set definition 'nightly'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) > ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id ASC, created_at ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY definition_id ASC, created_at ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) > ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY definition_id ASC, created_at ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[key_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set key 'welcome:1'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at + interval '0' ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at + interval '0' ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at + interval '0' ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[created]
@@ -4512,7 +4796,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -4530,7 +4814,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
-    SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 
@@ -4555,7 +4839,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -4573,7 +4857,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
-    SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 
@@ -4598,7 +4882,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -4618,7 +4902,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 
@@ -4643,7 +4927,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -4665,7 +4949,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 

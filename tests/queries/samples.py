@@ -65,7 +65,7 @@ SAMPLES = {
     "finished_after": NOON,
     "finished_before": LATER,
     "forensics": '{"signal": "SIGKILL"}',
-    "from": "-infinity",
+    "end": "-infinity",
     "horizon": "86400",
     "hostname": "worker.example",
     "id": "1",

@@ -56,16 +56,18 @@ def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
 @blueprint.response(200, RunListSchema)
 @needs("read")
 def list_runs(query: dict[str, Any]) -> dict[str, Any]:
-    """List matching runs, the newest first, by (created_at, id).
+    """List matching runs by (created_at, id), the newest first.
 
     Filters without an index (all but `status=failed,dead`, `error_type`, `definition` and `key`) scan at most 20,000
     runs per page.  A key may run two payload searches at a time.
     """
-    limit, cursor, count, include = (query.pop(name) for name in ("limit", "cursor", "count", "include"))
+    limit, cursor, order = (query.pop(name) for name in ("limit", "cursor", "order"))
+    count, include = query.pop("count"), query.pop("include")
+    include = [*include, *(chosen() & {*LARGE})]
     criteria = Filter(**query)
     with transaction() as connection:
         queue.limit_searches(connection, criteria, flask.g.caller.key_id)
-        page = queue.list_runs(connection, criteria, limit, cursor, include=[*include, *(chosen() & {*LARGE})])
+        page = queue.list_runs(connection, criteria, limit, cursor, include=include, order=order)
         counted = {"count": queue.count_runs(connection, criteria)} if count else {}
     return {"items": page.runs, "next": page.next, **counted}
 

@@ -78,7 +78,10 @@ def not_a_cursor() -> FilterInvalid:
 
 def _of_another_list() -> FilterInvalid:
     return FilterInvalid(
-        {"cursor": "belongs to a list with other filters: send the same filters, or leave it out to start again"}
+        {
+            "cursor": "belongs to a list with other filters or in another order: send the same ones, or leave it out to"
+            " start again"
+        }
     )
 
 
