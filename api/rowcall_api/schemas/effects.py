@@ -14,7 +14,7 @@ from rowcall.effects import KINDS, STATES, TABLES
 from rowcall.effects.kinds import REFERENCE_CHARACTERS
 from rowcall.job_types.declaration import NAME
 from rowcall_api.schemas.answers import page_items
-from rowcall_api.schemas.fields import CURSOR_CHARACTERS, Words, YesOrNo, page_limit
+from rowcall_api.schemas.fields import Words, YesOrNo, page_limit
 
 # One id for each table, in the order of TABLES.
 PLACES = struct.Struct(f">{len(TABLES)}q")
@@ -63,10 +63,7 @@ class EffectsQuery(Schema):
     limit = page_limit()
     cursor = Cursor(
         load_default=None,
-        metadata={
-            "description": "The `next` of the previous page, with the same filters.",
-            "maxLength": CURSOR_CHARACTERS,
-        },
+        metadata={"description": "The `next` of the previous page, with the same filters."},
     )
 
 

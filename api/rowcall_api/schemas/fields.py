@@ -23,9 +23,6 @@ EXAMPLE = "2030-03-31T09:00:00+02:00"
 # The most items of a page.
 PAGE_MOST = 200
 
-# Longer than any cursor: one may contain a name, or an id of each kind of effect.
-CURSOR_CHARACTERS = 1000
-
 # The bounds of a run's options for OpenAPI; the core refuses others.
 PRIORITIES = {"minimum": PRIORITY_FIRST, "maximum": PRIORITY_LAST}
 ATTEMPTS = {"minimum": 1, "maximum": ATTEMPTS_MOST}
@@ -93,7 +90,7 @@ def page_cursor(filtered: bool = False) -> fields.String:
     same = ", with the same filters" if filtered else ""
     return fields.String(
         load_default=None,
-        metadata={"description": f"The `next` of the previous page{same}.", "maxLength": CURSOR_CHARACTERS},
+        metadata={"description": f"The `next` of the previous page{same}."},
     )
 
 

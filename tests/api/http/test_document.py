@@ -82,9 +82,9 @@ def test_every_page_size_is_a_limit_of_its_answer(described: dict[str, Any]) -> 
         answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         items = described["components"]["schemas"][answer]["properties"]["items"]
         assert items.get("maxItems") == PAGE_MOST, f"{answer}: make its items with page_items"
-        bounds = {parameter["name"]: parameter["schema"] for parameter in operation["parameters"]}
-        assert (bounds["limit"]["minimum"], bounds["limit"]["maximum"]) == (1, PAGE_MOST)
-        assert "maxLength" in bounds["cursor"], f"{operation['operationId']}: make its cursor with page_cursor"
+        taken = {parameter["name"]: parameter for parameter in operation["parameters"]}
+        assert (taken["limit"]["schema"]["minimum"], taken["limit"]["schema"]["maximum"]) == (1, PAGE_MOST)
+        assert taken["cursor"]["description"].startswith("The `next` of the previous page"), operation["operationId"]
 
 
 @pytest.mark.parametrize(
