@@ -11,6 +11,8 @@ from rowcall.base.database import engine
 from rowcall.job_types import catalogue
 from rowcall.queue.workers import silence
 from rowcall.schema import check_revision
+from rowcall_api import deprecation
+from rowcall_api.document.config import CONFIG
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import RowId
 from rowcall_api.http.waiting import registration
@@ -47,7 +49,7 @@ def create_app(database_url: str) -> flask.Flask:
     types = catalogue()  # fail at startup, not at the first request, if a declaration is wrong
     app = flask.Flask("rowcall", static_folder=None)
     # A copy, because flask-smorest adds the descriptions of this app's schemas to it.
-    app.config.update(deepcopy(openapi.CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
+    app.config.update(deepcopy(CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
     # One more, for the thread that reads what requests wait for.
     pool = engine(database_url, chosen.api_threads + 1, database.ANSWER_SECONDS)
@@ -61,6 +63,7 @@ def create_app(database_url: str) -> flask.Flask:
     client_address.register(app, chosen)
     rate_limit.register(app, chosen)
     guard.register(app)
+    deprecation.register(app)
     app.url_map.converters["int"] = RowId
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False

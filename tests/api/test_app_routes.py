@@ -167,12 +167,14 @@ def test_a_route_that_breaks_is_a_500_that_tells_nothing_of_its_inside(call: Cal
 def test_the_routes_are_described_with_their_schemas_scopes_and_refusals(app: flask.Flask) -> None:
     described = told(app.test_client().get("/openapi.json"))
     packed = described["paths"]["/v1/orders/{order_id}/pack"]["post"]
-    assert (packed["operationId"], packed["tags"]) == ("orders.pack_order", ["orders"])
+    assert (packed["operationId"], packed["tags"]) == ("ordersPackOrder", ["orders"])
     assert packed["security"] == [{"key": ["enqueue"]}]
     assert {"200", "202", "401", "403", "404", "422", "429", "503"} <= set(packed["responses"])
     assert described["paths"]["/counter/bell"]["post"]["security"] == [{"key": ["admin"]}]
     till = described["paths"]["/counter/till"]
     assert [till[method]["security"] for method in ("get", "delete")] == [[{"key": ["read"]}], [{"key": ["operate"]}]]
+    # A view of several methods has a name for each.
+    assert [till[method]["operationId"] for method in ("get", "delete")] == ["getCounterTill", "deleteCounterTill"]
     assert "Shelf" in described["components"]["schemas"]
     assert {"name": "orders", "description": "The shop's orders."} in described["tags"]
 

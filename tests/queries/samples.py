@@ -75,7 +75,7 @@ SAMPLES = {
     "finished_after": NOON,
     "finished_before": LATER,
     "forensics": '{"signal": "SIGKILL"}',
-    "from": "-infinity",
+    "end": "-infinity",
     "heartbeat": "30",
     "heartbeat_seconds": "30",
     "gone": "1",

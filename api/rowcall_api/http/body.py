@@ -22,6 +22,7 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
 from rowcall_api.http.invalid import Place, Wrong
+from rowcall_api.sparse import sparse
 
 # Real payloads are flatter; deeper nesting is a mistake or an attack on the parser's stack.
 DEPTH = 32
@@ -73,6 +74,11 @@ class BodyBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest carries n
     """A blueprint whose routes read their arguments with the bounded parser."""
 
     ARGUMENTS_PARSER = BoundedParser()
+
+    @staticmethod
+    def _prepare_response_content(data: Any) -> Any:
+        """flask-smorest's hook for an answer that its schema has dumped."""
+        return sparse(data)
 
 
 def depth(body: str) -> int:

@@ -13,46 +13,15 @@ from typing import Any
 import flask
 from apispec import BasePlugin
 from flask_smorest import Api
-from werkzeug.routing import Rule
+from werkzeug.routing import IntegerConverter, Rule
 
-from rowcall import __version__
+from rowcall_api.deprecation import DEPRECATED
+from rowcall_api.document.examples import add_examples
+from rowcall_api.document.names import operation_id
+from rowcall_api.document.schemas import Schemas, id_in_a_path, may_be_sparse
 from rowcall_api.http import auth, errors, guard
 
 PROBLEM = "application/problem+json"
-
-DESCRIPTION = """
-Enqueue runs, see their results, and change them.
-
-Every request needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` creates one.
-Times are in RFC 3339 format with an offset. Every error is a problem document (RFC 9457) with a stable `type`.
-A request that takes an `Idempotency-Key` can safely be repeated with the same key: the work is done once.
-"""
-
-CONFIG: dict[str, Any] = {
-    "API_TITLE": "Rowcall",
-    "API_VERSION": __version__,
-    "OPENAPI_VERSION": "3.1.0",
-    "OPENAPI_URL_PREFIX": "/",
-    "OPENAPI_JSON_PATH": "openapi.json",
-    "API_SPEC_OPTIONS": {
-        "info": {
-            "summary": "Scheduled background jobs on nothing but PostgreSQL",
-            "description": DESCRIPTION.strip(),
-            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
-        },
-        # The server that this document was loaded from.
-        "servers": [{"url": "/"}],
-        "components": {
-            "securitySchemes": {
-                "key": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "A key such as rc_1a2b3c4d_..., with scopes.",
-                }
-            }
-        },
-    },
-}
 
 # Response headers; each route names its own, such as `headers={"Location": "Location"}`.
 HEADERS: dict[str, dict[str, Any]] = {
@@ -85,7 +54,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "Retry-After": {
         "description": "Seconds to wait before trying again.",
         "required": True,
-        "schema": {"type": "integer", "minimum": 0},
+        "schema": {"type": "integer", "format": "int64", "minimum": 0},
     },
     "WWW-Authenticate": {
         "description": "The challenge (RFC 6750): `error` says what is wrong with the key, `scope` what it lacks.",
@@ -235,11 +204,14 @@ class Operations(BasePlugin):
         """Complete the operations of one route (apispec's hook)."""
         rule: Rule = kwargs["rule"]
         apps = guard.protects(self._app, rule.endpoint)
-        # Rowcall's own names are unique; those of an app keep their blueprint's name as a prefix.
-        name = rule.endpoint if apps else rule.endpoint.rpartition(".")[2]
         for method, doc in (operations or {}).items():
+            name = operation_id(rule.endpoint, method, not apps, len(operations or {}))
             scope = auth.named_scope(self._app.view_functions[rule.endpoint], method)
             assert scope or apps, f"{rule} needs no scope: put @needs below the other decorators"
+            if rule.endpoint in DEPRECATED:
+                old = DEPRECATED[rule.endpoint]
+                notice = f"Deprecated, and removed after {old.until:%Y-%m-%d}: use {old.instead}."
+                doc |= {"deprecated": True, "description": "\n\n".join(filter(None, (notice, doc.get("description"))))}
             _complete(Operation(path or "", method, scope or "admin", doc), name)
             if any(parameter["in"] == "query" for parameter in doc.get("parameters", ())):
                 self._app.extensions[guard.WITH_QUERY].add((rule.endpoint, method))
@@ -260,6 +232,9 @@ def _complete(operation: Operation, name: str) -> None:
         # flask-smorest has already named the 422 of invalid arguments; keep only descriptions that are complete.
         if common.answered_by(operation) and not isinstance(answers.get(common.status), dict):
             answers[common.status] = common.name
+    add_examples(name, answers)
+    if any(parameter["name"] == "fields" for parameter in doc.get("parameters", ())):
+        may_be_sparse(answers)
     doc["responses"] = dict(sorted(answers.items()))
     for parameter in doc.get("parameters", ()):
         _never_null(parameter["schema"])
@@ -283,7 +258,8 @@ class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
     DEFAULT_ERROR_RESPONSE_NAME = None
 
     def __init__(self, app: flask.Flask) -> None:
-        super().__init__(app, spec_kwargs={"extra_plugins": [Operations(app)]})
+        super().__init__(app, spec_kwargs={"marshmallow_plugin": Schemas(), "extra_plugins": [Operations(app)]})
+        self.register_converter(IntegerConverter, id_in_a_path)
         errors.register(app)  # in place of flask-smorest's own handler
         for name, header in HEADERS.items():
             self.spec.components.header(name, header, lazy=True)

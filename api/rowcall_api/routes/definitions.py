@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from rowcall import definitions
@@ -11,10 +11,11 @@ from rowcall.base.database import Row
 from rowcall.base.errors import DefinitionInvalid, ScheduleInvalid
 from rowcall.definitions import Change, Content, preview
 from rowcall.job_types import catalogue
-from rowcall.queue import Enqueued
+from rowcall.queue import get_run
 from rowcall.queue.views import cursors
 from rowcall.schedule import moment
 from rowcall_api import rights
+from rowcall_api.enqueue import Answer, answer, answers_with_a_run
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
@@ -24,7 +25,6 @@ from rowcall_api.schemas.definitions import (
     DefinitionListSchema,
     DefinitionSchema,
     DefinitionsQuery,
-    EnqueuedSchema,
     OccurrenceListSchema,
     OccurrencesQuery,
     PreviewQuery,
@@ -134,15 +134,9 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
 
 @blueprint.post("/<name>/run-now")
 @blueprint.arguments(EnqueueHeaders, location="headers")
-@blueprint.response(202, EnqueuedSchema, headers={"Location": "Location"})
-@blueprint.alt_response(
-    200,
-    schema=EnqueuedSchema,
-    description="A run with this key exists already.",
-    headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
-)
+@answers_with_a_run(blueprint)
 @needs("operate")
-def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, int, dict[str, str]]:
+def run_definition_now(headers: dict[str, Any], name: str) -> Answer:
     """Enqueue one run of this definition now, in addition to its schedule.
 
     The key also needs the scope to enqueue a run of its type.
@@ -151,10 +145,8 @@ def run_definition_now(headers: dict[str, Any], name: str) -> tuple[Enqueued, in
         content = Content.of(definitions.get_definition(connection, name))
         must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)
         outcome = definitions.run_now(connection, name, catalogue(), operator(), headers["idempotency_key"])
-    location = {"Location": f"/v1/runs/{outcome.run_id}"}
-    if outcome.replayed:
-        return outcome, 200, {**location, "Idempotent-Replayed": "true"}
-    return outcome, 202, location
+        run = get_run(connection, outcome.run_id)
+    return answer(run, outcome.replayed, own=False)
 
 
 @blueprint.get("/<name>/occurrences")
@@ -165,10 +157,12 @@ def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
     """List the nominal times of this definition and their outcomes, the latest first."""
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
-        rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, query["cursor"])
+        scope = f"occurrences {row['id']}"
+        before = None if query["cursor"] is None else cursors.read_time(scope, query["cursor"])[0]
+        rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, before)
     items = rows[: query["limit"]]
     more = len(rows) > len(items)
-    return {"items": items, "next": f"{items[-1]['nominal_at'].astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if more else None}
+    return {"items": items, "next": cursors.written_time(scope, items[-1]["nominal_at"]) if more else None}
 
 
 @blueprint.get("/<name>/preview")

@@ -12,6 +12,7 @@ from rowcall.base.database import Row
 from rowcall.effects import effects_of
 from rowcall.queue import Filter, get_run
 from rowcall.queue.views import cursors
+from rowcall.queue.views.lists import LARGE
 from rowcall.status import FINAL, Status
 from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
 from rowcall_api.http.auth import needs
@@ -23,6 +24,7 @@ from rowcall_api.schemas.runs import (
     AttemptListSchema,
     EnqueueHeaders,
     EnqueueSchema,
+    FieldsQuery,
     IfNoneMatchHeaders,
     LogSchema,
     PageQuery,
@@ -32,6 +34,7 @@ from rowcall_api.schemas.runs import (
     tagged,
 )
 from rowcall_api.schemas.waiting.runs import WaitQuery
+from rowcall_api.sparse import chosen
 
 blueprint = BodyBlueprint("runs", __name__, url_prefix="/v1/runs", description="Runs and their status.")
 
@@ -55,28 +58,31 @@ def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
 @blueprint.response(200, RunListSchema)
 @needs("read")
 def list_runs(query: dict[str, Any]) -> dict[str, Any]:
-    """List matching runs, the newest first, by (created_at, id).
+    """List matching runs by (created_at, id), the newest first.
 
     Filters without an index (all but `status=failed,dead`, `error_type`, `definition` and `key`) scan at most 20,000
     runs per page.  A key may run two payload searches at a time.
     """
-    limit, cursor, count, include = (query.pop(name) for name in ("limit", "cursor", "count", "include"))
+    limit, cursor, order = (query.pop(name) for name in ("limit", "cursor", "order"))
+    count, include = query.pop("count"), query.pop("include")
+    include = [*include, *(chosen() & {*LARGE})]
     criteria = Filter(**query)
     with transaction() as connection:
         queue.limit_searches(connection, criteria, flask.g.caller.key_id)
-        page = queue.list_runs(connection, criteria, limit, cursor, include=include)
+        page = queue.list_runs(connection, criteria, limit, cursor, include=include, order=order)
         counted = {"count": queue.count_runs(connection, criteria)} if count else {}
     return {"items": page.runs, "next": page.next, **counted}
 
 
 @blueprint.get("/<int:run_id>")
+@blueprint.arguments(FieldsQuery, location="query")
 @blueprint.arguments(IfNoneMatchHeaders, location="headers")
 @blueprint.arguments(WaitQuery, location="query")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @blueprint.alt_response(304, description="The run has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(
-    headers: dict[str, Any], query: dict[str, Any], run_id: int
+    _: dict[str, Any], headers: dict[str, Any], query: dict[str, Any], run_id: int
 ) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """Show one run, at once or with `wait` when it has ended.
 
@@ -105,7 +111,7 @@ def _run(run_id: int) -> Row:
 @blueprint.arguments(PageQuery, location="query")
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
-def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
     """List the attempts of a run that did not succeed."""
     scope = f"attempts {run_id}"
     after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
@@ -119,7 +125,7 @@ def list_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 @blueprint.arguments(PageQuery, location="query")
 @blueprint.response(200, LogSchema)
 @needs("read")
-def list_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
     """List what the handler of a run logged, in all its attempts.
 
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and with the end of the

@@ -52,7 +52,7 @@ def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) ->
 @blueprint.arguments(SteerHeaders, location="headers")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
-def run_run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
+def run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
     """Make a waiting run due now; the attempts already made still count."""
     return _steered(queue.run_now, run_id, headers)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from rowcall_api.schemas.fields import PAGE_MOST
+
 
 class AnswerSchema(Schema):
     """A response with all its fields: unknown values are null."""
@@ -13,3 +15,8 @@ class AnswerSchema(Schema):
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Marshmallow's hook: make each field required, so that OpenAPI says so."""
         field_obj.required = True
+
+
+def page_items(schema: type[Schema], **more: Any) -> fields.List[Any]:
+    """Return the field for the items of a list whose pages have a limit."""
+    return fields.List(fields.Nested(schema), metadata={"maxItems": PAGE_MOST}, **more)

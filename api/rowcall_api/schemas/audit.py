@@ -5,8 +5,8 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from rowcall.base.database import LARGEST_ID
-from rowcall_api.schemas.answers import AnswerSchema
-from rowcall_api.schemas.fields import Moment
+from rowcall_api.schemas.answers import AnswerSchema, page_items
+from rowcall_api.schemas.fields import Moment, page_cursor, page_limit
 
 
 def _text(description: str) -> fields.String:
@@ -26,12 +26,8 @@ class AuditQuery(Schema):
     )
     after = Moment(load_default=None, metadata={"description": "Only changes at this time or later."})
     before = Moment(load_default=None, metadata={"description": "Only changes before this time."})
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
-    cursor = fields.String(
-        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
-    )
+    limit = page_limit()
+    cursor = page_cursor(filtered=True)
 
 
 class AuditSchema(AnswerSchema):
@@ -58,7 +54,7 @@ class AuditSchema(AnswerSchema):
 class AuditListSchema(AnswerSchema):
     """A page of changes, the newest first."""
 
-    items = fields.List(fields.Nested(AuditSchema))
+    items = page_items(AuditSchema)
     next = fields.String(
         allow_none=True,
         metadata={

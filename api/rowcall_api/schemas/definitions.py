@@ -13,7 +13,8 @@ from werkzeug.http import parse_etags
 from rowcall.base.database import Row
 from rowcall.definitions import ContentSchema, Duration, Precondition, version_of
 from rowcall.schedule import Outcome, Overlap
-from rowcall_api.schemas.fields import ENTITY_TAGS, Moment
+from rowcall_api.schemas.answers import page_items
+from rowcall_api.schemas.fields import ENTITY_TAGS, page_cursor, page_limit
 
 
 class StateSchema(Schema):
@@ -151,26 +152,17 @@ class ShownSchema(Schema):
     note = fields.String(allow_none=True)
 
 
-class EnqueuedSchema(Schema):
-    """The run that this request enqueued or replayed."""
-
-    run_id = fields.Integer()
-    replayed = fields.Boolean(metadata={"description": "A run with this key already existed; no run was added."})
-
-
 class OccurrencesQuery(Schema):
     """The page size and the cursor."""
 
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
-    cursor = Moment(load_default=None, metadata={"description": "The `next` of the previous page."})
+    limit = page_limit()
+    cursor = page_cursor()
 
 
 class DefinitionsQuery(Schema):
     """The cursor of the page."""
 
-    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+    cursor = page_cursor()
 
 
 class DefinitionListSchema(Schema):
@@ -187,7 +179,7 @@ class DefinitionListSchema(Schema):
 class OccurrenceListSchema(Schema):
     """A page of occurrences, the latest first."""
 
-    items = fields.List(fields.Nested(OccurrenceSchema), required=True)
+    items = page_items(OccurrenceSchema, required=True)
     next = fields.String(required=True, allow_none=True, metadata={"description": "The cursor of the next page."})
 
 

@@ -13,7 +13,8 @@ from rowcall.base.database import LARGEST_ID
 from rowcall.effects import KINDS, STATES, TABLES
 from rowcall.effects.kinds import REFERENCE_CHARACTERS
 from rowcall.job_types.declaration import NAME
-from rowcall_api.schemas.fields import Words, YesOrNo
+from rowcall_api.schemas.answers import page_items
+from rowcall_api.schemas.fields import Words, YesOrNo, page_limit
 
 # One id for each table, in the order of TABLES.
 PLACES = struct.Struct(f">{len(TABLES)}q")
@@ -59,11 +60,10 @@ class EffectsQuery(Schema):
         validate=validate.Range(1, LARGEST_ID),
         metadata={"description": "Only effects that this run attempted last."},
     )
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
+    limit = page_limit()
     cursor = Cursor(
-        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
+        load_default=None,
+        metadata={"description": "The `next` of the previous page, with the same filters."},
     )
 
 
@@ -90,7 +90,7 @@ class EffectSchema(Schema):
 class EffectListSchema(Schema):
     """A page, the newest first."""
 
-    items = fields.List(fields.Nested(EffectSchema))
+    items = page_items(EffectSchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})
 
 

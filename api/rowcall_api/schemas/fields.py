@@ -10,7 +10,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from rowcall.base.timestamps import unusable, with_plus
-from rowcall.job_types.declaration import KEY_CHARACTERS
+from rowcall.job_types.declaration import ATTEMPTS_MOST, KEY_CHARACTERS, PRIORITY_FIRST, PRIORITY_LAST
 
 # RFC 3339 only: Python also reads other forms of ISO 8601, but many clients do not.
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -19,6 +19,13 @@ MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(
 PATTERN = "^([2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
 
 EXAMPLE = "2030-03-31T09:00:00+02:00"
+
+# The most items of a page.
+PAGE_MOST = 200
+
+# The bounds of a run's options for OpenAPI; the core refuses others.
+PRIORITIES = {"minimum": PRIORITY_FIRST, "maximum": PRIORITY_LAST}
+ATTEMPTS = {"minimum": 1, "maximum": ATTEMPTS_MOST}
 
 # The names of job types and queues are at most this long.
 NAME_CHARACTERS = 63
@@ -69,6 +76,22 @@ class Words(fields.List[Any]):
 def name(**more: Any) -> fields.String:
     """Return the field for the name of a job type or queue."""
     return fields.String(validate=validate.Length(1, NAME_CHARACTERS), **more)
+
+
+def page_limit() -> fields.Integer:
+    """Return the field for the size of a page."""
+    return fields.Integer(
+        load_default=50, validate=validate.Range(1, PAGE_MOST), metadata={"description": "At most this many on a page."}
+    )
+
+
+def page_cursor(filtered: bool = False) -> fields.String:
+    """Return the field for the cursor of a page."""
+    same = ", with the same filters" if filtered else ""
+    return fields.String(
+        load_default=None,
+        metadata={"description": f"The `next` of the previous page{same}."},
+    )
 
 
 def key_header() -> fields.String:

@@ -12,10 +12,11 @@ from werkzeug.exceptions import BadRequest
 
 from rowcall.queue import Filter
 from rowcall.queue.views.filters import Form
-from rowcall.queue.views.lists import LARGE
+from rowcall.queue.views.lists import LARGE, Order
 from rowcall.status import Status
 from rowcall_api.http.body import parsed, usable
-from rowcall_api.schemas.fields import Moment, Words
+from rowcall_api.schemas.fields import Moment, Words, page_cursor, page_limit
+from rowcall_api.schemas.runs import FieldsQuery
 
 
 class JsonObject(fields.String):
@@ -77,7 +78,7 @@ class FilterSchema(Schema):
         include = filter_fields(IN_A_BODY, MORE_IN_A_BODY)
 
 
-class RunsQuery(Schema):
+class RunsQuery(FieldsQuery):
     """The filters, the page size and the cursor."""
 
     class Meta:
@@ -85,16 +86,19 @@ class RunsQuery(Schema):
 
         include = filter_fields(IN_A_QUERY, MORE_IN_A_QUERY)
 
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
+    limit = page_limit()
     include = Words(
         fields.String(validate=validate.OneOf(LARGE)),
         load_default=(),
         metadata={"description": "Also return these fields of each run. Repeat it, or separate values with commas."},
     )
-    cursor = fields.String(
-        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
+    cursor = page_cursor(filtered=True)
+    order = fields.Enum(
+        Order,
+        by_value=True,
+        load_default=Order.DESC,
+        dump_default=Order.DESC.value,
+        metadata={"description": "`desc`: the newest first; `asc`: the oldest first.", "default": "desc"},
     )
     count = fields.Boolean(
         load_default=False,

@@ -11,6 +11,7 @@ from rowcall.job_types.declaration import ENQUEUE_SCOPES
 from rowcall.status import UNIQUE_MODES
 from rowcall_api.payload_schemas import payload_schema
 from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.fields import page_cursor
 
 # The delays that are shown: enough to see how they grow.
 DELAYS_MOST = 5
@@ -19,14 +20,18 @@ DELAYS_MOST = 5
 class JobTypesQuery(Schema):
     """The cursor of the page."""
 
-    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+    cursor = page_cursor()
 
 
 class BackoffSchema(AnswerSchema):
     """How long a failed run waits for its next attempt."""
 
     delays = fields.List(
-        fields.Float(), metadata={"description": "The delays, in seconds, before the second attempt and the next few."}
+        fields.Float(),
+        metadata={
+            "description": "The delays, in seconds, before the second attempt and the next few.",
+            "maxItems": DELAYS_MOST,
+        },
     )
     cap = fields.Float(metadata={"description": "The longest delay, in seconds."})
     jitter = fields.Boolean(metadata={"description": "Each delay is random, between zero and the given delay."})

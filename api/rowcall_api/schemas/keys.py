@@ -7,8 +7,8 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from rowcall.access.api_keys import LIMIT, NAME, SCOPES
-from rowcall_api.schemas.answers import AnswerSchema
-from rowcall_api.schemas.fields import Moment
+from rowcall_api.schemas.answers import AnswerSchema, page_items
+from rowcall_api.schemas.fields import Moment, page_cursor, page_limit
 
 # The most job types or queues to which a key can be limited.
 NAMES_MOST = 1000
@@ -21,10 +21,8 @@ STATES = ("active", "expires", "expired", "revoked")
 class KeysQuery(Schema):
     """The page size and the cursor."""
 
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
-    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+    limit = page_limit()
+    cursor = page_cursor()
 
 
 def _names(description: str) -> fields.List[Any]:
@@ -108,7 +106,7 @@ class RotatedKeySchema(CreatedKeySchema):
 class KeyListSchema(AnswerSchema):
     """A page of keys, the newest first."""
 
-    items = fields.List(fields.Nested(KeySchema))
+    items = page_items(KeySchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})
 
 

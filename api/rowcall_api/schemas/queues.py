@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.fields import page_cursor
 from rowcall_api.schemas.stats import QueueStatsSchema
 
 # The largest integer of its column.
@@ -36,7 +37,7 @@ class QueueListSchema(AnswerSchema):
 class QueuesQuery(Schema):
     """The cursor of the page."""
 
-    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+    cursor = page_cursor()
 
 
 class QueueLimitSchema(Schema):

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, fields, pre_dump, validate
+from marshmallow import Schema, fields, post_load, pre_dump, validate
 
 from rowcall.base.database import Row
 from rowcall.base.logs import LEVELS
 from rowcall.queue import allowed_events, version_of
-from rowcall.queue.views.lists import LARGE
 from rowcall.status import Event, Status
-from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.effects import EffectSchema
-from rowcall_api.schemas.fields import ENTITY_TAGS, Moment, YesOrNo, key_header, name
+from rowcall_api.schemas.fields import (
+    ATTEMPTS,
+    ENTITY_TAGS,
+    PRIORITIES,
+    Moment,
+    Words,
+    YesOrNo,
+    key_header,
+    name,
+    page_cursor,
+    page_limit,
+)
+from rowcall_api.sparse import ALWAYS, choose
 
 
 def tagged(run: Row) -> dict[str, str]:
@@ -33,13 +44,13 @@ class EnqueueSchema(Schema):
     run_at = Moment(load_default=None, allow_none=True, metadata={"description": "Not before this time; default: now."})
     queue = name(load_default=None, allow_none=True, metadata={"description": "Default: the queue of the type."})
     priority = fields.Integer(
-        strict=True, load_default=0, metadata={"description": "A lower number is more urgent; default 0."}
+        strict=True, load_default=0, metadata={"description": "A lower number is more urgent; default 0.", **PRIORITIES}
     )
     max_attempts = fields.Integer(
         strict=True,
         load_default=None,
         allow_none=True,
-        metadata={"description": "Give up after this many attempts; default: the type's."},
+        metadata={"description": "Give up after this many attempts; default: the type's.", **ATTEMPTS},
     )
 
 
@@ -54,10 +65,12 @@ class CloneSchema(Schema):
     run_at = Moment(allow_none=True, metadata={"description": "Not before this time; default: now."})
     queue = name(allow_none=True, metadata={"description": "Another queue."})
     priority = fields.Integer(
-        strict=True, allow_none=True, metadata={"description": "Another priority; a lower number is more urgent."}
+        strict=True,
+        allow_none=True,
+        metadata={"description": "Another priority; a lower number is more urgent.", **PRIORITIES},
     )
     max_attempts = fields.Integer(
-        strict=True, allow_none=True, metadata={"description": "Give up after this many attempts."}
+        strict=True, allow_none=True, metadata={"description": "Give up after this many attempts.", **ATTEMPTS}
     )
 
 
@@ -152,11 +165,27 @@ class RunSchema(AnswerSchema):
 
 
 class ListedRunSchema(RunSchema):
-    """A run in a list: `payload` and `result` are left out unless the request includes them."""
+    """A run in a list: `payload` and `result` are left out unless the request names them."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Marshmallow's hook: make all other fields required, so that OpenAPI says so."""
-        field_obj.required = field_name not in LARGE
+        """Marshmallow's hook: nothing else is required, because `fields` leaves out what it does not name."""
+        field_obj.required = field_name == ALWAYS
+
+
+class FieldsQuery(Schema):
+    """The fields of a run that the answer has."""
+
+    chosen_fields = Words(
+        fields.String(validate=validate.OneOf([*RunSchema().fields])),
+        data_key="fields",
+        load_default=(),
+        metadata={"description": "Return only these fields and `id`. Repeat it, or separate values with commas."},
+    )
+
+    @post_load
+    def _choose(self, query: dict[str, Any], **_: Any) -> dict[str, Any]:
+        choose(frozenset(query.pop("chosen_fields")))
+        return query
 
 
 class CountSchema(AnswerSchema):
@@ -171,7 +200,7 @@ class CountSchema(AnswerSchema):
 class RunListSchema(Schema):
     """A page of runs, the newest first."""
 
-    items = fields.List(fields.Nested(ListedRunSchema), required=True)
+    items = page_items(ListedRunSchema, required=True)
     next = fields.String(
         required=True,
         allow_none=True,
@@ -186,10 +215,8 @@ class RunListSchema(Schema):
 class PageQuery(Schema):
     """The page size and the cursor."""
 
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
-    cursor = fields.String(load_default=None, metadata={"description": "The `next` of the previous page."})
+    limit = page_limit()
+    cursor = page_cursor()
 
 
 class AttemptSchema(AnswerSchema):
@@ -213,7 +240,7 @@ class AttemptSchema(AnswerSchema):
 class AttemptListSchema(AnswerSchema):
     """The attempts of a run, the oldest first."""
 
-    items = fields.List(fields.Nested(AttemptSchema))
+    items = page_items(AttemptSchema)
     next = fields.String(allow_none=True)
 
 
@@ -232,7 +259,7 @@ class LogLineSchema(AnswerSchema):
 class LogSchema(AnswerSchema):
     """The log of a run, the oldest line first."""
 
-    items = fields.List(fields.Nested(LogLineSchema))
+    items = page_items(LogLineSchema)
     left_out = fields.Integer(
         metadata={"description": "How many lines of the run are not kept: a run keeps its newest lines."}
     )

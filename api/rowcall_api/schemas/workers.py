@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from marshmallow import Schema, fields
 
 from rowcall.queue.views.workers import RUNS_MOST
-from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.answers import AnswerSchema, page_items
+from rowcall_api.schemas.fields import page_cursor, page_limit
 
 
 class WorkersQuery(Schema):
@@ -17,12 +18,8 @@ class WorkersQuery(Schema):
         falsy={"false"},
         metadata={"description": "Also list workers that stopped or went silent in the last day."},
     )
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
-    cursor = fields.String(
-        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
-    )
+    limit = page_limit()
+    cursor = page_cursor(filtered=True)
 
 
 class ProgressSchema(AnswerSchema):
@@ -69,12 +66,15 @@ class WorkerSchema(AnswerSchema):
     )
     runs = fields.List(
         fields.Nested(WorkersRunSchema),
-        metadata={"description": f"At most {RUNS_MOST} of these runs, the longest running first."},
+        metadata={
+            "description": f"At most {RUNS_MOST} of these runs, the longest running first.",
+            "maxItems": RUNS_MOST,
+        },
     )
 
 
 class WorkerListSchema(AnswerSchema):
     """A page of workers, the newest first."""
 
-    items = fields.List(fields.Nested(WorkerSchema))
+    items = page_items(WorkerSchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})

@@ -27,6 +27,10 @@ ENQUEUE_SCOPES = ("enqueue", "operate", "admin")
 # The limit for natural keys and idempotency keys.
 KEY_CHARACTERS = 255
 
+# The bounds of a run's priority, which is a smallint, and of its attempts.
+PRIORITY_FIRST, PRIORITY_LAST = -32768, 32767
+ATTEMPTS_MOST = 1000
+
 
 @dataclass(frozen=True)
 class JobType:
@@ -73,7 +77,11 @@ class JobType:
             "queue",
             "lower-case words such as mail",
         )
-        self._must(_whole(self.max_attempts) and 1 <= self.max_attempts <= 1000, "max_attempts", "from 1 to 1000")
+        self._must(
+            _whole(self.max_attempts) and 1 <= self.max_attempts <= ATTEMPTS_MOST,
+            "max_attempts",
+            f"from 1 to {ATTEMPTS_MOST}",
+        )
         self._must(
             self.lease is None or (_number(self.lease) and 1 <= self.lease <= 86400), "lease", "seconds from 1 to 86400"
         )

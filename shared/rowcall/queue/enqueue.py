@@ -15,7 +15,7 @@ from rowcall.base.errors import KeyGone, KeyTaken, RunInvalid
 from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
-from rowcall.job_types.declaration import NAME
+from rowcall.job_types.declaration import ATTEMPTS_MOST, NAME, PRIORITY_FIRST, PRIORITY_LAST
 from rowcall.queue.holders import Keys, checked_key, find_holders, natural_key_of, replayed
 from rowcall.queue.views.results import Enqueued
 from rowcall.status import Status
@@ -228,10 +228,10 @@ def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
         wrong["queue"] = "must be lower-case words such as mail"
     elif declared.max_running is not None and options["queue"] not in (None, declared.queue):
         wrong["queue"] = f"must be {declared.queue}: the max_running of {declared.name} applies to that queue"
-    if not -32768 <= options["priority"] <= 32767:
-        wrong["priority"] = "must be a whole number from -32768 (first) to 32767 (last)"
-    if options["max_attempts"] is not None and not 1 <= options["max_attempts"] <= 1000:
-        wrong["max_attempts"] = "must be a whole number from 1 to 1000"
+    if not PRIORITY_FIRST <= options["priority"] <= PRIORITY_LAST:
+        wrong["priority"] = f"must be a whole number from {PRIORITY_FIRST} (first) to {PRIORITY_LAST} (last)"
+    if options["max_attempts"] is not None and not 1 <= options["max_attempts"] <= ATTEMPTS_MOST:
+        wrong["max_attempts"] = f"must be a whole number from 1 to {ATTEMPTS_MOST}"
     if wrong:
         raise RunInvalid(wrong)
 

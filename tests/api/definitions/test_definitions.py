@@ -173,11 +173,12 @@ def test_openapi_says_what_is_sent_and_what_is_answered(call: Call) -> None:
     assert wanted["required"] == ["job_type"]
     assert wanted["properties"]["max_lateness"]["type"] == ["number", "string", "null"]
     assert wanted["properties"]["jitter"]["type"] == ["number", "string"]
-    assert wanted["properties"]["catch_up"]["default"] == "latest"
+    assert wanted["properties"]["catch_up"]["description"].endswith('Default: "latest".')
     assert sorted(answered["required"]) == sorted(answered["properties"]) == sorted(wanted["properties"])
     assert answered["properties"]["max_lateness"]["type"] == ["number", "null"]
     assert answered["properties"]["overlap"]["enum"] == ["allow", "skip"]
-    assert not any("default" in field for field in answered["properties"].values())
+    # TypeScript's types would require a field with a default.
+    assert not any("default" in field for one in (wanted, answered) for field in one["properties"].values())
     for described_fields in (wanted["properties"], answered["properties"]):
         told_only = {name for name, field in described_fields.items() if field.get("readOnly")}
         assert told_only == set(described_fields) - set(SENT)

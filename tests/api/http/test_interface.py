@@ -15,8 +15,9 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from rowcall.access.api_keys import SCOPES
+from rowcall_api.document.config import CONFIG
 from rowcall_api.http.body import BodyBlueprint
-from rowcall_api.http.openapi import CONFIG, Interface
+from rowcall_api.http.openapi import Interface
 from tests.api.conftest import Call, told
 from tests.support.processes import LIMIT_SECONDS
 
@@ -76,7 +77,7 @@ def test_every_operation_has_a_name_of_its_own_a_sentence_a_tag_and_a_scope(desc
     tags = {tag["name"] for tag in described["tags"] if tag["description"]}
     names = [operation["operationId"] for operation in operations(described)]
     assert len(set(names)) == len(names)
-    assert "enqueue_run" in names
+    assert "enqueueRun" in names
     for operation in operations(described):
         scopes = operation["security"][0]["key"]
         assert set(scopes) <= {*SCOPES}

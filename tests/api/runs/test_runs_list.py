@@ -136,6 +136,20 @@ def test_a_cursor_from_another_list_is_refused(call: Call, runs: list[int]) -> N
     assert list(invalid(refused)) == ["/cursor"]
 
 
+def test_ascending_is_descending_backwards_and_a_cursor_keeps_its_order(call: Call, runs: list[int]) -> None:
+    first = listed(call, "limit=2&order=asc")
+    second = listed(call, f"limit=200&order=asc&cursor={first['next']}")
+    ids = [run["id"] for run in first["items"] + second["items"]]
+    assert ids[::-1] == [run["id"] for run in listed(call, "limit=200&order=desc")["items"]]
+    assert {*runs} <= {*ids}
+    newest = listed(call, "limit=2")["next"]
+    for order, cursor in (("desc", first["next"]), ("asc", newest)):
+        refused = call("GET", f"/v1/runs?limit=2&order={order}&cursor={cursor}")
+        assert list(invalid(refused)) == ["/cursor"]
+        assert "in another order" in told(refused)["errors"][0]["detail"]
+    assert list(invalid(call("GET", "/v1/runs?order=newest"))) == ["/order"]
+
+
 def test_a_search_that_takes_too_long_is_a_503_that_says_how_to_narrow_it(
     call: Call, module_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,8 +204,9 @@ def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
     assert well(applied("run-now", "nightly")) == (
         "run 1 already has this key: nothing added (`rowcall runs show 1`)\n"
     )
-    assert json.loads(well(applied("run-now", "nightly", "--json"))) == {"run_id": 1, "replayed": True}
-    assert json.loads(well(applied("run-now", "hand", "--json")))["replayed"] is False
+    found = json.loads(well(applied("run-now", "nightly", "--json")))
+    assert (found["id"], found["definition"], found["status"]) == (1, "nightly", "queued")
+    assert json.loads(well(applied("run-now", "hand", "--json")))["definition"] == "hand"
     assert json.loads(well(applied("pause", "hand", "--json")))["paused_at"] is not None
     assert json.loads(well(applied("resume", "hand", "--json")))["paused_at"] is None
     assert well(applied("remove", "nightly")) == "definition nightly is removed\n"

@@ -94,7 +94,11 @@ ENQUEUE = [
         "enqueue.py",
         "check_options",
         ("queues of any name are accepted", 'not NAME.fullmatch(options["queue"])', "False"),
-        ("priorities out of the column's range are tried", 'not -32768 <= options["priority"] <= 32767', "False"),
-        ("any number of attempts is accepted", 'not 1 <= options["max_attempts"] <= 1000', "False"),
+        (
+            "priorities out of the column's range are tried",
+            'not PRIORITY_FIRST <= options["priority"] <= PRIORITY_LAST',
+            "False",
+        ),
+        ("any number of attempts is accepted", 'not 1 <= options["max_attempts"] <= ATTEMPTS_MOST', "False"),
     ),
 ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue import Filter, list_runs
+from rowcall.queue.views.lists import Order
 from rowcall.status import Status
 from tests.support.rows import at, definition_of, run_in
 
@@ -50,6 +51,7 @@ FILTERS = st.sampled_from(
     st.integers(1, 6),
     st.booleans(),
     st.sampled_from([1, 2500, 100_000]),
+    st.sampled_from(Order),
 )
 def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
     connection: PgConnection,
@@ -59,6 +61,7 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
     most: int,
     ranged: bool,
     page_bytes: int,
+    order: Order,
 ) -> None:
     connection.rollback()  # of the example before
     nightly = definition_of(connection, "nightly")
@@ -74,12 +77,14 @@ def test_who_follows_next_sees_what_was_there_all_the_time_once_and_in_order(
             if row["goes"] == number and place in made:
                 fetch_all(connection, "DELETE FROM rowcall.job_runs WHERE id = %(id)s", {"id": made[place]})
         limit = limits[number % len(limits)]
-        page = list_runs(connection, asked, limit, cursor, most, include=["payload"], page_bytes=page_bytes)
+        page = list_runs(
+            connection, asked, limit, cursor, most, include=["payload"], order=order, page_bytes=page_bytes
+        )
         assert len(page.runs) <= limit
         seen += [(run["created_at"], run["id"]) for run in page.runs]
         cursor, number = page.next, number + 1
         assert number < 50, "there are too many pages"
-    assert seen == sorted(set(seen), reverse=True), "in order, without duplicates"
+    assert seen == sorted(set(seen), reverse=order is Order.DESC), "in order, without duplicates"
     stayed = {made[place] for place, row in enumerate(rows) if row["comes"] == 0 and not (row["goes"] or 99) < number}
     matching = {made[place] for place, row in enumerate(rows) if place in made and matches(row, asked)}
     assert stayed & matching <= {run_id for _, run_id in seen} <= matching

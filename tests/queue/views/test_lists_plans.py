@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.queue import Filter
-from rowcall.queue.views.lists import SCANNED_MOST, count_sql, page_sql, parameters, scan_for
+from rowcall.queue.views.lists import SCANNED_MOST, Order, count_sql, page_sql, parameters, scan_for
 from rowcall.status import Status
 from tests.support.plans import looked_at, plan
 
@@ -62,13 +63,14 @@ def test_a_page_walks_the_index_of_what_is_asked_for_and_so_far_at_the_most_what
     fetch_all(connection, FILL)
     for statistics in ("SELECT 1", "ANALYZE rowcall.job_runs"):
         fetch_all(connection, statistics)
-        for wanted, index, most in WALKS:
+        for (wanted, index, most), order in itertools.product(WALKS, Order):
             asked = Filter(**wanted)
-            known = {**parameters(asked, 50, None), "milliseconds": 60_000, "waited": 60_000}
-            nodes = plan(connection, page_sql(scan_for(asked)), known)
+            known = {**parameters(asked, 50, None, order=order), "milliseconds": 60_000, "waited": 60_000}
+            nodes = plan(connection, page_sql(scan_for(asked, order)), known)
             walked = {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("job_runs")}
             assert (walked, statistics) == ({*index.split()}, statistics), wanted
             assert looked_at(nodes) <= most, wanted
             assert all(node["Actual Rows"] <= 51 for node in nodes if "Sort" in node["Node Type"]), wanted
+            known |= parameters(asked, 50, None)
             assert looked_at(plan(connection, count_sql(scan_for(asked)), known)) <= SCANNED_MOST, wanted
     connection.close()

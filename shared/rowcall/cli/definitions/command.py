@@ -19,6 +19,7 @@ from rowcall.cli.terminal.output import json_option, show_fields, show_json, sho
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import Difference
 from rowcall.job_types import catalogue
+from rowcall.queue import get_run
 from rowcall.schedule import zone_named
 
 LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at")
@@ -146,8 +147,9 @@ def run_now_command(name: str, as_json: bool) -> None:
     """Enqueue one run of NAME now, in addition to its schedule."""
     with command_transaction() as connection:
         outcome = definitions.run_now(connection, name, catalogue(), operator())
+        run = get_run(connection, outcome.run_id)
     if as_json:
-        show_json(vars(outcome))
+        show_json(run)
     elif outcome.replayed:
         click.echo(f"run {outcome.run_id} already has this key: nothing added (`rowcall runs show {outcome.run_id}`)")
     else:

@@ -8,7 +8,7 @@ from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.operations.actions import IS_MEANT
 from rowcall.queue.operations.request import Requested
 from rowcall.queue.views.filters import MATCHES
-from rowcall.queue.views.lists import CREATED, IN_ORDER, SCANS, IndexScan, parameters, scan_for, searched
+from rowcall.queue.views.lists import IN_ORDER, SCANS, IndexScan, parameters, scan_for, searched
 
 # Counting stops after this many entries of an index.
 COUNTED_MOST = 100_000
@@ -16,7 +16,7 @@ COUNTED_MOST = 100_000
 SAMPLES = 5
 
 # job_runs_live, which contains the runs that have not ended, however many others there are.
-UNFINISHED = IndexScan("live", "finished_at IS NULL", "queue, priority, run_at, id")
+UNFINISHED = IndexScan("live", "finished_at IS NULL", "queue, priority, run_at, id", "ASC")
 
 
 def count_sql(scan: IndexScan) -> str:
@@ -64,4 +64,4 @@ def preview(connection: Connection, requested: Requested, most: int = COUNTED_MO
 def scan_of(requested: Requested) -> IndexScan:
     """Return the index that has the fewest other runs."""
     scan = scan_for(requested.narrowed)
-    return UNFINISHED if scan is CREATED and requested.action.is_for_live_runs else scan
+    return UNFINISHED if scan.name == SCANS[0].name and requested.action.is_for_live_runs else scan

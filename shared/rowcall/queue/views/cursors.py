@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
+from datetime import UTC, datetime, timedelta
 
 from rowcall.base.errors import FilterInvalid
 
@@ -12,6 +13,9 @@ from rowcall.base.errors import FilterInvalid
 # the cursor would skip rows.
 MARK_BYTES = 6
 FORM = struct.Struct(f">qq{MARK_BYTES}s")
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 
 
 def written(scope: str, first: int, second: int) -> str:
@@ -32,6 +36,20 @@ def read(scope: str, cursor: str) -> tuple[int, int]:
     if mark != _mark(scope):
         raise _of_another_list()
     return first, second
+
+
+def written_time(scope: str, at: datetime, second: int = 0) -> str:
+    """Return the cursor for a position that begins with a time."""
+    return written(scope, (at - EPOCH) // MICROSECOND, second)
+
+
+def read_time(scope: str, cursor: str) -> tuple[datetime, int]:
+    """Return the position of a cursor of `written_time`; raise FilterInvalid like `read`."""
+    microseconds, second = read(scope, cursor)
+    try:
+        return EPOCH + microseconds * MICROSECOND, second
+    except OverflowError:
+        raise FilterInvalid({"cursor": "names a time that does not exist"}) from None
 
 
 def written_text(scope: str, place: str) -> str:
@@ -60,7 +78,10 @@ def not_a_cursor() -> FilterInvalid:
 
 def _of_another_list() -> FilterInvalid:
     return FilterInvalid(
-        {"cursor": "belongs to a list with other filters: send the same filters, or leave it out to start again"}
+        {
+            "cursor": "belongs to a list with other filters or in another order: send the same ones, or leave it out to"
+            " start again"
+        }
     )
 
 

@@ -1,22 +1,22 @@
-"""Lists: the newest runs that match a filter, one page at a time, and how many there are.
+"""Lists: the newest or the oldest runs that match a filter, one page at a time, and how many there are.
 
 No index fits every filter, and each further index on job_runs would slow down every enqueue.  So a page scans an index
-from the newest run on, skips runs that do not match, and stops after SCANNED_MOST entries.  Then `next` continues after
-the last scanned entry, even if the page is short or empty: a client that follows `next` to the end gets every match.  A
-page also ends before it exceeds PAGE_BYTES.
+from its newest or its oldest run on, skips runs that do not match, and stops after SCANNED_MOST entries.  Then `next`
+continues after the last scanned entry, even if the page is short or empty: a client that follows `next` to the end gets
+every match.  A page also ends before it exceeds PAGE_BYTES.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
 
 from rowcall.base.database import Connection, Row, fetch_all, sqlstate_of
-from rowcall.base.errors import DatabaseUnavailable, FilterInvalid, SearchTooSlow
+from rowcall.base.errors import DatabaseUnavailable, SearchTooSlow
 from rowcall.base.outages import LOCKED
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
@@ -35,51 +35,67 @@ WAITED = 0.8
 IN_ORDER = f"""{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = %(milliseconds)s; SET LOCAL lock_timeout = %(waited)s;"""
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
+
+class Order(StrEnum):
+    """From the newest run to the oldest, or back."""
+
+    DESC = "desc"
+    ASC = "asc"
 
 
 class IndexScan(NamedTuple):
-    """A way to read runs from an index, the newest first."""
+    """A way to read runs from an index, from the newest to the oldest (DESC) or back (ASC)."""
 
     name: str
     entries: str
-    order: str = "created_at DESC, id DESC"
+    order: str
+    way: str
 
 
-BEHIND = "(created_at, id) < (%(at)s::timestamptz, %(id)s) AND created_at >= %(from)s::timestamptz"
-
-# job_runs_created, which contains all runs.
-CREATED = IndexScan("created", BEHIND)
-
-# job_runs_failed: a run with an error has failed_at, and so has every failed or dead run.
-FAILED = IndexScan("failed", f"failed_at IS NOT NULL AND {BEHIND}")
-HAVE_FAILED = {Status.FAILED, Status.DEAD}
-
-# job_runs_definition.  The conditions compare rows, not only the definition's id.  No other index has that order, so
-# the planner does not read job_runs_created, even if the statistics say that the definition has most of the runs.
 ITS_ID = "(SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)"
-DEFINITION = IndexScan(
-    "definition",
-    f"""definition_id IS NOT NULL
-        AND (definition_id, created_at, id) < ({ITS_ID}, %(at)s::timestamptz, %(id)s)
-        AND (definition_id, created_at, id) >= ({ITS_ID}, %(from)s::timestamptz, 0)""",
-    "definition_id DESC, created_at DESC, id DESC",
-)
 
-# job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted by an
-# expression, so that the planner does not read job_runs_created to get its order.
-KEY = IndexScan(
-    "key",
-    f"""id = ANY(ARRAY(
+
+def scans(order: Order) -> tuple[IndexScan, ...]:
+    """Return a scan of each index, from `at` and `id` to `end`."""
+    way, past, until = ("DESC", "<", ">=") if order is Order.DESC else ("ASC", ">", "<")
+    beyond = f"(created_at, id) {past} (%(at)s::timestamptz, %(id)s) AND created_at {until} %(end)s::timestamptz"
+    by_time = f"created_at {way}, id {way}"
+    named = "" if order is Order.DESC else "_ascending"
+    return (
+        # job_runs_created, which contains all runs.
+        IndexScan(f"created{named}", beyond, by_time, way),
+        # job_runs_failed: a run with an error has failed_at, and so has every failed or dead run.
+        IndexScan(f"failed{named}", f"failed_at IS NOT NULL AND {beyond}", by_time, way),
+        # job_runs_definition.  The conditions compare rows, not only the definition's id.  No other index has that
+        # order, so the planner does not read job_runs_created, even if the statistics say that the definition has most
+        # of the runs.
+        IndexScan(
+            f"definition{named}",
+            f"""definition_id IS NOT NULL
+        AND (definition_id, created_at, id) {past} ({ITS_ID}, %(at)s::timestamptz, %(id)s)
+        AND (definition_id, created_at, id) {until} ({ITS_ID}, %(end)s::timestamptz, 0)""",
+            f"definition_id {way}, {by_time}",
+            way,
+        ),
+        # job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted by
+        # an expression, so that the planner does not read job_runs_created to get its order.
+        IndexScan(
+            f"key{named}",
+            f"""id = ANY(ARRAY(
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = %(key)s
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = %(key)s
-        )) AND {BEHIND}""",
-    "created_at + interval '0' DESC, id DESC",
-)
+        )) AND {beyond}""",
+            f"created_at + interval '0' {way}, id {way}",
+            way,
+        ),
+    )
 
-SCANS = (CREATED, FAILED, DEFINITION, KEY)
+
+HAVE_FAILED = {Status.FAILED, Status.DEAD}
+
+# Those that bulk changes use.
+SCANS = scans(Order.DESC)
 
 # The large columns of a run, which are sent only on request.
 LARGE = ("payload", "result")
@@ -116,11 +132,11 @@ WITH page AS MATERIALIZED (
     ORDER BY {scan.order} OFFSET %(most)s - 1 LIMIT 1
 ), shown AS (
     SELECT {shown} FROM page
-), measured AS ({pages.measured("created_at DESC, id DESC")}
+), measured AS ({pages.measured(f"created_at {scan.way}, id {scan.way}")}
 )
 SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= %(limit)s AND {pages.FITS}
-ORDER BY measured.created_at DESC, measured.id DESC
+ORDER BY measured.created_at {scan.way}, measured.id {scan.way}
 """
 
 
@@ -134,7 +150,7 @@ SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS cappe
 
 
 # Name of a scan -> the query for a page.
-PAGES = {scan.name: page_sql(scan) for scan in SCANS}
+PAGES = {scan.name: page_sql(scan) for order in Order for scan in scans(order)}
 
 # Name of a scan -> the query that counts the matches.
 COUNTS = {scan.name: count_sql(scan) for scan in SCANS}
@@ -156,23 +172,27 @@ def list_runs(
     most: int = SCANNED_MOST,
     *,
     include: Sequence[str] = (),
+    order: Order = Order.DESC,
     page_bytes: int = pages.PAGE_BYTES,
 ) -> Page:
-    """Return the newest runs that match, with the name of their definition and the columns of LARGE in `include`."""
-    values = {**parameters(criteria, limit, cursor, most), "include": list(include), "page_bytes": page_bytes}
-    page = page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
+    """Return the first runs that match, with the name of their definition and the columns of LARGE in `include`."""
+    asked = parameters(criteria, limit, cursor, most, order)
+    values = {**asked, "include": list(include), "page_bytes": page_bytes}
+    page = page_of(connection, PAGES[scan_for(criteria, order).name], criteria, values, order)
     left_out = {*LARGE} - {*include}
     return Page([{name: run[name] for name in run if name not in left_out} for run in page.runs], page.next)
 
 
-def page_of(connection: Connection, sql: str, criteria: Filter, values: dict[str, Any]) -> Page:
+def page_of(
+    connection: Connection, sql: str, criteria: Filter, values: dict[str, Any], order: Order = Order.DESC
+) -> Page:
     """Run a statement of page_sql, and return its page."""
     rows = searched(connection, sql, values)
     bound_at, bound_id = rows[0]["bound_at"], rows[0]["bound_id"]
     runs, more = pages.read([row for row in rows if row["id"] is not None], BOUND)
     if more:
-        return Page(runs, _behind(criteria, runs[-1]["created_at"], runs[-1]["id"]))
-    return Page(runs, None if bound_id is None else _behind(criteria, bound_at, bound_id))
+        return Page(runs, cursors.written_time(_scope(criteria, order), runs[-1]["created_at"], runs[-1]["id"]))
+    return Page(runs, None if bound_id is None else cursors.written_time(_scope(criteria, order), bound_at, bound_id))
 
 
 def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST) -> Row:
@@ -196,35 +216,30 @@ def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[R
         raise
 
 
-def scan_for(criteria: Filter) -> IndexScan:
+def scan_for(criteria: Filter, order: Order = Order.DESC) -> IndexScan:
     """Return the most selective index for this filter."""
+    created, failed, definition, key = scans(order)
     if criteria.key is not None:
-        return KEY
+        return key
     if criteria.definition is not None:
-        return DEFINITION
+        return definition
     if criteria.error_type is not None or (criteria.status and {*criteria.status} <= HAVE_FAILED):
-        return FAILED
-    return CREATED
+        return failed
+    return created
 
 
-def parameters(criteria: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST) -> dict[str, Any]:
-    """Return the parameters of page_sql: the filter, the index range from `at` and `id` back to `from`, and limits."""
-    at, run_id = _place(criteria, cursor)
-    bounds = {"at": at, "id": run_id, "from": criteria.created_after or "-infinity"}
+def parameters(
+    criteria: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST, order: Order = Order.DESC
+) -> dict[str, Any]:
+    """Return the parameters of page_sql: the filter, the index range from `at` and `id` to `end`, and limits."""
+    newest, oldest = criteria.created_before or "infinity", criteria.created_after or "-infinity"
+    start, end = (newest, oldest) if order is Order.DESC else (oldest, newest)
+    at, run_id = (start, 0) if cursor is None else cursors.read_time(_scope(criteria, order), cursor)
+    bounds = {"at": at, "id": run_id, "end": end}
     page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}
     return {**criteria.parameters(), **bounds, **page}
 
 
-def _place(criteria: Filter, cursor: str | None) -> tuple[datetime | str, int]:
-    """Return the position after which the scan begins."""
-    if cursor is None:
-        return (criteria.created_before, 0) if criteria.created_before else ("infinity", 0)
-    microseconds, run_id = cursors.read(criteria.text, cursor)
-    try:
-        return EPOCH + microseconds * MICROSECOND, run_id
-    except OverflowError:
-        raise FilterInvalid({"cursor": "names a time that does not exist"}) from None
-
-
-def _behind(criteria: Filter, at: datetime, run_id: int) -> str:
-    return cursors.written(criteria.text, (at - EPOCH) // MICROSECOND, run_id)
+def _scope(criteria: Filter, order: Order) -> str:
+    """Name the list that a cursor belongs to."""
+    return criteria.text if order is Order.DESC else f"ascending {criteria.text}"
