@@ -2936,7 +2936,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -2960,7 +2960,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -2982,7 +2982,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -3002,7 +3002,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3026,7 +3026,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3048,7 +3048,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -3069,7 +3069,7 @@ ROLLBACK;
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3094,7 +3094,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3118,7 +3118,7 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -3139,7 +3139,7 @@ ROLLBACK;
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3166,7 +3166,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3192,7 +3192,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at FROM page
@@ -3570,7 +3570,7 @@ ROLLBACK;
 \set action 'reschedule'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -3594,7 +3594,7 @@ FROM (
     AND (:'action' <> 'retry' OR pruned_at IS NULL)
     AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
 ) AS judged;
 ROLLBACK;
@@ -3621,7 +3621,7 @@ ROLLBACK;
 \set action 'reschedule'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -3645,7 +3645,7 @@ FROM (
     AND (:'action' <> 'retry' OR pruned_at IS NULL)
     AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
 ) AS judged;
 ROLLBACK;
@@ -3672,7 +3672,7 @@ ROLLBACK;
 \set action 'reschedule'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -3698,7 +3698,7 @@ FROM (
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
 ) AS judged;
 ROLLBACK;
@@ -3725,7 +3725,7 @@ ROLLBACK;
 \set action 'reschedule'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -3753,7 +3753,7 @@ FROM (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
 ) AS judged;
 ROLLBACK;
@@ -3957,7 +3957,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -3980,7 +3980,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -3999,7 +3999,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -4019,7 +4019,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4042,7 +4042,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4061,7 +4061,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -4082,7 +4082,7 @@ ROLLBACK;
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4106,7 +4106,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4127,7 +4127,7 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -4148,7 +4148,7 @@ ROLLBACK;
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4174,7 +4174,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4197,7 +4197,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, created_at, finished_at FROM page
@@ -4763,7 +4763,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4787,7 +4787,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4806,7 +4806,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -4831,7 +4831,7 @@ ROLLBACK;
 \set waited '4000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4855,7 +4855,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4874,7 +4874,7 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
-    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -4900,7 +4900,7 @@ ROLLBACK;
 \set definition 'nightly'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4925,7 +4925,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -4946,7 +4946,7 @@ WITH page AS MATERIALIZED (
     SELECT created_at, id FROM rowcall.job_runs
     WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY definition_id DESC, created_at DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -4972,7 +4972,7 @@ ROLLBACK;
 \set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4999,7 +4999,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
@@ -5022,7 +5022,7 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
@@ -5039,6 +5039,290 @@ WITH page AS MATERIALIZED (
 SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
 ORDER BY measured.created_at DESC, measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[created_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[failed_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE failed_at IS NOT NULL AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[definition_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set definition 'nightly'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set key 'welcome:1'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) > ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id ASC, created_at ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY definition_id ASC, created_at ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE definition_id IS NOT NULL
+        AND (definition_id, created_at, id) > ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
+        AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY definition_id ASC, created_at ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
+ROLLBACK;
+
+-- rowcall.queue.views.lists: PAGES[key_ascending]
+-- Name of a scan -> the query for a page.
+\set milliseconds '5000'
+\set waited '4000'
+\set key 'welcome:1'
+\set at 'infinity'
+\set id '1'
+\set end '-infinity'
+\set most '20000'
+\set status '{"queued"}'
+\set job_type 'noop'
+\set queue 'default'
+\set definition 'nightly'
+\set error_type 'GatewayError'
+\set created_by 'cli:me'
+\set created_after '2026-01-05T12:00:00+00:00'
+\set created_before '2027-01-05T12:00:00+00:00'
+\set run_after '2026-01-05T12:00:00+00:00'
+\set run_before '2027-01-05T12:00:00+00:00'
+\set finished_after '2026-01-05T12:00:00+00:00'
+\set finished_before '2027-01-05T12:00:00+00:00'
+\set payload '{"user_id": 1}'
+\set limit '50'
+\set include '{"payload"}'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
+SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
+WITH page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at + interval '0' ASC, id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+    AND (:'queue'::text IS NULL OR queue = :'queue')
+    AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
+    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'error_type'::text IS NULL OR error_type = :'error_type')
+    AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
+    AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
+    AND (:'created_before'::timestamptz IS NULL OR created_at < :'created_before')
+    AND (:'run_after'::timestamptz IS NULL OR run_at >= :'run_after')
+    AND (:'run_before'::timestamptz IS NULL OR run_at < :'run_before')
+    AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
+    AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
+    AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND true
+    ORDER BY created_at + interval '0' ASC, id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT created_at, id FROM rowcall.job_runs
+    WHERE id = ANY(ARRAY(
+            SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+        )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY created_at + interval '0' ASC, id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
+        job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
+        key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
+        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at,
+        CASE WHEN 'payload' = ANY(:'include'::text[]) THEN payload END AS payload,
+        CASE WHEN 'result' = ANY(:'include'::text[]) THEN result END AS result FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY created_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY created_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.created_at ASC, measured.id ASC;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: COUNTS[created]
@@ -5062,7 +5346,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -5080,7 +5364,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
-    SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 
@@ -5105,7 +5389,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -5123,7 +5407,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_after'::timestamptz IS NULL OR finished_at >= :'finished_after')
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
-    SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+    SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 
@@ -5148,7 +5432,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -5168,7 +5452,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb)) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
-        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'from'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
+        AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 
@@ -5193,7 +5477,7 @@ ROLLBACK;
 \set most '20000'
 \set at 'infinity'
 \set id '1'
-\set from '-infinity'
+\set end '-infinity'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
@@ -5215,7 +5499,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
-        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'from'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
+        )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
 

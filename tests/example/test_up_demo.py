@@ -13,6 +13,7 @@ from typing import Any
 
 from rowcall.base import database
 from rowcall.job_types import load_catalogue
+from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
 from rowcall.status import LIVE
 from tests.cli.test_up import Up, home, listed
 from tests.support.processes import rowcall, wait_until
@@ -55,7 +56,8 @@ def test_each_built_in_job_is_seen_at_work_and_what_a_day_asks_for_is_asked_once
     runs = listed(up)
     types = load_catalogue("rowcall_example")
     housekeeping = {definition.job_type.name for definition in types.definitions.values()}
-    assert {run["job_type"] for run in runs} == set(types) - housekeeping
+    # No operator has changed many runs.
+    assert {run["job_type"] for run in runs} == set(types) - housekeeping - {CARRY_OUT_OPERATION.name}
 
     [report] = [mail for mail in mails(root / "mail") if "application/pdf" in kinds(mail)]
     assert "image/png" in kinds(report)

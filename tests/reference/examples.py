@@ -17,10 +17,19 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall_api.app import create_app
 
+JSON = "application/json"
 METHODS = ("get", "post", "put", "patch", "delete")
 
 # The rows of ROWS.
-PARTS = {"run_id": 1, "name": "nightly", "kind": "sent_emails", "effect_id": 1, "key_id": 2}
+PARTS = {
+    "run_id": 1,
+    "name": "nightly",
+    "kind": "sent_emails",
+    "effect_id": 1,
+    "file_id": 1,
+    "key_id": 2,
+    "operation_id": 1,
+}
 
 ROWS = """
 INSERT INTO rowcall.job_runs (job_type, payload, status, attempts, max_attempts, lease_no, error_type, last_error,
@@ -35,6 +44,8 @@ INSERT INTO rowcall.run_logs (run_id, line_no, lease_no, lease_line_no, logged_a
 VALUES (1, 1, 3, 1, now(), 'info', 'sending to user 42');
 INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)
 VALUES ('welcome:42', 1, 3, '', 'unknown');
+INSERT INTO rowcall.generated_files (type, date, key, run_id, lease_no, content_hash, state, applied_at)
+VALUES ('sales_report', '2090-03-24', 'csv', 2, 1, '', 'applied', now());
 INSERT INTO rowcall.workers (id, hostname, pid, version, job_types, concurrency)
 VALUES ('web-1:4711:6f2c', 'web-1', 4711, '1.0', '{noop}', 8);
 INSERT INTO rowcall.job_definitions (name, job_type, schedule) VALUES ('weekly', 'noop', '@weekly');
@@ -70,9 +81,13 @@ REQUESTS = {
     "enqueueRuns": Ask({"runs": [{"job_type": "noop", "payload": {"user_id": 1}, "run_at": THEN}]}),
     "explainRun": Ask(parts={"run_id": 4}),
     "runNow": Ask(parts={"run_id": 4}),
+    "rescheduleRun": Ask({"run_at": THEN}, parts={"run_id": 5}),
     "cancelRun": Ask(parts={"run_id": 5}),
-    "retryRuns": Ask({"filter": {"status": ["dead"]}, "dry_run": True}),
-    "cancelRuns": Ask({"filter": {"status": ["queued"]}, "dry_run": True}),
+    "previewOperation": Ask({"action": "retry", "filter": {"status": ["dead"]}}),
+    "startOperation": Ask({"action": "cancel", "filter": {"job_type": "noop"}, "reason": "a test"}),
+    "stopOperation": Ask(),
+    "continueOperation": Ask(),
+    "listFailures": Ask(),
     "resolveEffect": Ask({"happened": True, "reference": "msg-17"}),
     "limitQueue": Ask({"max_running": 2}, parts={"name": "mail"}),
     "pauseQueue": Ask(parts={"name": "mail"}),
@@ -111,7 +126,7 @@ def in_order(described: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         operation["operationId"]: (method, path)
         for path, operations in described["paths"].items()
         for method, operation in operations.items()
-        if method in METHODS and any("content" in answer for answer in successes(operation))
+        if method in METHODS and any(JSON in answer.get("content", ()) for answer in successes(operation))
     }
     # What is shown comes before what changes it.
     rest = sorted(known.keys() - REQUESTS, key=lambda name: (known[name][0] != "get", name))

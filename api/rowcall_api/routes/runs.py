@@ -24,7 +24,6 @@ from rowcall_api.schemas.runs import (
     AttemptListSchema,
     EnqueueHeaders,
     EnqueueSchema,
-    FieldsQuery,
     IfNoneMatchHeaders,
     LogSchema,
     PageQuery,
@@ -75,14 +74,13 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @blueprint.get("/<int:run_id>")
-@blueprint.arguments(FieldsQuery, location="query")
 @blueprint.arguments(IfNoneMatchHeaders, location="headers")
 @blueprint.arguments(WaitQuery, location="query")
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @blueprint.alt_response(304, description="The run has not changed since this ETag.", headers={"ETag": "ETag"})
 @needs("read")
 def show_run(
-    _: dict[str, Any], headers: dict[str, Any], query: dict[str, Any], run_id: int
+    headers: dict[str, Any], query: dict[str, Any], run_id: int
 ) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """Show one run, at once or with `wait` when it has ended.
 

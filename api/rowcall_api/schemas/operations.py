@@ -8,7 +8,7 @@ from rowcall.queue.operations import Action, OperationStatus
 from rowcall.queue.operations.preview import COUNTED_MOST, SAMPLES
 from rowcall.queue.operations.request import MOST_RUNS, REASON_CHARACTERS
 from rowcall.status import Status
-from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import Moment, YesOrNo
 from rowcall_api.schemas.filters import FilterSchema
 
@@ -112,7 +112,7 @@ class OperationSchema(Schema):
 class OperationListSchema(AnswerSchema):
     """A page of operations, the newest first."""
 
-    items = fields.List(fields.Nested(OperationSchema))
+    items = page_items(OperationSchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page; null on the last."})
 
 
@@ -127,5 +127,5 @@ class RefusalSchema(AnswerSchema):
 class RefusalListSchema(AnswerSchema):
     """A page of refusals, by the ids of the runs; an operation keeps the first 10,000."""
 
-    items = fields.List(fields.Nested(RefusalSchema))
+    items = page_items(RefusalSchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page; null on the last."})

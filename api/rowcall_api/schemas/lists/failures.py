@@ -6,25 +6,17 @@ from marshmallow import Schema, fields, validate
 
 from rowcall.queue.failures.list import ADDED_MOST
 from rowcall.queue.queues import COUNTED_MOST
-from rowcall_api.schemas.answers import AnswerSchema
-from rowcall_api.schemas.fields import NAME_CHARACTERS
+from rowcall_api.schemas.answers import AnswerSchema, page_items
+from rowcall_api.schemas.fields import PAGE_MOST, name
 
 
 class FailuresQuery(Schema):
     """Whose failures, and how many errors."""
 
-    job_type = fields.String(
-        load_default=None,
-        validate=validate.Length(1, NAME_CHARACTERS),
-        metadata={"description": "Only failures of this job type."},
-    )
-    queue = fields.String(
-        load_default=None,
-        validate=validate.Length(1, NAME_CHARACTERS),
-        metadata={"description": "Only failures in this queue."},
-    )
+    job_type = name(load_default=None, metadata={"description": "Only failures of this job type."})
+    queue = name(load_default=None, metadata={"description": "Only failures in this queue."})
     limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many errors."}
+        load_default=50, validate=validate.Range(1, PAGE_MOST), metadata={"description": "At most this many errors."}
     )
 
 
@@ -66,7 +58,7 @@ class FailureSchema(AnswerSchema):
 class FailureListSchema(AnswerSchema):
     """The errors, the most frequent in the last hour first."""
 
-    items = fields.List(fields.Nested(FailureSchema))
+    items = page_items(FailureSchema)
     complete = fields.Boolean(
         metadata={
             "description": f"False while {ADDED_MOST} or more failures have not been counted yet, such as after a"

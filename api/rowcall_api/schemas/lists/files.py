@@ -5,8 +5,9 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from rowcall.base.database import LARGEST_ID
-from rowcall_api.schemas.answers import AnswerSchema
+from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.effects import Cursor
+from rowcall_api.schemas.fields import page_limit
 
 
 class FilesQuery(Schema):
@@ -17,9 +18,7 @@ class FilesQuery(Schema):
         validate=validate.Range(1, LARGEST_ID),
         metadata={"description": "Only files that this run was the last to write."},
     )
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, 200), metadata={"description": "At most this many on a page."}
-    )
+    limit = page_limit()
     cursor = Cursor(
         load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
     )
@@ -45,5 +44,5 @@ class FileSchema(AnswerSchema):
 class FileListSchema(AnswerSchema):
     """A page of files, the newest first."""
 
-    items = fields.List(fields.Nested(FileSchema))
+    items = page_items(FileSchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})

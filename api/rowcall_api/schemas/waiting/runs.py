@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from marshmallow import fields, validate
+
+from rowcall_api.schemas.runs import FieldsQuery
 
 # Proxies can be told to wait for longer than this, and clients come again.
 LONGEST_WAIT_SECONDS = 60
 
 
-class WaitQuery(Schema):
-    """How long the response may wait."""
+class WaitQuery(FieldsQuery):
+    """The fields of the response, and how long it may wait."""
 
     wait = fields.Integer(
         load_default=0,
