@@ -19,6 +19,7 @@ from rowcall.base.database import PgConnection
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.bench import bare
+from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
 from tests.support.processes import APPS
 from tests.support.superuser import let_do_all
@@ -87,6 +88,14 @@ def main(runs: int) -> None:
             snapshot=bench.drain_under_a_snapshot,
             unserved=lambda: bench.drain(1, UNSERVED),
             queues=lambda: bench.drain(1, QUEUES),
+        )
+        compare(
+            f"drain {DRAINED} noop runs beside {WAITERS} requests that wait, or {FOLLOWERS} readers of events, runs/s",
+            runs,
+            lambda: bench.drain(1, AWAITED),
+            "nobody",
+            waiting=lambda: bench.drain(1, AWAITED, waiting),
+            following=lambda: bench.drain(1, AWAITED, following),
         )
         compare_imports(runs)
         compare(

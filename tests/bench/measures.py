@@ -8,6 +8,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
 
 from rowcall import queue
 from rowcall.base import database
@@ -48,6 +50,9 @@ SELECT count(*) AS finished, extract(epoch FROM max(finished_at) - min(started_a
 FROM rowcall.job_runs WHERE status = 'succeeded'
 """
 
+# What else happens in a database while something is measured.
+Beside: TypeAlias = Callable[[str], AbstractContextManager[None]]
+
 
 class Bench:
     """A database to measure on."""
@@ -83,12 +88,13 @@ class Bench:
         assert span["finished"] == DRAINED
         return float(span["finished"] / span["seconds"])
 
-    def drain(self, processes: int, before: str = "") -> float:
-        """Return runs per second of whole worker processes, with these rows in front of the runs."""
+    def drain(self, processes: int, before: str = "", beside: Beside | None = None) -> float:
+        """Return runs per second of whole worker processes, with these rows in front of the runs, beside something."""
         self._fill(DRAINED, before)
-        workers = [self._start("worker", "once") for _ in range(processes)]
-        for worker in workers:
-            worker.communicate()
+        with beside(self._url) if beside else nullcontext():
+            workers = [self._start("worker", "once") for _ in range(processes)]
+            for worker in workers:
+                worker.communicate()
         connection = self._connect()
         span = database.fetch_all(connection, SPAN)[0]
         connection.close()
