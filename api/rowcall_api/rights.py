@@ -117,7 +117,7 @@ def must_be_allowed_to_rotate(expires_at: datetime | None) -> None:
     if latest := _outlived(expires_at):
         raise Forbidden(
             f"the key of this request expires at {latest}, and the new key would be valid for longer: rotate it with a"
-            " key that does not expire before, or with `rowcall keys rotate`"
+            " key that does not expire earlier than the new one, or with `rowcall keys rotate`"
         )
 
 

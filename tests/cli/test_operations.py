@@ -83,14 +83,14 @@ def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh
     first = rowcall(environment, "runs", "retry", "--all", "--canary").stdout
     assert first == (
         "operation 1 is waiting: 3 matched, 1 changed\n"
-        f"its canary was run {runs[-1]}: `rowcall operations continue 1` goes on\n"
+        f"its canary is run {runs[-1]}: `rowcall operations continue 1` changes the others\n"
     )
     assert found(fresh_url, runs) == ["dead", "dead", "queued"]
     told = rowcall(environment, "operations", "show", "1").stdout
     assert f"its canary, run {runs[-1]}, was changed, and is queued now; it waits for an operator" in told
     assert "try: rowcall operations continue 1" in told
     goes_on = rowcall(environment, "operations", "continue", "1").stdout
-    assert "workers carry it out: `rowcall operations show 1` shows how far they are" in goes_on
+    assert "workers carry it out: `rowcall operations show 1` shows their progress" in goes_on
     assert rowcall(environment, "worker", "once", "--queues", "maintenance").returncode == 0
     assert found(fresh_url, runs) == ["queued"] * 3
     assert rowcall(environment, "operations", "show", "1").stdout.startswith(
@@ -135,7 +135,7 @@ def test_ctrl_c_leaves_the_rest_to_the_workers(environment: dict[str, str], fres
         terminal.wait_for("1,200 matched, 500 changed")
         barred.wait()
         terminal.type("\x03")
-        terminal.wait_for("operation 1 goes on in the workers")
+        terminal.wait_for("workers continue operation 1")
         assert terminal.wait_for_end() == 1
     barred.open()
     assert rowcall(environment, "worker", "once", "--queues", "maintenance").returncode == 0

@@ -27,7 +27,7 @@ def test_the_example_is_not_added_to_the_local_database_of_another_app(home: dic
     refused = rowcall({name: value for name, value in home.items() if name != "ROWCALL_APP"}, "up", "--port", "0")
     assert refused.returncode == 1
     assert refused.stderr.startswith(
-        f"rowcall: the database in {home['ROWCALL_HOME']} is used by another app than the example (its job types:"
+        f"rowcall: the database in {home['ROWCALL_HOME']} is used by an app other than the example (its job types:"
         " shop_book, "
     )
     assert "ROWCALL_APP is not set: set ROWCALL_APP to that app's package, or set ROWCALL_HOME" in refused.stderr

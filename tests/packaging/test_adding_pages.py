@@ -91,7 +91,9 @@ def test_a_copy_of_production_repeats_nothing(tmp_path: Path, fresh_url: str) ->
     folder.type("rowcall enqueue noop")
     commands = emptied.replace("DATABASE_URL=postgresql://shop@db/shop_staging ", "")
     assert commands.count("rowcall") == 2
-    assert folder.type(commands).startswith("1 matched, 1 changed\nrestore recorded; unfinished runs in the backup: 0")
+    assert folder.type(commands).startswith(
+        "operation 1 is finished: 1 matched, 1 changed\nrestore recorded; unfinished runs in the backup: 0"
+    )
     assert "staging_worker" in folder.type(roles)
 
 

@@ -67,7 +67,10 @@ def test_doctor_says_what_each_role_lacks(older: Granted, environment: dict[str,
     lacking.insert(1, f"{older.names['api']} lacks SELECT on run_logs")
     assert (good, message) == (False, f"{'; '.join(lacking)}: {REMEDY}")
     psql(older.url, older.script)
-    assert examined(environment, older.url) == (True, "every role that has rights on the tables has those of its duty")
+    assert examined(environment, older.url) == (
+        True,
+        "every role with rights on the tables has all that its duty needs",
+    )
 
 
 def test_doctor_says_which_columns_the_enqueuing_role_lacks(granted: Granted, environment: dict[str, str]) -> None:

@@ -180,7 +180,7 @@ COMMON = (
     Common(
         429,
         "TooMany",
-        "Too many requests with this key, searches in payloads at once, or waiting requests.",
+        "Too many requests with this key, too many payload searches at once, or too many waiting requests.",
         headers=WITH_DELAY,
     ),
     Common(

@@ -18,7 +18,7 @@ blueprint = BodyBlueprint("events", __name__, url_prefix="/v1/events", descripti
 
 FORMAT = "text/event-stream"
 
-# Milliseconds after which a client comes again.
+# Milliseconds after which a client reconnects.
 BEGINNING = "retry: 2000\n\n"
 
 # A new client is told something at the next read, which is at most half a second away.
@@ -34,9 +34,10 @@ FIRST_SECONDS = 5.0
 def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Response:
     """Follow what happens to runs, workers and operations, as server-sent events.
 
-    `run` is the new status of a run, `worker` says that one has started or gone, `operation` that an operation has
-    progressed, and `reset` that the client must read the lists again, as it must at the beginning.  `partial`: so many
-    runs wait that a run may be left out if it starts and ends within half a second; `reset` follows when this is over.
+    `run` is the new status of a run, `worker` says that a worker has started or is gone, `operation` that an operation
+    has progressed, and `reset` that the client must read the lists again; it is also the first event.  `partial`: so
+    many runs wait that a run may be left out if it starts and ends within half a second; `reset` follows when this is
+    over.
     """
     feed: Feed = flask.current_app.extensions["feed"]
     place, seconds = PLACE.get(), query.pop("wait")

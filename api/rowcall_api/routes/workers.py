@@ -1,4 +1,4 @@
-"""/v1/workers: which workers there are, and what each does now."""
+"""/v1/workers: which workers there are, and what each is doing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.workers import WorkerListSchema, WorkersQuery
 
-blueprint = BodyBlueprint("workers", __name__, url_prefix="/v1/workers", description="Workers, and what they do.")
+blueprint = BodyBlueprint(
+    "workers", __name__, url_prefix="/v1/workers", description="Workers, and what they are doing."
+)
 
 
 @blueprint.get("")
@@ -20,7 +22,7 @@ blueprint = BodyBlueprint("workers", __name__, url_prefix="/v1/workers", descrip
 @blueprint.response(200, WorkerListSchema)
 @needs("read")
 def list_workers(query: dict[str, Any]) -> dict[str, Any]:
-    """List the live workers and what each does now, the newest first."""
+    """List the live workers and what each is doing, the newest first."""
     silent_after = silence(settings.read().heartbeat)
     with transaction() as connection:
         page = workers_page(connection, **query, silence=silent_after)

@@ -47,7 +47,7 @@ class AuditSchema(AnswerSchema):
     after = fields.Raw(allow_none=True, metadata={"description": "The same fields, after the change."})
     request_id = fields.String(
         allow_none=True,
-        metadata={"description": "The `X-Request-Id` of the request; of the runs of an operation: operation-ID."},
+        metadata={"description": "The `X-Request-Id` of the request; for the runs of an operation, `operation-ID`."},
     )
 
 

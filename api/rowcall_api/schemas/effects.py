@@ -58,7 +58,7 @@ class EffectsQuery(Schema):
     run_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),
-        metadata={"description": "Only effects that this run attempted last."},
+        metadata={"description": "Only effects that this run was the last to attempt."},
     )
     limit = page_limit()
     cursor = Cursor(

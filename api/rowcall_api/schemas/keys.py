@@ -49,7 +49,7 @@ class NewKeySchema(Schema):
     expires_at = Moment(
         load_default=None,
         allow_none=True,
-        metadata={"description": "Default: never. Not later than the key of this request expires."},
+        metadata={"description": "Default: never. If the key of this request expires, not later than that."},
     )
 
 

@@ -59,7 +59,10 @@ class StartSchema(RequestedSchema):
         load_default=None,
         allow_none=True,
         validate=validate.Length(1, REASON_CHARACTERS),
-        metadata={"description": "Why, for the operation and the audit log.", "example": "the mail server was down"},
+        metadata={
+            "description": "The reason, which the operation and the audit log show.",
+            "example": "the mail server was down",
+        },
     )
 
 
@@ -97,7 +100,7 @@ class OperationSchema(Schema):
     matched = fields.Integer(metadata={"description": "How many runs matched when it was requested."})
     counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
     changed = fields.Integer(metadata={"description": "How many runs it has changed so far."})
-    refused = fields.Integer(metadata={"description": "How many it met and did not change; `refusals` says why."})
+    refused = fields.Integer(metadata={"description": "How many it refused to change; `refusals` says why."})
     canary_run_id = fields.Integer(allow_none=True, metadata={"description": "The run that was tried alone."})
     run_id = fields.Integer(
         allow_none=True, metadata={"description": "The run that carries it out; its `explain` says what it waits for."}

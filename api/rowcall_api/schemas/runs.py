@@ -248,7 +248,7 @@ class LogLineSchema(AnswerSchema):
     """A line that the handler of a run logged."""
 
     line_no = fields.Integer(
-        metadata={"description": "Its number within the run; numbers that are missing are those of lines left out."}
+        metadata={"description": "Its number within the run; a gap in the numbers means that lines were left out."}
     )
     lease_no = fields.Integer(metadata={"description": "The lease of the attempt that logged it."})
     logged_at = fields.AwareDateTime(metadata={"description": "When it was logged, by the database's clock."})

@@ -23,7 +23,7 @@ SPARE = ("last_at", "7 d", "retrying", "run_id")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def failures_command(job_type: str | None, queue: str | None, limit: int, table: Table) -> None:
-    """List the errors with which attempts failed within 7 days, the most frequent in the last hour first.
+    """List the errors that made attempts fail in the last 7 days, the most frequent in the last hour first.
 
     Each has the run of its newest example, and the number of runs that wait for another attempt (retrying).  In an
     error, * stands for what differs from run to run: quoted text, and words that contain a digit or an @.

@@ -36,7 +36,7 @@ def list_command(limit: int, table: Table) -> None:
 @click.argument("operation_id", type=int)
 @json_option
 def show_command(operation_id: int, as_json: bool) -> None:
-    """Show one operation: how far it is, and what it waits for."""
+    """Show one operation: its progress, and what it waits for."""
     heartbeat = settings.read().heartbeat
     with command_transaction() as connection:
         operation = operations.get_operation(connection, operation_id)
@@ -58,10 +58,10 @@ def show_command(operation_id: int, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def refusals_command(operation_id: int, limit: int, table: Table) -> None:
-    """List the runs that an operation met and did not change, with the reasons."""
+    """List the runs that an operation refused to change, with the reasons."""
     with command_transaction() as connection:
         rows, now = operations.refusals_page(connection, operation_id, limit).rows, clock(connection)
-    table.show(rows, ("run_id", "refused_at", "reason"), now, f"operation {operation_id} has refused no run")
+    table.show(rows, ("run_id", "refused_at", "reason"), now, f"operation {operation_id} has refused no runs")
 
 
 @operations_command.command("stop")

@@ -22,7 +22,7 @@ MORE = ("version", "queues", "job_types", "concurrency", "stopped_at")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def workers_command(stopped: bool, limit: int, table: Table) -> None:
-    """List the live workers and the runs that each performs now, the newest first."""
+    """List the live workers and the runs that each is performing, the newest first."""
     silent_after = silence(settings.read().heartbeat)
     with command_transaction() as connection:
         workers = list_workers(connection, limit, stopped=stopped, silence=silent_after).workers

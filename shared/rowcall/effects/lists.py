@@ -127,7 +127,7 @@ def page_of_effects(
 
 
 def _with_message_id(row: Row) -> Row:
-    """Add an email's Message-ID: its handler may have recorded none, and of an unknown email none is recorded yet."""
+    """Add an email's Message-ID: its handler may have recorded none, and one of unknown outcome has none."""
     if row["kind"] != "sent_emails":
         return row
     given = {"message_id": message_id(row["kind"], row["id"], row["intent_at"])}

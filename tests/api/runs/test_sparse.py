@@ -22,7 +22,11 @@ def test_a_list_has_only_the_named_fields_and_the_id(call: Call, there: There) -
 
 def test_a_large_field_is_read_because_it_is_named(call: Call, there: There) -> None:
     [item] = told(call("GET", f"{LISTED}&fields=payload&fields=allowed_events"))["items"]
-    assert item == {"id": there.parts["run_id"], "payload": {"user_id": 1}, "allowed_events": ["cancel", "run now", "reschedule"]}
+    assert item == {
+        "id": there.parts["run_id"],
+        "payload": {"user_id": 1},
+        "allowed_events": ["cancel", "run now", "reschedule"],
+    }
 
 
 def test_one_run_has_only_the_named_fields_and_its_etag_is_that_of_the_run(call: Call, there: There) -> None:

@@ -13,12 +13,12 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid, TransitionRefused
-from rowcall.queue import Filter
+from rowcall.queue import Filter, operations
 from rowcall.queue.fragments import CHANNEL
 from rowcall.queue.operations import Action
 from rowcall.queue.operations.batch import LOCKED, NO_MATCH, change_batch
 from rowcall.status import Status
-from tests.support.operations import OPERATOR, done, refusals, start, statuses
+from tests.support.operations import OPERATOR, done, finish, refusals, start, statuses
 from tests.support.rows import at, row_of, run_in
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -102,8 +102,7 @@ def test_a_run_that_is_due_keeps_its_place_when_others_are_made_due(connection: 
 
 def test_an_operation_does_not_change_the_run_that_carries_it_out(connection: PgConnection) -> None:
     operation = done(connection, Action.CANCEL, everything=True)
-    assert operation["matched"] == 0
-    assert row_of(connection, operation["run_id"])["status"] == Status.QUEUED
+    assert (operation["matched"], operation["changed"], operation["refused"]) == (0, 0, 0)
 
 
 def test_a_run_that_no_longer_matches_is_left_with_the_reason(connection: PgConnection) -> None:
@@ -188,3 +187,22 @@ def test_workers_are_woken_for_runs_that_are_due(fresh_url: str) -> None:
         fetch_all(listener, "SELECT 1")
         assert len(listener.notifies) == woken
     listener.close()
+
+
+BEGIN = """
+UPDATE rowcall.job_runs SET status = 'running', locked_by = 'worker-1', locked_until = now() + interval '2 minutes'
+WHERE id = %(id)s
+"""
+
+
+@pytest.mark.parametrize(("begun", "status"), [(False, "cancelled"), (True, "running")])
+def test_the_run_that_need_not_carry_an_operation_out_any_more_is_cancelled_unless_it_has_begun(
+    connection: PgConnection, begun: bool, status: str
+) -> None:
+    run_in(connection, Status.DEAD)
+    operation_id = start(connection, Action.RETRY, everything=True)
+    carrier = operations.get_operation(connection, operation_id)["run_id"]
+    if begun:
+        fetch_all(connection, BEGIN, {"id": carrier})
+    finish(connection, operation_id)
+    assert row_of(connection, carrier)["status"] == status

@@ -86,9 +86,10 @@ def test_a_start_enqueues_the_run_that_carries_it_out_and_is_audited(connection:
 def test_each_run_is_audited_under_its_operation(connection: PgConnection) -> None:
     [run_id] = dead(connection, 1)
     operation = done(connection, Action.RETRY, everything=True)
-    sql = "SELECT who, action, subject_id, request_id FROM rowcall.audit_log WHERE subject = 'run'"
+    sql = "SELECT who, action, subject_id, request_id FROM rowcall.audit_log WHERE subject = 'run' ORDER BY id"
     assert [tuple(row.values()) for row in fetch_all(connection, sql)] == [
-        ("a test", "retry", run_id, f"operation-{operation['id']}")
+        ("a test", "retry", run_id, f"operation-{operation['id']}"),
+        ("a test", "cancel", operation["run_id"], f"operation-{operation['id']}"),
     ]
 
 

@@ -69,7 +69,7 @@ def test_a_worker_that_overslept_by_its_own_settings_takes_nothing(connection: P
     fetch_all(connection, "UPDATE rowcall.workers SET sleeps_until = now() - interval '1 second'")
     message = explained(connection, run["id"]).message
     assert f"no live worker takes noop from queue default: {WORKER} sent its last heartbeat" in message
-    assert message.endswith(", and has since failed to wake up on time or let a lease expire: its process may hang")
+    assert message.endswith(", and since then did not wake up on time, or let a lease expire: its process may hang")
 
 
 def test_a_worker_that_let_a_lease_expire_takes_nothing(connection: PgConnection) -> None:

@@ -21,13 +21,13 @@ from rowcall.queue.views.events import RESET, Event
 from rowcall_api.http.database import reachable
 from rowcall_api.http.waiting.poller import Poller, Reader
 
-# How long it goes on without a client, so that one that comes again misses nothing.
+# How long it goes on without a client, so that one that reconnects misses nothing.
 LINGER_SECONDS = 60.0
 
 # After a longer pause, such as an outage, changes may be missing.
 PAUSE_SECONDS = 5.0
 
-# What a client can resume from: the events of this long, at most so many.
+# How long events are kept for clients that resume, and how many at most.
 KEPT = timedelta(seconds=60)
 KEPT_MOST = 20_000
 

@@ -20,9 +20,9 @@ blueprint = BodyBlueprint(
 @blueprint.response(200, FailureListSchema)
 @needs("read")
 def list_failures(query: dict[str, Any]) -> dict[str, Any]:
-    """List the errors with which attempts failed within a week, the most frequent in the last hour first.
+    """List the errors that made attempts fail in the last week, the most frequent in the last hour first.
 
-    Every failed attempt counts, also if a later attempt of its run succeeded. Minutes are counted whole.
+    Every failed attempt counts, even if a later attempt of its run succeeded. The counts cover whole minutes.
     """
     with transaction() as connection:
         found = failures_now(connection, **query)

@@ -21,7 +21,7 @@ class FailuresQuery(Schema):
 
 
 class FailureSchema(AnswerSchema):
-    """An error with which attempts of a job type have failed within a week."""
+    """An error that made attempts of a job type fail in the last week."""
 
     job_type = fields.String()
     error_type = fields.String(
@@ -43,15 +43,15 @@ class FailureSchema(AnswerSchema):
     last_week = fields.Integer(metadata={"description": "In the last 7 days."})
     retrying = fields.Integer(
         metadata={
-            "description": "Runs that last failed with it and wait for another attempt, counted among the"
-            f" {COUNTED_MOST} of each queue and priority that have been due longest and the {COUNTED_MOST} that are due"
-            " next."
+            "description": "Runs whose last attempt failed with it and that wait for another. In each queue and"
+            f" priority, only the {COUNTED_MOST} runs that have been due longest and the {COUNTED_MOST} that are due next"
+            " count."
         }
     )
     first_at = fields.AwareDateTime(metadata={"description": "The minute of the first one within the week."})
     last_at = fields.AwareDateTime(metadata={"description": "When the newest one ended."})
     run_id = fields.Integer(
-        allow_none=True, metadata={"description": "The run of the newest example; null if it was pruned or erased."}
+        allow_none=True, metadata={"description": "The run that failed most recently; null if it was pruned or erased."}
     )
 
 
@@ -62,6 +62,6 @@ class FailureListSchema(AnswerSchema):
     complete = fields.Boolean(
         metadata={
             "description": f"False while {ADDED_MOST} or more failures have not been counted yet, such as after a"
-            " migration or during a storm; the newest of them are included."
+            " migration or during a burst of failures; the newest of them are included."
         }
     )

@@ -18,7 +18,9 @@ class EventsQuery(Schema):
     wait = fields.Integer(
         load_default=60,
         validate=validate.Range(0, LONGEST_FEED_SECONDS),
-        metadata={"description": "End the response after this many seconds; 0: after what has happened so far."},
+        metadata={
+            "description": "End the response after this many seconds; 0 returns what has happened so far, and ends."
+        },
     )
 
 

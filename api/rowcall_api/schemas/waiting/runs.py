@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from rowcall_api.schemas.runs import FieldsQuery
 
-# Proxies can be told to wait for longer than this, and clients come again.
+# Proxies can be told to wait for longer than this, and clients can repeat the request.
 LONGEST_WAIT_SECONDS = 60
 
 

@@ -91,14 +91,16 @@ def report(operation: Row, as_json: bool) -> None:
     number, status = operation["id"], operation["status"]
     click.echo(f"operation {number} is {status}: {counts(operation)}")
     if status == operations.OperationStatus.WAITING:
-        click.echo(f"its canary was run {operation['canary_run_id']}: `rowcall operations continue {number}` goes on")
+        click.echo(
+            f"its canary is run {operation['canary_run_id']}: `rowcall operations continue {number}` changes the others"
+        )
     elif status in operations.ACTIVE:
-        click.echo(f"workers carry it out: `rowcall operations show {number}` shows how far they are")
+        click.echo(f"workers carry it out: `rowcall operations show {number}` shows their progress")
 
 
 def _left_to_workers(number: int) -> str:
     return (
-        f"operation {number} goes on in the workers: `rowcall operations show {number}` shows how far they are,"
+        f"workers continue operation {number}: `rowcall operations show {number}` shows their progress,"
         f" `rowcall operations stop {number}` stops it"
     )
 
@@ -124,7 +126,7 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
             default=True,
             help="Work on it here too until it is done, or leave it to the workers.  [default: --wait]",
         ),
-        click.option("--reason", help="Why, for the operation and the audit log."),
+        click.option("--reason", help="The reason, which the operation and the audit log show."),
         click.option(
             "--canary", is_flag=True, help="Change only the first run, and wait for `rowcall operations continue`."
         ),

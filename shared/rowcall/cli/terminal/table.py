@@ -105,7 +105,7 @@ def relative(moment: datetime, now: datetime) -> str:
     if length > NEAR:
         return shown(moment.date())
     units = (("day", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
-    # From two of a unit on; below that the next smaller one is more useful.
+    # A unit is used from two upwards; below that, the next smaller unit is more useful.
     unit, size = next((one for one in units if length >= 2 * one[1]), ("s", timedelta(seconds=1)))
     count = length // size
     if not count:

@@ -87,7 +87,7 @@ def refuse_other_app(connection: PgConnection, home: Path) -> None:
     if rows:
         named = ", ".join(row["job_type"] for row in rows[:NAMED_MOST]) + (", ..." if len(rows) > NAMED_MOST else "")
         raise RowcallError(
-            f"the database in {home.absolute()} is used by another app than the example (its job types: {named}), and"
+            f"the database in {home.absolute()} is used by an app other than the example (its job types: {named}), and"
             " ROWCALL_APP is not set: set ROWCALL_APP to that app's package, or set ROWCALL_HOME to a new folder to see"
             " the example there"
         )

@@ -85,7 +85,7 @@ class Failures:
 def list_failures(
     connection: Connection, job_type: str | None = None, queue: str | None = None, limit: int = 50
 ) -> Failures:
-    """Return the errors with which attempts failed within a week, of this job type and queue if they are given."""
+    """Return the errors that made attempts fail in the last week, of this job type and queue if they are given."""
     asked = {"job_type": job_type, "queue": queue, "limit": limit}
     rows = fetch_all(connection, IN_ORDER + FAILURES, asked)
     errors = [{name: value for name, value in row.items() if name != "complete"} for row in rows]

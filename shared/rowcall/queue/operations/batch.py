@@ -34,7 +34,7 @@ SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY n
 
 LOCK_MATCHING = f"SELECT id FROM rowcall.job_runs WHERE id = %(run_id)s AND {MATCHES} FOR UPDATE"
 
-# Whatever the statement for all meets, the runs are tried one by one.
+# If the statement for all runs fails for any reason, the runs are tried one by one.
 TRIED_AGAIN = (UNIQUE_VIOLATION, DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one
-from rowcall.queue.operations.actions import PAGES, Action
+from rowcall.queue.operations.actions import CHANGE_MANY, PAGES, Action
 from rowcall.queue.operations.batch import Batch, change_batch
 from rowcall.queue.operations.request import Requested, stored_request
 from rowcall.queue.operations.state import ACTIVE, OperationStatus, after_batch
@@ -19,6 +19,7 @@ from rowcall.queue.operations.steer import lock_operation
 from rowcall.queue.views import cursors
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.lists import Page, page_of, parameters, scan_for
+from rowcall.status import Event
 
 # How many runs one transaction changes, and how many it scans for them.
 BATCH = 500
@@ -66,7 +67,10 @@ def carry_on(connection: Connection, operation_id: int, batch: int = BATCH, scan
     met = len(page.runs)
     done = _change(connection, operation, requested, [run["id"] for run in page.runs])
     more = page.next is not None and met != left
-    return _save(connection, operation, done, page, after_batch(status, met, more))
+    saved = _save(connection, operation, done, page, after_batch(status, met, more))
+    if saved["status"] not in ACTIVE:
+        _cancel_its_run(connection, saved)
+    return saved
 
 
 def _left(operation: Row) -> int | None:
@@ -101,6 +105,12 @@ def _change(connection: Connection, operation: Row, requested: Requested, run_id
     operator = Operator(operation["requested_by"], f"operation-{operation['id']}")
     more: dict[str, Any] = {"run_at": requested.run_at} if requested.action is Action.RESCHEDULE else {}
     return change_batch(connection, requested.action, run_ids, requested.criteria, operator, **more)
+
+
+def _cancel_its_run(connection: Connection, operation: Row) -> None:
+    """Cancel the run that would have carried the operation out, if it has not started: a command was faster."""
+    values = {**Filter().parameters(), "run_ids": [operation["run_id"]], "who": operation["requested_by"]}
+    fetch_all(connection, CHANGE_MANY[Event.CANCEL], {**values, "request_id": f"operation-{operation['id']}"})
 
 
 def _save(connection: Connection, operation: Row, done: Batch, page: Page, status: OperationStatus) -> Row:

@@ -80,7 +80,7 @@ def stop(connection: Connection, operation_id: int, operator: Operator) -> Row:
 
 
 def continue_operation(connection: Connection, operation_id: int, operator: Operator) -> Row:
-    """Continue an operation that waits after its canary, or that was stopped, where it had come to."""
+    """Continue an operation that waits after its canary, or that was stopped, where it stopped."""
     operation = _in_a_status_for(connection, OperationEvent.CONTINUE, operation_id)
     before_canary = operation["canary"] and operation["canary_run_id"] is None
     status = OperationStatus.CANARY if before_canary else OperationStatus.RUNNING
@@ -134,7 +134,7 @@ def _replayed(connection: Connection, values: dict[str, Any]) -> Row:
 
 
 def _audited(row: Row) -> dict[str, Any]:
-    """Return what the audit log keeps of a request: `payload` stands by itself, so that it can be erased there too."""
+    """Return what the audit log keeps of a request: `payload` is a separate field, so that it can be erased."""
     names = ("action", "run_at", "max_runs", "canary", "reason", "matched")
     return {**row["filter"], **{name: _plain(row[name]) for name in names if row[name] is not None}}
 

@@ -22,7 +22,7 @@ from rowcall.status import FAILURES, Status, sql_list
 # With more live runs than these, only the running ones are compared.
 LIVE_MOST = 5000
 
-# The newest runs and failures of this long are read again and again, because their transactions may commit late.
+# Runs and failures of this last period are read again each time, because their transactions may commit late.
 WINDOW = "interval '10 seconds'"
 NEWEST_MOST = 2000
 

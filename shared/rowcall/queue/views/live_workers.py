@@ -10,7 +10,7 @@ MISSED_INTERVALS = 2.5
 # The worker that has a run is late after one of them.
 HOLDER_INTERVALS = 1.5
 
-# How often a worker sends a heartbeat; for one of older code, how often one with the settings of this process does.
+# How often a worker sends a heartbeat; for a worker with older code, the interval of this process's settings.
 INTERVAL = "coalesce(workers.heartbeat_seconds, %(heartbeat)s)"
 
 # Whether a worker has sent its heartbeats and has not overslept.

@@ -65,7 +65,7 @@ class LiveReports(Reports):
             self._screen.print(Text("Stopping ...", "dim"))
 
     def say_goodbye(self) -> None:
-        """Print what the view showed last of runs and effects, and what stays."""
+        """Print the runs and effects that the view showed last, and what is kept."""
         self._screen.print(self._view.result())
         kept = f"Its logs are in {self._logs.folder}." if self.state.is_guest else f"Its data is in {self.state.home}."
         self._screen.print(Text(f"Rowcall has stopped.  {kept}"))
