@@ -17,6 +17,7 @@ from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.claims.pace import Pace, Room
+from rowcall_worker.runtime.counts.counter import RunCounter
 from rowcall_worker.runtime.wake_ups import WakeUps
 
 # A run that no thread has begun within this time is returned, so that another worker can begin it.
@@ -34,6 +35,7 @@ class InFlight:
         self.runs: dict[Lease, InFlightRun] = {}
         self.waiting: queue.SimpleQueue[InFlightRun | None] = queue.SimpleQueue()
         self.tally: Counter[Status] = Counter()
+        self.counter = RunCounter()
         self.claimed = 0
         self.quiet = threading.Event()
         self.closing, self._begins = False, True
@@ -174,8 +176,9 @@ class InFlight:
             if run.settled:
                 return False
             run.settled = True
+            run.ended_at = elapsed()
             if run.begun_at is not None:
-                self._pace.handled(run.claimed.job_type, elapsed() - run.begun_at)
+                self._pace.handled(run.claimed.job_type, run.ended_at - run.begun_at)
         run.result = result
         self._ended.append(run)
         self.wake_ups.wake()
