@@ -4451,6 +4451,11 @@ WHERE minute >= :'since'::timestamptz AND minute < :'until'::timestamptz
 GROUP BY step;
 ROLLBACK;
 
+-- rowcall.queue.series.read: NOW
+BEGIN;
+SELECT now();
+ROLLBACK;
+
 -- rowcall.queue.series.read: DEPLOYS
 -- There are few versions.
 \set since '2026-01-05T12:00:00+00:00'

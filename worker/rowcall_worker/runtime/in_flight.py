@@ -36,20 +36,18 @@ class InFlight:
         self.waiting: queue.SimpleQueue[InFlightRun | None] = queue.SimpleQueue()
         self.tally: Counter[Status] = Counter()
         self.counter = RunCounter()
-        self.claimed = 0
+        self.claimed, self._claims_left = 0, claims
         self.quiet = threading.Event()
         self.closing, self._begins = False, True
         self._unbegun: list[InFlightRun] = []
         self.failure: BaseException | None = None
-        self._claims_left = claims
         # Leases that a handler is assumed to have lost: nothing more is written under them.
         self.given_up: deque[Lease] = deque(maxlen=1000)
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
         self.wake_ups = WakeUps()
         self._lock = threading.Lock()
-        self.reserved = 0
-        self._leaving = 0
+        self.reserved, self._leaving = 0, 0
         self._pace = Pace()
         self._written_at = elapsed()
         # Runs were returned unbegun: claim nothing ahead until a slot is free.
@@ -175,10 +173,9 @@ class InFlight:
         with self._lock:
             if run.settled:
                 return False
-            run.settled = True
-            run.ended_at = elapsed()
-            if run.begun_at is not None:
-                self._pace.handled(run.claimed.job_type, run.ended_at - run.begun_at)
+            run.settled, run.ended_at = True, elapsed()
+            if run.seconds is not None:
+                self._pace.handled(run.claimed.job_type, run.seconds)
         run.result = result
         self._ended.append(run)
         self.wake_ups.wake()

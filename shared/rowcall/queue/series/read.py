@@ -42,6 +42,8 @@ WHERE minute >= %(since)s::timestamptz AND minute < %(until)s::timestamptz
 GROUP BY step
 """
 
+NOW = "SELECT now()"
+
 # There are few versions.
 DEPLOYS = """
 SELECT version, first_seen_at AS at FROM rowcall.worker_versions
@@ -69,7 +71,7 @@ def read_series(
 ) -> Series:
     """Return the points of a range, of one job type if it is given; the default is the last hour."""
     if until is None:
-        now: datetime = fetch_value(connection, "SELECT now()")
+        now: datetime = fetch_value(connection, NOW)
         until = now
     if since is None:
         since = until - DEFAULT_RANGE
