@@ -1630,7 +1630,7 @@ WITH  lanes AS MATERIALIZED (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, date_part('epoch', now() - run_at), NULL::bigint[], NULL,
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
     NULL, NULL
 FROM answer
 UNION ALL
@@ -1727,7 +1727,7 @@ RETURNING run.id
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, date_part('epoch', now() - run_at), NULL::bigint[], NULL,
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
     NULL, NULL
 FROM answer
 UNION ALL
@@ -1851,7 +1851,7 @@ RETURNING run.id
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, date_part('epoch', now() - run_at), NULL::bigint[], NULL,
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
     NULL, NULL
 FROM answer
 UNION ALL
@@ -1968,7 +1968,7 @@ WITH RECURSIVE lanes AS MATERIALIZED (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, date_part('epoch', now() - run_at), NULL::jsonb,
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::jsonb,
     NULL, NULL, NULL
 FROM answer
 UNION ALL
@@ -2129,7 +2129,7 @@ lanes AS (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, date_part('epoch', now() - run_at), NULL::jsonb,
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::jsonb,
     NULL, NULL, NULL
 FROM answer
 UNION ALL

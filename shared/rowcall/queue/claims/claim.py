@@ -34,8 +34,8 @@ CLAIMED = f"""
     locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')"""
 
-# How many seconds a claimed run had been due.
-WAITED = "date_part('epoch', now() - run_at)"
+# How many seconds a claimed run had been due.  An infinite run_at cannot be subtracted from a time.
+WAITED = "least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9)"
 
 # The part of a claim that takes more runs than there are free slots.
 FURTHER = f"""further AS MATERIALIZED (
