@@ -1630,10 +1630,11 @@ WITH  lanes AS MATERIALIZED (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
+    NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
@@ -1726,10 +1727,11 @@ RETURNING run.id
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
+    NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
@@ -1849,10 +1851,11 @@ RETURNING run.id
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
+    NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
@@ -1965,11 +1968,11 @@ WITH RECURSIVE lanes AS MATERIALIZED (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
-    NULL, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::jsonb,
+    NULL, NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::integer;
 ROLLBACK;
@@ -2126,11 +2129,11 @@ lanes AS (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
-    NULL, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::jsonb,
+    NULL, NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
      FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), (SELECT suspect FROM claimed), (SELECT max(suspect) FROM (
         SELECT run.suspect FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
@@ -4428,6 +4431,83 @@ WITH owned AS MATERIALIZED (
 DELETE FROM rowcall.run_logs WHERE ctid = ANY(ARRAY(
     SELECT place FROM measured WHERE place IS NOT NULL AND (lines > 1000 OR bytes > 262144)
 ));
+ROLLBACK;
+
+-- rowcall.queue.series.read: SERIES
+-- The rows of the range, by primary key.
+\set seconds '120'
+\set since '2026-01-05T12:00:00+00:00'
+\set until '2027-01-05T12:00:00+00:00'
+\set job_type 'noop'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT floor(date_part('epoch', minute) / :'seconds')::bigint AS step,
+    sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(snoozed)::bigint AS snoozed, sum(released)::bigint AS released,
+    ARRAY[sum(waiting[1]), sum(waiting[2]), sum(waiting[3]), sum(waiting[4]), sum(waiting[5]), sum(waiting[6]), sum(waiting[7]), sum(waiting[8]), sum(waiting[9]), sum(waiting[10]), sum(waiting[11]), sum(waiting[12]), sum(waiting[13]), sum(waiting[14]), sum(waiting[15]), sum(waiting[16]), sum(waiting[17]), sum(waiting[18]), sum(waiting[19]), sum(waiting[20]), sum(waiting[21])]::bigint[] AS waiting,
+    ARRAY[sum(running[1]), sum(running[2]), sum(running[3]), sum(running[4]), sum(running[5]), sum(running[6]), sum(running[7]), sum(running[8]), sum(running[9]), sum(running[10]), sum(running[11]), sum(running[12]), sum(running[13]), sum(running[14]), sum(running[15]), sum(running[16]), sum(running[17]), sum(running[18]), sum(running[19]), sum(running[20]), sum(running[21])]::bigint[] AS running
+FROM rowcall.run_counts
+WHERE minute >= :'since'::timestamptz AND minute < :'until'::timestamptz
+    AND (:'job_type'::text IS NULL OR job_type = :'job_type')
+GROUP BY step;
+ROLLBACK;
+
+-- rowcall.queue.series.read: NOW
+BEGIN;
+SELECT now();
+ROLLBACK;
+
+-- rowcall.queue.series.read: DEPLOYS
+-- There are few versions.
+\set since '2026-01-05T12:00:00+00:00'
+\set until '2027-01-05T12:00:00+00:00'
+BEGIN;
+SELECT version, first_seen_at AS at FROM rowcall.worker_versions
+WHERE first_seen_at >= :'since'::timestamptz AND first_seen_at < :'until'::timestamptz
+ORDER BY first_seen_at, version;
+ROLLBACK;
+
+-- rowcall.queue.series.record: BEGIN
+-- The first worker of a version marks a deploy.
+\set version '0.2.0'
+BEGIN;
+WITH marked AS (
+    INSERT INTO rowcall.worker_versions (version) VALUES (:'version') ON CONFLICT (version) DO NOTHING
+)
+SELECT date_part('epoch', clock_timestamp());
+ROLLBACK;
+
+-- rowcall.queue.series.record: WRITE_COUNTS
+-- Each worker has its own rows, so that none waits for another.  It sends the whole counts of a minute again when they
+-- have grown: a write that is repeated because its commit was not confirmed doubles nothing.
+\set worker 'worker-1'
+\set counts '[{"minute": 29459520, "job_type": "noop", "succeeded": 3, "failed": 0, "dead": 0, "cancelled": 0, "snoozed": 0, "released": 0, "waiting": [3], "running": [3]}]'
+BEGIN;
+WITH written AS (
+    INSERT INTO rowcall.run_counts (minute, job_type, worker, succeeded, failed, dead, cancelled, snoozed, released,
+        waiting, running)
+    SELECT to_timestamp(minute * 60), job_type, :'worker', succeeded, failed, dead, cancelled, snoozed, released,
+        waiting, running
+    FROM jsonb_to_recordset(:'counts'::jsonb) AS new(minute bigint, job_type text, succeeded integer, failed integer,
+        dead integer, cancelled integer, snoozed integer, released integer, waiting integer[], running integer[])
+    ON CONFLICT (minute, job_type, worker) DO UPDATE
+    SET succeeded = excluded.succeeded, failed = excluded.failed, dead = excluded.dead, cancelled = excluded.cancelled,
+        snoozed = excluded.snoozed, released = excluded.released, waiting = excluded.waiting, running = excluded.running
+)
+SELECT date_part('epoch', clock_timestamp());
+ROLLBACK;
+
+-- rowcall.queue.series.record: DELETE_OLD
+-- Primary key.
+\set batch '100'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH deleted AS (
+    DELETE FROM rowcall.run_counts WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM rowcall.run_counts WHERE minute < now() - interval '8 days'
+        ORDER BY minute LIMIT :'batch' FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT count(*) AS deleted FROM deleted;
 ROLLBACK;
 
 -- rowcall.queue.sleepers: FALL_ASLEEP

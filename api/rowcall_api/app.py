@@ -36,7 +36,7 @@ from rowcall_api.routes import (
     workers,
 )
 from rowcall_api.routes.access import audit, keys
-from rowcall_api.routes.lists import failures, files
+from rowcall_api.routes.lists import failures, files, series
 
 # A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
@@ -85,6 +85,7 @@ def create_app(database_url: str) -> flask.Flask:
         stats,
         failures,
         files,
+        series,
     ):
         described.register_blueprint(resource.blueprint)
     describe_payloads(described.spec, types)

@@ -37,6 +37,8 @@ SAMPLES = {
     "canary_run_id": "1",
     "changed": "1",
     "counted_all": "true",
+    "counts": '[{"minute": 29459520, "job_type": "noop", "succeeded": 3, "failed": 0, "dead": 0, "cancelled": 0,'
+    ' "snoozed": 0, "released": 0, "waiting": [3], "running": [3]}]',
     "cursor": "AAYk",
     "filter": '{"status": ["dead"]}',
     "matched": "1",
@@ -152,6 +154,7 @@ SAMPLES = {
     "sha256": HASH,
     "shortest": "30",
     "silence": "150",
+    "since": NOON,
     "workers": "worker-1",
     "size_bytes": "1024",
     "stack": "Traceback (most recent call last): ...",

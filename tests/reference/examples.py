@@ -88,6 +88,7 @@ REQUESTS = {
     "stopOperation": Ask(),
     "continueOperation": Ask(),
     "listFailures": Ask(),
+    "getSeries": Ask(query={"from": THEN, "to": "2090-03-25T02:00:00Z", "step": "1h"}),
     "resolveEffect": Ask({"happened": True, "reference": "msg-17"}),
     "limitQueue": Ask({"max_running": 2}, parts={"name": "mail"}),
     "pauseQueue": Ask(parts={"name": "mail"}),

@@ -34,6 +34,7 @@ MEANINGS = {
     LogEvent.RUN_RELEASED: "The worker stops and gives back a run whose handler has started; the attempt counts.",
     LogEvent.RUN_LEFT: "The worker could not write the end of an attempt; the lease will expire.",
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs continue.",
+    LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker counts no more.",
     LogEvent.RUN_RETURNED: "The worker gives back a run whose handler has not started; the attempt does not count.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",

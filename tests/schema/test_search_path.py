@@ -106,6 +106,8 @@ def test_a_worker_claims_finishes_beats_sweeps_and_ticks(
         wait_until(lambda: asked(looks, waits)[0]["status"] in ("failed", "succeeded"), "the first attempt has failed")
         done = {("noop", "succeeded"), ("shop_pack", "dead")}
         wait_until(lambda: {tuple(row.values()) for row in asked(looks, statuses)} == done, "all runs are done")
+        counts = "SELECT worker FROM rowcall.run_counts WHERE dead > 0"
+        wait_until(lambda: asked(looks, counts), "the worker writes its counts")
     outcomes = {row["outcome"] for row in asked(looks, "SELECT outcome FROM rowcall.job_attempts")}
     assert outcomes == {"fail", "give up", "expire"}
     occurrences = asked(looks, "SELECT DISTINCT outcome FROM rowcall.schedule_occurrences")

@@ -1,4 +1,4 @@
-"""Runs keep what handlers log; failures are counted by minute; operations change many runs."""
+"""Runs keep what handlers log; failures and ends are counted by minute; operations change many runs."""
 
 from alembic import op
 
@@ -47,6 +47,28 @@ CREATE TABLE rowcall.failure_counts (
     lease_no integer NOT NULL,
     CONSTRAINT failure_counts_pkey PRIMARY KEY (minute, job_type, queue, error_type, error_key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false)
+"""
+
+RUN_COUNTS = """
+CREATE TABLE rowcall.run_counts (
+    minute timestamptz NOT NULL,
+    job_type text NOT NULL,
+    worker text NOT NULL,
+    succeeded integer NOT NULL,
+    failed integer NOT NULL,
+    dead integer NOT NULL,
+    cancelled integer NOT NULL,
+    snoozed integer NOT NULL,
+    released integer NOT NULL,
+    waiting integer[] NOT NULL,
+    running integer[] NOT NULL,
+    CONSTRAINT run_counts_pkey PRIMARY KEY (minute, job_type, worker)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false);
+CREATE TABLE rowcall.worker_versions (
+    version text NOT NULL,
+    first_seen_at timestamptz DEFAULT now() NOT NULL,
+    CONSTRAINT worker_versions_pkey PRIMARY KEY (version)
+)
 """
 
 OPERATIONS = """
@@ -126,6 +148,7 @@ def upgrade() -> None:
     op.execute(RUN_LOGS)
     op.execute(DELETED_WITH_THEIR_RUN)
     op.execute(FAILURE_COUNTS)
+    op.execute(RUN_COUNTS)
     op.execute(OPERATIONS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
@@ -136,6 +159,7 @@ def downgrade() -> None:
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
     op.execute("DROP TABLE rowcall.operation_refusals, rowcall.operations")
+    op.execute("DROP TABLE rowcall.run_counts, rowcall.worker_versions")
     op.execute("DROP TABLE rowcall.failure_counts")
     op.execute("DROP TRIGGER job_runs_log_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_run_log()")

@@ -42,6 +42,7 @@ class LogEvent(StrEnum):
     RUN_RELEASED = "run released"
     RUN_LEFT = "run left until its lease expires"
     RUN_LOG_REFUSED = "run log refused by the database"
+    COUNTS_REFUSED = "counts refused by the database"
     RUN_RETURNED = "run returned"
     EFFECT_UNRECORDED = "effect happened but was not recorded"
     HANDLER_FAILED_LATE = "handler failed after its run had succeeded"

@@ -7,6 +7,7 @@ from rowcall.schema.many_runs import operation_refusals, operations
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
 from rowcall.schema.run_logs import run_logs
 from rowcall.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
+from rowcall.schema.series import run_counts, worker_versions
 
 __all__ = [
     "EFFECT_TABLES",
@@ -20,8 +21,10 @@ __all__ = [
     "operation_refusals",
     "operations",
     "queues",
+    "run_counts",
     "run_logs",
     "schedule_occurrences",
     "schedule_ticks",
+    "worker_versions",
     "workers",
 ]

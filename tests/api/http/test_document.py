@@ -19,12 +19,12 @@ from tests.reference import examples
 # The names that have been published: without one of them, the code that uses a generated client breaks.
 PUBLISHED = (
     "cancelRun cloneRun continueOperation createKey downloadFile enqueueRun enqueueRuns explainRun getDefinition "
-    "getEffect getFile getOperation getOwnKey getQueue getRun getStats limitQueue listAudit listDefinitions "
-    "listEffects listEvents listFailures listFiles listJobTypes listKeys listOccurrences listOperationRefusals "
-    "listOperations listQueues listRunAttempts listRunEffects listRunLog listRuns listWorkers pauseDefinition "
-    "pauseQueue previewDefinition previewOperation putDefinition removeDefinition removeQueueSettings "
-    "rescheduleRun resolveEffect resumeDefinition resumeQueue retryRun revokeKey rotateKey runDefinitionNow "
-    "runNow startOperation stopOperation"
+    "getEffect getFile getOperation getOwnKey getQueue getRun getSeries getStats limitQueue listAudit "
+    "listDefinitions listEffects listEvents listFailures listFiles listJobTypes listKeys listOccurrences "
+    "listOperationRefusals listOperations listQueues listRunAttempts listRunEffects listRunLog listRuns "
+    "listWorkers pauseDefinition pauseQueue previewDefinition previewOperation putDefinition removeDefinition "
+    "removeQueueSettings rescheduleRun resolveEffect resumeDefinition resumeQueue retryRun revokeKey rotateKey "
+    "runDefinitionNow runNow startOperation stopOperation"
 )
 
 NAME = re.compile(r"[a-z]+([A-Z][a-z]+)+")

@@ -36,7 +36,8 @@ def take(run: Run, worker: str, request: ClaimRequest, now: datetime) -> Claimed
     run.attempts += 1
     run.progress = None
     named = run.id, run.lease_no, run.job_type, dict(run.payload), run.attempts, run.max_attempts
-    return Claimed(*named, None, run.suspect)
+    waited = now.timestamp() - run.run_at.timestamp()
+    return Claimed(*named, None, run.suspect, waited)
 
 
 def due(world: World, request: ClaimRequest, now: datetime) -> list[Run]:

@@ -26,6 +26,7 @@ class InFlightRun:
         "cancel_requested",
         "claimed",
         "deadline",
+        "ended_at",
         "forensics",
         "lease",
         "log",
@@ -43,6 +44,7 @@ class InFlightRun:
         self.deadline = deadline
         self.accepted_at = elapsed()
         self.begun_at: float | None = None
+        self.ended_at: float | None = None
         self.cancel_requested = False
         self.lost = False
         self.settled = False
@@ -56,6 +58,13 @@ class InFlightRun:
     def renewed(self, deadline: float) -> None:
         """Record that the lease was renewed until this time."""
         self.deadline = max(self.deadline, deadline)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its handler has worked, until its end; None if no thread has begun it."""
+        if self.begun_at is None:
+            return None
+        return (elapsed() if self.ended_at is None else self.ended_at) - self.begun_at
 
     def begin_log(self) -> LogBuffer:
         """Return where the lines of this attempt wait to be written."""

@@ -18,6 +18,7 @@ from rowcall.job_types import Catalogue
 from rowcall.queue import Done, LogLine, cancelled, fail, give_up, owned, release, snooze, succeed, unclaim, unlocked
 from rowcall.queue.finish import SHORTEST_SNOOZE_SECONDS
 from rowcall.queue.run_log import portions
+from rowcall.queue.series.record import End
 from rowcall.status import Event, Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, error_of, failure_of
@@ -30,6 +31,14 @@ LOG_EVENTS = {
     Status.DEAD: LogEvent.RUN_DEAD,
     Status.QUEUED: LogEvent.RUN_SNOOZED,
     Status.CANCELLED: LogEvent.RUN_CANCELLED,
+}
+
+# How an error ended the attempt, by the run's new status.
+ENDS = {
+    Status.FAILED: End.FAILED,
+    Status.DEAD: End.DEAD,
+    Status.QUEUED: End.SNOOZED,
+    Status.CANCELLED: End.CANCELLED,
 }
 
 # How long a stopping worker tries to return runs whose rows are locked, perhaps by its own heartbeat, and how often.
@@ -52,6 +61,7 @@ class Completer:
         """
         written = [run for run in ended if run.result.finished]  # by run.transaction() of their handlers
         self.in_flight.written(written, [Status.SUCCEEDED] * len(written))
+        self.in_flight.counter.ended(written, End.SUCCEEDED)
         for run in list(ended):
             if run.result.error is not None:
                 self._end_with_error(connection, ended, run, run.result.error)
@@ -88,6 +98,8 @@ class Completer:
         except LockNotAvailable:
             self._put_off(ended, [run])
         else:
+            if status is not None:
+                self.in_flight.counter.ended([run], ENDS[status])
             self.in_flight.written([run], [status] if status else [])
 
     def _put_off(self, ended: list[InFlightRun], locked: Sequence[InFlightRun]) -> None:
@@ -104,6 +116,7 @@ class Completer:
         for run in succeeded:
             if run.claimed.run_id not in run_ids:
                 log().warning(LogEvent.LEASE_LOST, **named(run))
+        self.in_flight.counter.ended([run for run in succeeded if run.claimed.run_id in run_ids], End.SUCCEEDED)
         self.in_flight.written(succeeded, [Status.SUCCEEDED] * len(run_ids))
 
     def write_one_by_one(
@@ -167,6 +180,7 @@ class Completer:
                     break
             else:
                 if released:
+                    self.in_flight.counter.ended([run], End.RELEASED if released is Status.QUEUED else ENDS[released])
                     log().info(LogEvent.RUN_RELEASED, **named(run))
         self.leave(left, "it could not be released")
         self.leave(locked, "it could not be released: its row is locked")

@@ -48,6 +48,7 @@ class Executor:
     def _run(self) -> None:
         while (run := self._in_flight.waiting.get()) is not None:
             run.begun_at = elapsed()
+            self._in_flight.counter.begun(run)
             result = self._result(run)
             if os.getpid() != self._process:
                 os._exit(1)  # this is a process that the handler forked: only its parent may settle the run

@@ -70,7 +70,8 @@ class Heartbeat:
         try:
             connection = self.link.get()
             self.in_flight.heartbeat_connected(True)
-            if now >= self._next:
+            beats = now >= self._next
+            if beats:
                 self._beat(connection, runs)
                 self._next = now + self.interval
                 if not alive(connection, self.worker, notified(self.interval)):
@@ -79,6 +80,8 @@ class Heartbeat:
             elif self._skipped and now >= self._again:
                 self._beat(connection, self._skipped)
             self._write_progress(runs)
+            if beats:
+                self.in_flight.counter.write(connection, self.worker.id)
         except CONNECTION_ERRORS as error:
             pause = self.link.lost(error)
             self.in_flight.heartbeat_connected(self.link.connected)

@@ -17,6 +17,7 @@ from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.claims.pace import Pace, Room
+from rowcall_worker.runtime.counts.counter import RunCounter
 from rowcall_worker.runtime.wake_ups import WakeUps
 
 # A run that no thread has begun within this time is returned, so that another worker can begin it.
@@ -34,20 +35,19 @@ class InFlight:
         self.runs: dict[Lease, InFlightRun] = {}
         self.waiting: queue.SimpleQueue[InFlightRun | None] = queue.SimpleQueue()
         self.tally: Counter[Status] = Counter()
-        self.claimed = 0
+        self.counter = RunCounter()
+        self.claimed, self._claims_left = 0, claims
         self.quiet = threading.Event()
         self.closing, self._begins = False, True
         self._unbegun: list[InFlightRun] = []
         self.failure: BaseException | None = None
-        self._claims_left = claims
         # Leases that a handler is assumed to have lost: nothing more is written under them.
         self.given_up: deque[Lease] = deque(maxlen=1000)
         self._ended: deque[InFlightRun] = deque()
         self._put_off: list[InFlightRun] = []
         self.wake_ups = WakeUps()
         self._lock = threading.Lock()
-        self.reserved = 0
-        self._leaving = 0
+        self.reserved, self._leaving = 0, 0
         self._pace = Pace()
         self._written_at = elapsed()
         # Runs were returned unbegun: claim nothing ahead until a slot is free.
@@ -173,9 +173,9 @@ class InFlight:
         with self._lock:
             if run.settled:
                 return False
-            run.settled = True
-            if run.begun_at is not None:
-                self._pace.handled(run.claimed.job_type, elapsed() - run.begun_at)
+            run.settled, run.ended_at = True, elapsed()
+            if run.seconds is not None:
+                self._pace.handled(run.claimed.job_type, run.seconds)
         run.result = result
         self._ended.append(run)
         self.wake_ups.wake()

@@ -172,7 +172,15 @@ class Worker:
                     raise
                 self.in_flight.quiet.wait(link.lost(error))
         link.works()
+        self._write_counts(link)
         link.close()
+
+    def _write_counts(self, link: Link) -> None:
+        """Write what was counted, also what the heartbeat has not written yet; the first time, begin to count."""
+        try:
+            self.in_flight.counter.write(link.get(), self.id)
+        except CONNECTION_ERRORS as error:
+            link.lost(error)
 
     def _finish(self, stop: StopSignal) -> None:
         """Claim no more and let running handlers finish: the time limit of `once` bounds only what it begins."""
@@ -239,6 +247,7 @@ class Worker:
             self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
         )
         link = self._link("report")
+        self._write_counts(link)
         try:
             stopped(link.get(), self.id)
         except CONNECTION_ERRORS as error:

@@ -34,6 +34,9 @@ CLAIMED = f"""
     locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')"""
 
+# How many seconds a claimed run had been due.  An infinite run_at cannot be subtracted from a time.
+WAITED = "least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9)"
+
 # The part of a claim that takes more runs than there are free slots.
 FURTHER = f"""further AS MATERIALIZED (
     SELECT quick.* FROM due_lanes CROSS JOIN LATERAL (
@@ -113,10 +116,11 @@ WITH {finished} {KNOWN_LANES}, due_lanes AS MATERIALIZED (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::bigint[], NULL, NULL, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, {WAITED}, NULL::bigint[], NULL,
+    NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {HEADS}, {TAKEN},
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {HEADS}, {TAKEN},
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END
 """

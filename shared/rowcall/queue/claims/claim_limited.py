@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claims.claim import CLAIMED
+from rowcall.queue.claims.claim import CLAIMED, WAITED
 from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LEASE_IS_OVER, TAKEN, taken_of
 from rowcall.queue.claims.request import ClaimRequest, ClaimResult, with_lanes
 from rowcall.queue.fragments import BY_INDEX
@@ -99,11 +99,11 @@ WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
     SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
     ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, NULL::jsonb, NULL,
-    NULL, NULL
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, {WAITED}, NULL::jsonb,
+    NULL, NULL, NULL
 FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {TAKEN},
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {TAKEN},
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), {told}
 """
 

@@ -33,7 +33,7 @@ class Claimed(NamedTuple):
     """One attempt of one run; it belongs to the claiming worker until the lease ends.
 
     `suspect` is the number of leases that the run has lost in a row.  An attempt that its worker ends reduces it to 1
-    at most.
+    at most.  `waited` is for how many seconds it had been due when it was claimed.
     """
 
     run_id: int
@@ -44,6 +44,7 @@ class Claimed(NamedTuple):
     max_attempts: int
     scheduled_for: datetime | None
     suspect: int = 0
+    waited: float = 0.0
 
     @property
     def alone(self) -> bool:
@@ -109,9 +110,9 @@ class ClaimResult:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]], **more: Any) -> ClaimResult:
-        """Build a result from rows: the fields of Claimed in order, then the status of the run."""
+        """Build a result from rows: the first fields of Claimed in order, the status of the run, and `waited`."""
         return cls(
-            [Claimed(*row[:7]) for row in rows if row[7] == Status.RUNNING],
+            [Claimed._make((*row[:7], 0, row[8])) for row in rows if row[7] == Status.RUNNING],
             {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},
             **more,
         )

@@ -50,7 +50,7 @@ def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, 
     """Claim one suspect; a suspect that must run alone is claimed only if this worker has no other run (`alone`)."""
     parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
     *rows, (*_, suspect, waiting) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
-    claimed = [Claimed._make((*row[:7], suspect)) for row in rows if row[7] == Status.RUNNING]
+    claimed = [Claimed._make((*row[:7], suspect, row[8])) for row in rows if row[7] == Status.RUNNING]
     if claimed or waiting is None:
         return Suspect(claimed[0] if claimed else None, waits=False)
     return Suspect(None, waits=waiting >= ALONE, behind=waiting < ALONE)

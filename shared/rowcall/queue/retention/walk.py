@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from rowcall.base.files import Files
 from rowcall.queue.failures.count import delete_old_counts
 from rowcall.queue.retention import prune
 from rowcall.queue.retention.prune import BEGINNING, Page, Place, Retention
+from rowcall.queue.series.record import delete_old_run_counts
 from rowcall.status import FINAL
 
 NOTHING_YET = {"looked_at": 0, "deleted": 0, "made_bare": 0, "archived": 0, "occurrences": 0}
@@ -59,7 +60,8 @@ def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Pro
     walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, options=options)
     yield from walk.pages()
     yield from walk.occurrences(policy["keep_occurrences_days"])
-    yield from walk.failure_counts()
+    yield from walk.counts(delete_old_counts)
+    yield from walk.counts(delete_old_run_counts)
     if not options.dry:
         with options.steps.step() as connection:
             prune.delete_operations(connection, max(policy["keep_days"].values()))
@@ -111,12 +113,12 @@ class _Walk:
             self._counts = counted
             yield Progress(1, self._counts)
 
-    def failure_counts(self) -> Iterator[Progress]:
-        """Delete old counts of failures, batch by batch, without counting them."""
+    def counts(self, delete: Callable[[PgConnection, int], int]) -> Iterator[Progress]:
+        """Delete old counts of minutes, batch by batch, without counting them."""
         gone = 0 if self._options.dry else self._batch
         while gone == self._batch:
             with self._options.steps.step() as connection:
-                gone = delete_old_counts(connection, self._batch)
+                gone = delete(connection, self._batch)
             if gone == self._batch:
                 yield Progress(1, self._counts)
 

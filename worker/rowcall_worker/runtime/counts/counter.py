@@ -1,0 +1,106 @@
+"""The counter: adds up the ends of attempts and their times in memory, and writes them with the heartbeat."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rowcall import __version__
+from rowcall.base.clock import elapsed
+from rowcall.base.database import PgConnection
+from rowcall.base.logs import LogEvent, log
+from rowcall.queue.series.histogram import bucket_of
+from rowcall.queue.series.record import End, MinuteCounts, begin_counting, write_counts
+from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.runtime.run_logs import LINES_REFUSED
+
+# A minute and a job type.
+Key = tuple[int, str]
+
+
+class RunCounter:
+    """What this process has counted; all threads share it.
+
+    A minute is one of the database's clock.  It never decreases, so a minute whose counts are written and forgotten
+    does not come back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # The database's time minus the process's clock; None until it is known: nothing is counted before.
+        self._offset: float | None = None
+        self._refused = False
+        self._minute = 0
+        self._counts: dict[Key, MinuteCounts] = {}
+        self._unwritten: set[Key] = set()
+
+    def begun(self, run: InFlightRun) -> None:
+        """Count an attempt that begins, by how long its run had been due when it was claimed."""
+        with self._lock:
+            if (counts := self._now(run)) is not None:
+                counts.waiting[bucket_of(run.claimed.waited)] += 1
+
+    def ended(self, runs: Sequence[InFlightRun], end: End) -> None:
+        """Count attempts whose ends are committed."""
+        with self._lock:
+            for run in runs:
+                if (counts := self._now(run)) is not None:
+                    setattr(counts, end, getattr(counts, end) + 1)
+                    if (seconds := run.seconds) is not None:
+                        counts.running[bucket_of(seconds)] += 1
+
+    def _now(self, run: InFlightRun) -> MinuteCounts | None:
+        """Return the counts of this minute for the run's type, which will be written."""
+        if self._offset is None:
+            return None
+        minute = self._pass()
+        key = (minute, run.claimed.job_type)
+        self._unwritten.add(key)
+        if key not in self._counts:
+            self._counts[key] = MinuteCounts(*key)
+        return self._counts[key]
+
+    def _pass(self) -> int:
+        self._minute = max(self._minute, int((elapsed() + (self._offset or 0)) // 60))
+        return self._minute
+
+    def write(self, connection: PgConnection, worker: str) -> None:
+        """Write what has been counted since the last time; the first call begins to count.
+
+        If the database refuses it, perhaps because the grants are older than the table, this process counts no more.
+        """
+        if self._refused:
+            return
+        try:
+            if self._offset is None:
+                self._learn(begin_counting(connection, __version__))
+            self._write(connection, worker)
+        except LINES_REFUSED as refused:
+            self._refused, self._offset = True, None
+            log().warning(LogEvent.COUNTS_REFUSED, error=refused.diag.message_primary)
+
+    def _write(self, connection: PgConnection, worker: str) -> None:
+        with self._lock:
+            keys, self._unwritten = self._unwritten, set()
+            sent = [_copy(self._counts[key]) for key in sorted(keys)]
+        if not sent:
+            return
+        try:
+            self._learn(write_counts(connection, worker, sent))
+        except BaseException:
+            with self._lock:
+                self._unwritten |= keys
+            raise
+        with self._lock:
+            minute = self._pass()
+            for key in keys - self._unwritten:
+                if key[0] < minute:
+                    del self._counts[key]
+
+    def _learn(self, now: float) -> None:
+        self._offset = now - elapsed()
+
+
+def _copy(counts: MinuteCounts) -> MinuteCounts:
+    return replace(counts, waiting=list(counts.waiting), running=list(counts.running))
