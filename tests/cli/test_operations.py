@@ -75,7 +75,12 @@ def test_waiting_runs_are_made_due_and_rescheduled(environment: dict[str, str], 
     assert later.stdout == "operation 1 is finished: 2 matched, 2 changed\n"
     assert rowcall(environment, "runs", "run-now", "--all").stdout == "operation 2 is finished: 2 matched, 2 changed\n"
     assert found(fresh_url, runs) == ["queued", "queued"]
-    assert rowcall(environment, "runs", "run-now", "--all").stdout == "operation 3 is finished: 0 matched, 0 changed\n"
+    assert rowcall(environment, "runs", "run-now", "--all").stdout == "no runs match, and nothing was changed\n"
+    near = rowcall(environment, "runs", "retry", "--type", "nop").stdout
+    assert near == "no runs match, and nothing was changed; did you mean noop?\n"
+    assert [row["id"] for row in shown(environment, "list")] == [2, 1]
+    audited = json.loads(rowcall(environment, "audit", "--subject", "operation", "--json").stdout)
+    assert [(row["action"], row["subject_id"]) for row in audited] == [("start", 2), ("start", 1)]
 
 
 def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh_url: str) -> None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from rowcall.base.database import Connection, fetch_all
 
 # The kinds of things that operators change.
-SUBJECTS = ("run", "definition", "queue", "key", "effect", "database")
+Subject: TypeAlias = Literal["run", "definition", "queue", "key", "effect", "operation", "database"]
+SUBJECTS: tuple[str, ...] = get_args(Subject)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def record(
     connection: Connection,
     who: str,
     action: str,
-    subject: str,
+    subject: Subject,
     subject_id: int | None,
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any] | None,

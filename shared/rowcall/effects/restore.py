@@ -7,12 +7,13 @@ if nobody recognizes a repetition, so an operator resolves them.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_one, fetch_value
 from rowcall.effects.kinds import Kind, Policy
 
-SUBJECT = "database"
+SUBJECT: Final = "database"
 
 LOST = "the database was restored from a backup, and this may have happened in the hours that were lost"
 

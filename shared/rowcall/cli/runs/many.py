@@ -12,11 +12,14 @@ import click
 
 from rowcall.base.database import Row, commit
 from rowcall.base.errors import RowcallError
+from rowcall.cli.runs.filtered import misspelt
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.output import show_json
 from rowcall.queue import Filter, operations
 from rowcall.queue.operations import Action, Preview, Requested
 from rowcall.queue.operations.lists import public
+
+NOTHING = Preview(matched=0, counted_all=True, samples=[])
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,12 @@ class Many:
     def selects(self, run_ids: Sequence[int], criteria: Filter) -> bool:
         """Return whether the filter selects the runs, and not ids."""
         by_filter = self != Many() or not criteria.leaves_all_open
-        if run_ids and by_filter:
+        if run_ids and not criteria.leaves_all_open:
             raise click.UsageError("specify ids or filters such as --status dead, not both")
+        if run_ids and by_filter:
+            raise click.UsageError(
+                "specify ids, or filters with --all, --dry-run, --limit, --canary, --reason or --no-wait, not both"
+            )
         if not run_ids and criteria.leaves_all_open and not self.everything:
             raise click.UsageError("specify ids, filters such as --status dead, or --all")
         return by_filter
@@ -43,8 +50,13 @@ class Many:
         """Start an operation, and work on it, besides the workers, until it needs no more work."""
         requested = Requested(action, criteria, self.everything, self.limit, run_at, self.canary, self.reason)
         with command_transaction() as connection:
+            found = operations.preview(connection, requested)
             if self.dry_run:
-                _show_preview(operations.preview(connection, requested), as_json)
+                _show_preview(found, as_json)
+                return
+            if found == NOTHING and not as_json:
+                question = misspelt(criteria)
+                click.echo("; ".join(filter(None, ("no runs match, and nothing was changed", question))))
                 return
             operation = operations.start(connection, requested, operator()).operation
             commit(connection)
