@@ -77,7 +77,7 @@ def test_waiting_runs_are_made_due_and_rescheduled(environment: dict[str, str], 
     assert found(fresh_url, runs) == ["queued", "queued"]
     assert rowcall(environment, "runs", "run-now", "--all").stdout == "no runs match, and nothing was changed\n"
     near = rowcall(environment, "runs", "retry", "--type", "nop").stdout
-    assert near == "no runs match, and nothing was changed; did you mean noop?\n"
+    assert near == "no runs match, and nothing was changed; did you mean 'noop'?\n"
     assert [row["id"] for row in shown(environment, "list")] == [2, 1]
     audited = json.loads(rowcall(environment, "audit", "--subject", "operation", "--json").stdout)
     assert [(row["action"], row["subject_id"]) for row in audited] == [("start", 2), ("start", 1)]

@@ -94,6 +94,17 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_no_run_is_lost_or_changed
     assert shop.sql(OUTCOME) == EACH_RETRIED_ONCE
 
 
+def test_a_worker_refuses_the_runs_that_are_locked_or_whose_key_is_held_and_changes_the_others(shop: Shop) -> None:
+    shop.sql("UPDATE rowcall.job_runs SET natural_key = 'a', unique_mode = 'until_failed' WHERE id <= 2")
+    with database.transaction(shop.url) as other:
+        database.fetch_all(other, "SELECT FROM rowcall.job_runs WHERE id = 3 FOR UPDATE")
+        operation_id = retry_all(shop)
+        assert "succeeded 1, failed 0" in rowcall(shop.environment, *WORKER).stdout
+    assert state(shop, operation_id) == ("finished", RUNS - 2, 2)
+    refused = shop.sql("SELECT run_id, reason FROM rowcall.operation_refusals ORDER BY run_id")
+    assert [row["run_id"] for row in refused] == [2, 3]
+
+
 def test_a_command_and_workers_that_work_on_it_together_change_each_run_once(shop: Shop) -> None:
     with (
         running(shop.environment, "worker", "run", "--queues", "maintenance"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
+from psycopg2.errors import DivisionByZero
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
@@ -62,6 +63,18 @@ def begin_a_step(run: Run) -> None:
 def break_late(run: Run) -> None:
     succeed(run)
     raise RuntimeError("the email could not be written")
+
+
+def go_on_after_an_error(run: Run) -> int:
+    with run.step() as connection:
+        with pytest.raises(DivisionByZero), database.all_or_nothing(connection):
+            fetch_all(connection, "SELECT 1 / 0")
+        found: int = database.fetch_value(connection, "SELECT 2")
+    return found
+
+
+def test_a_block_that_fails_in_the_database_leaves_the_rest_of_a_handlers_transaction(attempt: Attempt) -> None:
+    assert attempt(go_on_after_an_error).value == "2"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ class WorkerSchema(AnswerSchema):
     heartbeat_at = fields.AwareDateTime()
     heartbeat_age_seconds = fields.Float()
     stopped_at = fields.AwareDateTime(allow_none=True)
-    alive = fields.Boolean(metadata={"description": "It has a recent heartbeat, and has not stopped."})
+    alive = fields.Boolean(
+        metadata={"description": "Its last heartbeat is at most 150 seconds old, and it has not stopped."}
+    )
     sleeping = fields.Boolean(metadata={"description": "Nothing is due for it, and it waits for a notification."})
     running = fields.Integer(
         metadata={

@@ -182,3 +182,9 @@ def test_what_is_no_connection_is_refused(fresh_url: str) -> None:
     wrong: Any = fresh_url
     with pytest.raises(NotAConnection):
         Enqueued(1, replayed=False).result(wrong, timeout=1)
+
+
+@pytest.mark.parametrize("timeout", ["5", True, -1, float("nan"), float("inf"), 10**400, None])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused_with_what_it_is(fresh_url: str, timeout: Any) -> None:
+    with closing(psycopg2.connect(fresh_url)) as connection, pytest.raises(ValueError, match="a number of seconds"):
+        Enqueued(1, replayed=False).result(connection, timeout=timeout)

@@ -19,7 +19,7 @@ import psycopg2
 import psycopg2.errors
 import psycopg2.extensions
 import psycopg2.extras
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
 
 from rowcall.base.database.callers import Connection as Connection
 from rowcall.base.database.callers import PgConnection as PgConnection
@@ -263,7 +263,9 @@ def _execute(
     if not isinstance(connection, WatchedConnection):
         cursor.execute(sql, parameters)
     elif connection.prologue is None:
-        cursor.execute(SHOW_WARNINGS + sql, parameters)
+        # A transaction that has failed takes nothing but its rollback.
+        failed = connection.info.transaction_status == TRANSACTION_STATUS_INERROR
+        cursor.execute(sql if failed else SHOW_WARNINGS + sql, parameters)
     else:
         if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
             # In autocommit, a worker's statements are separate transactions, and no client waits for their commits.

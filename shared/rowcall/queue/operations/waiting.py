@@ -38,7 +38,8 @@ def why_it_waits(
         return Waiting("the run that carried it out is gone", (f"rowcall operations stop {operation['id']}", on))
     message = f"run {operation['run_id']} carries it out"
     if explained.status in FINAL:
-        return Waiting(f"{message}, but has ended: {explained.message}", explained.commands)
+        again = (f"rowcall operations stop {operation['id']}", on)
+        return Waiting(f"{message}, but has ended: {explained.message}", (*explained.commands, *again))
     return Waiting(f"{message}: {explained.message}", explained.commands)
 
 

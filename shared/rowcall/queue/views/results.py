@@ -1,4 +1,4 @@
-"""The outcome of enqueueing, and the result of its run, for a caller that waits for it."""
+"""The outcome of enqueuing, and the result of its run, for a caller that waits for it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ WHERE id OPERATOR(pg_catalog.=) %(run_id)s
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.5
 
+# The longest time that a caller may wait for.
+LONGEST_SECONDS = 1_000_000
+
 
 UNSEEN = "cannot be seen on this connection: commit the transaction that enqueued it first; or it has been deleted"
 
@@ -40,6 +43,10 @@ class Enqueued:
         caller; and between two reads, none is open.  Raises NoResult if the run is dead or cancelled, or its
         result was pruned, and ResultTimeout if the time is up.
         """
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout <= LONGEST_SECONDS:
+            raise ValueError(
+                f"timeout is {timeout!r:.50} and must be a number of seconds from 0 to {LONGEST_SECONDS:,}"
+            )
         until, pause = elapsed() + timeout, FIRST_PAUSE_SECONDS
         with outside_transaction(connection) as outside:
             while True:
