@@ -96,14 +96,9 @@ def preview_command(
     if table.as_json:
         show_json([vars(one) for one in shown])
     else:
-        cut = shown[:ON_A_TERMINAL] if ends and count is None and table.cuts else shown
-        _show(cut, selected[0][1] if alone else None, table)
-        most = len(shown) == preview.SHOWN_MOST
-        if len(cut) < len(shown):
-            total = f"{len(shown)} or more" if most else len(shown)
-            click.echo(f"these are the first {len(cut)} of {total}: --count shows more")
-        elif most:
-            click.echo(f"these are the first {preview.SHOWN_MOST}: continue with --at")
+        first = shown[:ON_A_TERMINAL] if count is None and table.cuts else shown
+        _show(first, selected[0][1] if alone else None, table)
+        _say_what_is_cut(len(first), len(shown))
 
 
 def _up_to(
@@ -158,6 +153,14 @@ def _show(shown: Sequence[preview.Shown], content: Content | None, table: Table)
     else:
         rows = [vars(one) for one in shown]
     table.show(rows, columns, empty=empty, whole=COLUMNS)
+
+
+def _say_what_is_cut(first: int, found: int) -> None:
+    cut_too = found == preview.SHOWN_MOST
+    if first < found:
+        click.echo(f"these are the first {first} of {found}{' or more' if cut_too else ''}: --count shows more")
+    elif cut_too:
+        click.echo(f"these are the first {preview.SHOWN_MOST}: continue with --at")
 
 
 def _run_later(shown: Sequence[preview.Shown]) -> bool:
