@@ -57,6 +57,13 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
     assert told.startswith("1 of noop died in the last day: `rowcall runs list --status dead`")
     assert told.endswith("`rowcall runs retry ID` runs one again")
     with database.transaction(fresh_url) as connection:
+        died = "INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, ended_at)"
+        for _ in range(9):
+            late = {"id": run_in(connection, Status.DEAD)["id"]}
+            database.fetch_all(connection, f"{died} VALUES (%(id)s, 1, 1, '{Event.GIVE_UP}', 'w', now())", late)
+    many = "`rowcall runs retry --status dead --type noop --canary` many: first one, then the others"
+    assert wrong(well)["dead runs"].endswith(f"`rowcall runs retry ID` runs one again, {many}")
+    with database.transaction(fresh_url) as connection:
         database.fetch_all(
             connection,
             "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"

@@ -59,6 +59,11 @@ def test_a_retry_names_the_effect_that_must_be_resolved_first(environment: dict[
     assert retried.stderr.startswith(f"rowcall: it is unknown whether effect {effect['id']} of sent_emails happened")
     assert f"`{command}`" in retried.stderr
     assert retried.stderr.count("\n") == 1
-    assert rowcall(here, *command.split()[1:]).returncode == 0
+    resolved = rowcall(here, *command.split()[1:])
+    assert resolved.returncode == 0
+    assert resolved.stdout == (
+        f"effect {effect['id']} of sent_emails is recorded as happened:"
+        f" the next attempt of run {run} does not perform it again\n"
+    )
     assert rowcall(here, "runs", "cancel", str(run)).returncode == 0
     assert rowcall(here, "runs", "retry", str(run)).stderr == ""

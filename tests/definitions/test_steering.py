@@ -68,6 +68,17 @@ def test_what_had_come_before_the_pause_is_decided_as_if_there_were_none(connect
     assert decided(connection) == [("missed", 1), ("missed", 1), ("enqueued", 1)]
 
 
+@pytest.mark.parametrize("catch_up", ["latest", "all"])
+def test_a_pause_can_skip_what_had_come_before_it(connection: PgConnection, catch_up: str) -> None:
+    kept(connection, catch_up=catch_up)
+    overdue(connection)
+    paused = pause(connection, "yearly", CATALOGUE, OPERATOR, skip_due=True)
+    assert decided(connection) == [("skipped", 1)] * 3
+    assert {one["reason"] for one in occurrences_of(connection, paused["id"], 10)} == {"paused"}
+    resume(connection, "yearly", CATALOGUE, OPERATOR)
+    assert runs(connection) == []
+
+
 def test_what_came_during_the_pause_is_skipped_and_not_run_afterwards(connection: PgConnection) -> None:
     kept(connection, catch_up="all")
     pause(connection, "yearly", CATALOGUE, OPERATOR)

@@ -20,7 +20,7 @@ from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 
 app = Flask("shop", root_path=os.path.dirname(__file__))
-app.config["SQLALCHEMY_DATABASE_URI"] = os.environ["DATABASE_URL"].replace("postgresql:", "postgresql+psycopg2:", 1)
+app.config["SQLALCHEMY_DATABASE_URI"] = os.environ["DATABASE_URL"]
 db = SQLAlchemy(app)
 
 
@@ -47,8 +47,10 @@ def test_an_existing_app_gets_its_first_job(tmp_path: Path, empty_url: str) -> N
         (tmp_path / block.splitlines()[0].removeprefix("# ")).write_text(block)
     install, migrate, work = blocks("existing-app.md", "sh")
     # This environment has what the first line installs, and the fixture's database in place of localhost's.
-    assert install.splitlines()[1] == "export DATABASE_URL=postgresql://me@localhost/shop ROWCALL_APP=shop"
+    driver = "postgresql+psycopg2:"
+    assert install.splitlines()[1] == f"export DATABASE_URL={driver}//me@localhost/shop ROWCALL_APP=shop"
     folder = Reader(tmp_path, empty_url, ROWCALL_APP="shop")
+    folder.environment["DATABASE_URL"] = empty_url.replace("postgresql:", driver, 1)
     assert "+ shop_nightly: new, shop_cleanup" in folder.type(migrate)
     assert folder.type(f"{sys.executable} -c 'import sys; sys.path.insert(0, \".\"); import order'") == "{'id': 1}\n"
     worked, listed, examined = (folder.type(f"{line} || true") for line in work.splitlines())

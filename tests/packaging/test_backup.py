@@ -11,7 +11,7 @@ from psycopg2.extensions import parse_dsn
 from rowcall.base import database
 from tests.support.page import Reader, blocks
 
-DUMP, RECORD, LIST, RESOLVE, CHECK = blocks("backup.md", "sh")
+DUMP, RECORD, LIST, RESOLVE, SKIP, CHECK = blocks("backup.md", "sh")
 
 SEND = 'rowcall enqueue shop_weekly_report \'{"week": "2026-01-12"}\'\n'
 WORK = "rowcall worker once --max-time 20\n"
@@ -62,7 +62,24 @@ def test_a_mail_of_the_lost_hours_is_sent_again_only_if_the_operator_says_so(mac
     assert "succeeded" in machine.type(f"rowcall runs show {run_id}")
 
 
+def test_the_times_since_the_backup_can_be_left_out(machine: Machine) -> None:
+    machine.type("rowcall migrate")
+    with database.transaction(machine.url) as connection:
+        due = "UPDATE rowcall.job_definitions SET next_run_at = next_run_at - interval '2 weeks'"
+        database.fetch_all(connection, f"{due} WHERE name = 'shop-weekly-report'")
+    machine.type(DUMP)
+    restore(machine)
+    machine.type(RECORD)
+    assert "is active, due next" in machine.type(SKIP)
+    machine.type(WORK)
+    assert "no runs match" in machine.type("rowcall runs list --type shop_weekly_report")
+    assert "paused" in machine.type("rowcall definitions show shop-weekly-report")
+
+
 def test_a_copy_can_be_checked(machine: Machine) -> None:
+    machine.type("rowcall migrate")
+    with database.transaction(machine.url) as connection:
+        database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour'")
     machine.type(DUMP)
     name = parse_dsn(machine.url)["dbname"]
     copy = CHECK.replace("shop_check", f"{name}_check")
@@ -72,3 +89,4 @@ def test_a_copy_can_be_checked(machine: Machine) -> None:
     finally:
         machine.type(f"dropdb --if-exists {name}_check")
     assert re.search(r"ok +schema", told)
+    assert re.findall(r"FIX +(\w+)", told) == ["schedules"]

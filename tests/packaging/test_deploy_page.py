@@ -8,16 +8,19 @@ import signal
 import subprocess
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
+from psycopg2.extensions import parse_dsn
 
 from rowcall.base import database
 from rowcall.base.database import fetch_value
 from tests.support.page import Reader, blocks
 from tests.support.processes import LIMIT_SECONDS, ROOT, wait_until
+from tests.support.roles import role
 
 START, PRINTED, REMOVE, REMOVE_ROLES = blocks("deploy.md", "sh")
 
@@ -63,7 +66,22 @@ def test_the_commands_start_it_and_remove_it(reader: Reader, empty_url: str) -> 
         assert not fetch_value(connection, "SELECT to_regnamespace('rowcall') IS NOT NULL")
 
 
-def test_the_roles_are_removed_with_their_rights_on_an_apps_own_tables(reader: Reader, empty_url: str) -> None:
+@pytest.fixture
+def owners_reader(tmp_path: Path, empty_url: str) -> Iterator[Reader]:
+    """Yield a reader whose role has the rights that docs/database.md asks for, and is not a superuser."""
+    Reader(tmp_path).type("rowcall new shop")
+    with role(empty_url, "owner") as owner:
+        with database.transaction(empty_url) as connection:
+            rights = f"GRANT CREATE ON DATABASE {parse_dsn(empty_url)['dbname']} TO {owner.name}"
+            database.fetch_all(connection, f"ALTER ROLE {owner.name} CREATEROLE; {rights}")
+            database.fetch_all(connection, f"GRANT CREATE ON SCHEMA public TO {owner.name}")
+        yield Reader(tmp_path / "shop", owner.url, ROWCALL_APP="shop")
+
+
+def test_the_owner_removes_the_roles_with_their_rights_on_an_apps_own_tables(
+    owners_reader: Reader, empty_url: str
+) -> None:
+    reader = owners_reader
     # Roles belong to the whole server, so other tests must not meet these.
     ours = {f"rowcall_{duty}": f"removed_{duty}" for duty in ("enqueue", "worker", "api")}
     roles = " ".join(f"--role {name.partition('_')[2]}={own}" for name, own in ours.items())

@@ -115,7 +115,7 @@ def remove_definition(headers: dict[str, Any], name: str) -> None:
 @blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def pause_definition(headers: dict[str, Any], name: str) -> Shown:
-    """Pause this definition: its nominal times are recorded as skipped."""
+    """Pause this definition: its later nominal times are recorded as skipped."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
         return _steered(definitions.pause(connection, name, catalogue(), operator(), condition_of(headers)))

@@ -65,7 +65,11 @@ def resolve_command(
     if as_json:
         show_json(row)
     else:
-        click.echo(f"effect {row['id']} of {row['kind']} is {row['state']}")
+        what, next_attempt = ("happened", "does not perform it again") if happened else ("not happened", "performs it")
+        click.echo(
+            f"effect {row['id']} of {row['kind']} is recorded as {what}:"
+            f" the next attempt of run {row['run_id']} {next_attempt}"
+        )
         click.echo(f"if its run is dead, `rowcall runs retry {row['run_id']}` continues it", err=True)
 
 

@@ -1,7 +1,7 @@
 """Creates, changes, pauses and removes definitions.  Every change adds a row to audit_log.
 
 A change locks the definition's row, decides the nominal times up to now by the old rules, and starts a new revision.
-It does not change existing runs.
+It does not change existing runs.  So an edit or a pause loses no time that workers have not decided yet.
 """
 
 from __future__ import annotations
@@ -213,9 +213,11 @@ def pause(
     catalogue: Catalogue,
     operator: Operator,
     condition: Precondition = UNCONDITIONAL,
+    skip_due: bool = False,
 ) -> Row:
-    """Stop enqueuing; later nominal times are recorded as skipped."""
-    return _switched(connection, locked_definition(connection, name, condition), "pause", PAUSE, catalogue, operator)
+    """Stop enqueuing; later nominal times are recorded as skipped, and with `skip_due`, due ones too."""
+    row = locked_definition(connection, name, condition)
+    return _switched(connection, row, "pause", PAUSE, catalogue, operator, skip_due)
 
 
 def resume(
@@ -237,9 +239,17 @@ def remove(connection: Connection, name: str, operator: Operator, condition: Pre
     return removed
 
 
-def _switched(connection: Connection, row: Row, action: str, sql: str, catalogue: Catalogue, operator: Operator) -> Row:
+def _switched(
+    connection: Connection,
+    row: Row,
+    action: str,
+    sql: str,
+    catalogue: Catalogue,
+    operator: Operator,
+    skip_due: bool = False,
+) -> Row:
     now = clock(connection)
-    settle(connection, row, catalogue, now)
+    settle(connection, {**row, "paused_at": now} if skip_due else row, catalogue, now)
     changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": _next(row, now)})
     before, after = ({"name": row["name"], "paused_at": one["paused_at"]} for one in (row, changed))
     record(connection, operator.who, action, "definition", row["id"], before, after, operator.request_id)

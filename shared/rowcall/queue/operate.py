@@ -11,7 +11,7 @@ from psycopg2.errorcodes import UNIQUE_VIOLATION
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
 from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunInvalid, RunPruned, TransitionRefused
-from rowcall.base.errors.requests import ONLY_ONCE
+from rowcall.base.errors.requests import FINAL_AND_ONLY_ONCE
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.queue.enqueue import TRIES, Options, enqueue
@@ -126,7 +126,7 @@ def refused(connection: Connection, run: Row, event: str) -> TransitionRefused:
     if run["pruned_at"]:
         erased, once = was_erased(connection, run["id"]), run["held_key"] is not None
         return RunPruned(run["id"], event, run["status"], run["pruned_at"], erased, once)
-    again = f"only a clone, with `rowcall runs clone {run['id']}`" if run["held_key"] is None else ONLY_ONCE
+    again = f"only a clone, with `rowcall runs clone {run['id']}`" if run["held_key"] is None else FINAL_AND_ONLY_ONCE
     return TransitionRefused(run["id"], event, run["status"], allowed_events(run), f"lease {run['lease_no']}", again)
 
 

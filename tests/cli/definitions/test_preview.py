@@ -136,6 +136,24 @@ def test_a_table_that_is_cut_says_so(say: Say) -> None:
 
 
 @pytest.mark.parametrize(
+    ("until", "count", "rows", "last"),
+    [
+        ("2026-03-31T00:00Z", None, 50, "these are the first 50 of 1000 or more: --count shows more"),
+        ("2026-03-28T01:30Z", None, 50, "these are the first 50 of 90: --count shows more"),
+        ("2026-03-28T01:30Z", "60", 60, ""),
+        ("2026-03-28T00:09Z", None, 9, ""),
+    ],
+)
+def test_a_terminal_is_not_filled_with_times(
+    environment: dict[str, str], until: str, count: str | None, rows: int, last: str
+) -> None:
+    asked = ["--schedule", "* * * * *", "--at", "2026-03-28T00:00Z", "--until", until]
+    shown = on_terminal(environment, "definitions", "preview", *asked, *(["--count", count] if count else []))
+    assert len([line for line in shown if line.startswith("Sat ")]) == rows
+    assert shown[-1].startswith(last or "Sat ")
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["preview"], "specify NAME or --schedule, or --until for all definitions"),

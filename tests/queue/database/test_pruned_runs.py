@@ -27,5 +27,5 @@ def test_of_an_erased_run_no_payload_is_left_to_enqueue_again(connection: PgConn
 def test_of_a_pruned_run_whose_fact_happens_only_once_nothing_can_be_done_again(connection: PgConnection) -> None:
     once = {"natural_key": "'invoice:7'", "unique_mode": "'ever'"}
     run = run_in(connection, Status.SUCCEEDED, pruned_at="'2026-03-29 12:00+00'", **once)
-    with pytest.raises(RunPruned, match="allowed: nothing, because its natural key is for a fact that happens only"):
+    with pytest.raises(RunPruned, match="allowed: nothing, because its natural key allows no second run"):
         queue.retry(connection, run["id"], OPERATOR)

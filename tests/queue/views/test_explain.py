@@ -73,7 +73,7 @@ def test_a_clone_is_proposed_only_where_it_is_possible(connection: PgConnection,
     run = run_in(connection, status, natural_key="'fact'", unique_mode="'ever'")
     assert not any("clone" in command for command in explain(connection, run["id"], {}, HEARTBEAT).commands)
     if status is Status.SUCCEEDED:
-        with pytest.raises(TransitionRefused, match="allowed: nothing, because its natural key is for a fact"):
+        with pytest.raises(TransitionRefused, match="nothing, because a succeeded run is final, and its natural"):
             retry(connection, run["id"], OPERATOR)
 
 

@@ -182,7 +182,9 @@ class RunNotFound(RowcallError):
         super().__init__(f"there is no run {run_id}; `rowcall runs list` shows all runs")
 
 
-ONLY_ONCE = "nothing, because its natural key is for a fact that happens only once"
+ONLY_ONCE = "nothing, because its natural key allows no second run"
+
+FINAL_AND_ONLY_ONCE = "nothing, because a succeeded run is final, and its natural key allows no second run"
 
 
 class TransitionRefused(RowcallError):

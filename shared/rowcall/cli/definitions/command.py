@@ -121,11 +121,16 @@ definitions_command.add_command(preview_command)
 
 @definitions_command.command("pause")
 @click.argument("name")
+@click.option("--skip-due", is_flag=True, help="Skip the nominal times too that are due but not yet decided.")
 @json_option
-def pause_command(name: str, as_json: bool) -> None:
-    """Stop enqueuing runs of NAME.  Its nominal times are recorded as skipped."""
+def pause_command(name: str, skip_due: bool, as_json: bool) -> None:
+    """Stop enqueuing runs of NAME.  Later nominal times are recorded as skipped.
+
+    Nominal times that are due but not yet decided, for example because no worker ran, are decided first, as if there
+    were no pause; with --skip-due, they are skipped.
+    """
     with command_transaction() as connection:
-        row = definitions.pause(connection, name, catalogue(), operator())
+        row = definitions.pause(connection, name, catalogue(), operator(), skip_due=skip_due)
     _answer(row, f"definition {name} has been paused since {shown(row['paused_at'])}", as_json)
 
 

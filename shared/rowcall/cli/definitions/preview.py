@@ -23,6 +23,9 @@ from rowcall.schedule import moment
 
 COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
 
+# How many times to show if --count does not say: after --at, and on a terminal up to --until or --asleep.
+NEXT, ON_A_TERMINAL = 10, 50
+
 # The name of a schedule that is not saved.
 UNSAVED = "preview"
 
@@ -52,10 +55,15 @@ def _option(field: str) -> str:
     "--until", metavar="TIME", help="Show everything that would run until this time; without NAME, for all definitions."
 )
 @click.option("--asleep", metavar="TIME", help="Show what an outage from --at to this time would do.")
-@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many times to show.")
+@click.option(
+    "--count",
+    type=click.IntRange(1, 1000),
+    help=f"How many times to show.  Without it, {NEXT}; with --until or --asleep all, but on a terminal the first"
+    f" {ON_A_TERMINAL}.",
+)
 @table_options
 def preview_command(
-    name: str | None, at: str, until: str | None, asleep: str | None, count: int, table: Table, **changes: Any
+    name: str | None, at: str, until: str | None, asleep: str | None, count: int | None, table: Table, **changes: Any
 ) -> None:
     """Show the next times of definition NAME, or of an expression that is not yet saved.
 
@@ -80,15 +88,17 @@ def preview_command(
         if text is not None
     }
     if ends:
-        shown = _up_to(ends, selected, start)
+        shown = _up_to(ends, selected, start)[:count]
     elif alone:
-        shown = preview.coming(*selected[0], start, count)
+        shown = preview.coming(*selected[0], start, count or NEXT)
     else:
         raise click.UsageError("specify NAME or --schedule, or --until for all definitions")
     if table.as_json:
         show_json([vars(one) for one in shown])
     else:
-        _show(shown, selected[0][1] if alone else None, table)
+        first = shown[:ON_A_TERMINAL] if count is None and table.cuts else shown
+        _show(first, selected[0][1] if alone else None, table)
+        _say_what_is_cut(len(first), len(shown))
 
 
 def _up_to(
@@ -143,7 +153,13 @@ def _show(shown: Sequence[preview.Shown], content: Content | None, table: Table)
     else:
         rows = [vars(one) for one in shown]
     table.show(rows, columns, empty=empty, whole=COLUMNS)
-    if len(shown) == preview.SHOWN_MOST:
+
+
+def _say_what_is_cut(first: int, found: int) -> None:
+    cut_too = found == preview.SHOWN_MOST
+    if first < found:
+        click.echo(f"these are the first {first} of {found}{' or more' if cut_too else ''}: --count shows more")
+    elif cut_too:
         click.echo(f"these are the first {preview.SHOWN_MOST}: continue with --at")
 
 

@@ -86,6 +86,9 @@ SELECT queues.name, queues.paused_at, due.runs FROM rowcall.queues CROSS JOIN LA
 # How many of these runs are named.
 NAMED_MOST = 10
 
+# From this number of dead runs of a type on, one command for each of them is too much typing.
+MANY = 10
+
 OLD = timedelta(hours=1)
 # A slot and a standby have no start time; they count as old after this many transactions.
 OLD_XIDS = 1_000_000
@@ -114,8 +117,17 @@ def dead(connection: PgConnection) -> Finding:
         False,
         f"{_counted({row['job_type']: row['runs'] for row in rows})} died in the last day:"
         " `rowcall runs list --status dead` shows them, and `rowcall runs retry ID` runs one again"
+        + _together(rows)
         + _unresolved(fetch_all(connection, f"{UNRESOLVED} ORDER BY id LIMIT {NAMED_MOST + 1}")),
     )
+
+
+def _together(rows: Sequence[Row]) -> str:
+    """Name the command that retries many runs of the type that died most often."""
+    most = rows[0]
+    if most["runs"] < MANY:
+        return ""
+    return f", `rowcall runs retry --status dead --type {most['job_type']} --canary` many: first one, then the others"
 
 
 def _unresolved(runs: Sequence[Row]) -> str:
