@@ -14,6 +14,8 @@ from psycopg2.extensions import parse_dsn
 
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
+from rowcall.base.errors import RowcallError
+from rowcall.cli import extras
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import discard_output, in_foreground
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
@@ -38,6 +40,8 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
+    if not all(map(find_spec, extras.API)):
+        raise RowcallError("up starts the API, which needs the api extra: pip install 'rowcall[api]'")
     is_example = choose_app()
     chosen = settings.read()
     if chosen.database_url:
