@@ -57,7 +57,9 @@ def test_attempts_before_the_last_retry_are_told_from_those_after_it(
     ]
 
 
-def test_an_attempt_has_the_same_number_in_the_table_and_in_the_log(environment: dict[str, str], fresh_url: str) -> None:
+def test_an_attempt_has_the_same_number_in_the_table_and_in_the_log(
+    environment: dict[str, str], fresh_url: str
+) -> None:
     run_id = made(fresh_url, ATTEMPTS, attempts="1", lease_no="4")
     with database.transaction(fresh_url) as connection:
         insert_lines(connection, int(run_id), [7])
@@ -73,7 +75,7 @@ def test_on_a_terminal_the_error_wraps_at_words_and_its_command_stays_whole(
 ) -> None:
     command = "`rowcall effects list --state unknown`"
     error = f"the printer is on fire and nobody has put it out: {command} shows what may have been printed already"
-    stack = f"Traceback (most recent call last):\n  File \"x.py\", line 1\nPrinterError: {error}\n"
+    stack = f'Traceback (most recent call last):\n  File "x.py", line 1\nPrinterError: {error}\n'
     run_id = made(fresh_url, status=Status.DEAD, last_error=f"'{error}'", last_stack=f"'{stack}'")
     with live_terminal(environment, "runs", "show", run_id, columns=70) as terminal:
         assert terminal.wait_for_end() == 0

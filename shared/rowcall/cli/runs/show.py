@@ -30,20 +30,24 @@ ENDED = ("lease_no", "outcome", "worker", "ended_at")
 
 
 @click.command("show")
-@click.argument("run_id", type=int)
+@click.argument("run_id", type=int, metavar="RUN_ID", required=False)
 @click.option(
     "--wait",
-    type=Duration("30s or '5 minutes'"),
+    type=Duration("30s or '5 minutes'", in_seconds=True),
     is_flag=False,
     flag_value=UNTIL_IT_ENDS,
-    help="First wait until the run ends, at most this long, such as 30s.  [without a value: as long as it takes]",
+    help="First wait until the run ends, at most this long, such as 30s; a number alone is seconds.  [without a value:"
+    " as long as it takes]",
 )
 @table_options
-def show_command(run_id: int, wait: timedelta | None, table: Table) -> None:
+def show_command(run_id: int | None, wait: timedelta | None, table: Table) -> None:
     """Show one run: its error if it failed, its fields, its attempts that did not succeed, and the end of its log.
 
     With --wait, the exit code is 0 if the run has succeeded, and 1 if it has not.
     """
+    if run_id is None:
+        hint = None if wait is None else "--wait took the number after it: put the id before --wait"
+        raise click.MissingParameter(hint, click.get_current_context(), param_hint="'RUN_ID'", param_type="argument")
     if wait is None:
         _show(run_id, table)
         return
