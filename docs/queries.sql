@@ -294,11 +294,12 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- At most every ten seconds, so that idle workers do not write every second.
+-- The first tick, and then at most every ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
-    SELECT ticked_at FROM rowcall.schedule_ticks WHERE ticked_at < now() - interval '10 seconds' FOR UPDATE SKIP LOCKED
+    SELECT ticked_at FROM rowcall.schedule_ticks WHERE worker IS NULL OR ticked_at < now() - interval '10 seconds'
+    FOR UPDATE SKIP LOCKED
 )
 UPDATE rowcall.schedule_ticks SET ticked_at = now(), worker = :'worker' FROM before
 RETURNING before.ticked_at AS before, now() AS after;

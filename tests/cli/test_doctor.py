@@ -91,9 +91,15 @@ def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str
     assert "no worker has ticked since 20" in found["schedules"]["message"]
 
 
-def test_after_migrate_alone_no_worker_has_ticked(environment: dict[str, str], fresh_url: str) -> None:
+def test_after_migrate_alone_no_worker_has_ticked_and_the_first_worker_is_not_denied(environment: dict[str, str], fresh_url: str) -> None:
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert (found["schedules"]["good"], found["schedules"]["message"]) == (True, "no worker has ticked yet")
+    # Within the first seconds after the migration.
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now()")
+    assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
+    _, found = findings({**environment, "DATABASE_URL": fresh_url})
+    assert found["schedules"]["message"].startswith("last ticked 20")
 
 
 def test_a_schedule_whose_type_no_worker_knows(environment: dict[str, str], fresh_url: str) -> None:

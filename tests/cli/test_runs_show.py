@@ -8,8 +8,10 @@ import pytest
 
 from rowcall.base import database
 from rowcall.status import Event, Status
+from tests.support.live_terminal import live_terminal
 from tests.support.processes import rowcall
 from tests.support.rows import run_in
+from tests.support.run_log import insert_lines
 
 ATTEMPTS = f"""
 INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error, error_type)
@@ -47,12 +49,40 @@ def test_attempts_before_the_last_retry_are_told_from_those_after_it(
 ) -> None:
     shown = rowcall(environment, "runs", "show", made(fresh_url, ATTEMPTS, attempts="1", lease_no="4")).stdout
     assert [line.split("  ")[0] for line in shown.splitlines()[-5:]] == [
-        "attempt",
+        "lease_no",
         "1 before retry",
         "2 before retry",
-        "2 before retry",
-        "1",
+        "3 before retry",
+        "4",
     ]
+
+
+def test_an_attempt_has_the_same_number_in_the_table_and_in_the_log(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    run_id = made(fresh_url, ATTEMPTS, attempts="1", lease_no="4")
+    with database.transaction(fresh_url) as connection:
+        insert_lines(connection, int(run_id), [7])
+        database.fetch_all(connection, "UPDATE rowcall.run_logs SET lease_no = 4")
+    shown = rowcall(environment, "runs", "show", run_id, "--utc").stdout.splitlines()
+    [logged] = [line for line in shown if line.endswith("line 7")]
+    [attempt] = [line for line in shown if line.endswith("smoke")]
+    assert logged.split("  ")[1] == attempt.split("  ")[0] == "4"
+
+
+def test_on_a_terminal_the_error_wraps_at_words_and_its_command_stays_whole(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    command = "`rowcall effects list --state unknown`"
+    error = f"the printer is on fire and nobody has put it out: {command} shows what may have been printed already"
+    stack = f'Traceback (most recent call last):\n  File "x.py", line 1\nPrinterError: {error}\n'
+    run_id = made(fresh_url, status=Status.DEAD, last_error=f"'{error}'", last_stack=f"'{stack}'")
+    with live_terminal(environment, "runs", "show", run_id, columns=70) as terminal:
+        assert terminal.wait_for_end() == 0
+    lines = terminal.printed.splitlines()
+    assert max(map(len, lines)) <= 70
+    assert len([line for line in lines if command in line]) == 2
+    assert '  File "x.py", line 1' in lines
 
 
 def test_a_long_error_does_not_stretch_the_lines_of_the_other_attempts(

@@ -7,8 +7,11 @@ import signal
 
 import pytest
 
+from rowcall import queue
+from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import fetch_all
+from rowcall.cli.main import INTERRUPTED
 from rowcall.status import Status
 from tests.support.live_terminal import live_terminal
 from tests.support.processes import rowcall, running, wait_until
@@ -105,7 +108,7 @@ def test_follow_goes_on_when_the_database_was_away(
             insert_lines(connection, run_id, [2])
         terminal.wait_for("line 2$")
         terminal.type("\x03")
-        assert terminal.wait_for_end() == 0
+        assert terminal.wait_for_end() == INTERRUPTED
         assert terminal.printed.count("the database is not available") == 1
 
 
@@ -116,7 +119,17 @@ def test_ctrl_c_ends_follow_quietly(environment: dict[str, str]) -> None:
         assert tail.stdout.readline().endswith("line 1\n")
         tail.send_signal(signal.SIGINT)
         wait_until(lambda: tail.poll() is not None, "tail has ended")
-        assert (tail.returncode, tail.stdout.read().strip()) == (0, "")
+        assert (tail.returncode, tail.stdout.read().strip()) == (INTERRUPTED, "")
+
+
+def test_follow_says_that_it_waits_for_a_run_that_has_not_started(environment: dict[str, str]) -> None:
+    run_id = made(environment, Status.QUEUED)
+    with running(environment, "runs", "tail", str(run_id), "--follow") as tail:
+        assert tail.stdout is not None
+        assert tail.stdout.readline() == f"run {run_id} is queued; waiting until it ends\n"
+        with database.transaction(environment["DATABASE_URL"]) as connection:
+            queue.cancel(connection, run_id, Operator("a test"))
+        assert (tail.wait(), tail.stdout.read()) == (0, f"run {run_id} has logged nothing\n")
 
 
 def test_show_prints_the_last_lines_and_how_to_see_all(environment: dict[str, str]) -> None:

@@ -84,11 +84,27 @@ def test_it_waits_on_while_the_database_is_away(environment: dict[str, str], fre
         assert terminal.wait_for_end() == 1
 
 
-@pytest.mark.parametrize("wait", ["5", "soon", "11 years"])
+@pytest.mark.parametrize("wait", ["soon", "11 years", "9" * 5000])
 def test_what_is_no_duration_is_refused(environment: dict[str, str], wait: str) -> None:
     refused = rowcall(environment, "runs", "show", "1", f"--wait={wait}")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert f"'{wait}' is not a duration: write 30s or '5 minutes'" in refused.stderr
+
+
+def test_a_number_alone_is_seconds_as_in_http(environment: dict[str, str]) -> None:
+    run_id = made(environment, Status.QUEUED)
+    shown = rowcall(environment, "runs", "show", str(run_id), "--wait", "0", "--json")
+    assert (shown.returncode, json.loads(shown.stdout)["status"]) == (1, "queued")
+    ended = made(environment, Status.SUCCEEDED)
+    assert rowcall(environment, "runs", "show", str(ended), "--wait", "30").returncode == 0
+
+
+def test_an_id_that_the_option_took_as_its_value_is_asked_for(environment: dict[str, str]) -> None:
+    refused = rowcall(environment, "runs", "show", "--wait", "21")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Missing argument 'RUN_ID'. --wait took the number after it: put the id before --wait\n" in refused.stderr
+    refused = rowcall(environment, "runs", "show")
+    assert (refused.returncode, refused.stderr.endswith("Missing argument 'RUN_ID'.\n")) == (2, True)
 
 
 def test_a_run_that_is_not_there_and_a_database_that_is_away_from_the_start_are_refused(

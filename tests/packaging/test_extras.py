@@ -94,6 +94,14 @@ def test_a_missing_extra_is_a_sentence_and_no_traceback(blocked: str, words: lis
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{sentence}\n")
 
 
+def test_up_without_the_api_extra_starts_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    ended = rowcall_without("flask", "up", "--yes", DATABASE_URL="", ROWCALL_HOME=str(home))
+    sentence = "rowcall: up starts the API, which needs the api extra: pip install 'rowcall[api]'"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{sentence}\n")
+    assert not home.exists()
+
+
 def test_a_file_of_definitions_needs_the_extra_that_brings_its_reader(module_url: str) -> None:
     ended = rowcall_without("ruamel", "definitions", "apply", "jobs.toml", DATABASE_URL=module_url)
     sentence = "rowcall definitions apply needs the cli extra: pip install 'rowcall[cli]'"

@@ -41,6 +41,9 @@ PACKAGES = frozenset(
     }
 )
 
+# What `rowcall api` imports of these; `up` starts it.
+API = ("flask", "flask_smorest", "flask_swagger_ui", "gunicorn", "prometheus_client")
+
 
 def is_missing(error: ModuleNotFoundError) -> bool:
     """Return whether the missing module belongs to an extra."""

@@ -34,12 +34,12 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no p
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
-    """A duration; it needs a unit, because a bare number would mean seconds, which is rarely intended."""
+    """A duration; it needs a unit where a bare number, which would mean seconds, is rarely intended."""
 
     name = "duration"
 
-    def __init__(self, example: str) -> None:
-        self._example = example
+    def __init__(self, example: str, in_seconds: bool = False) -> None:
+        self._example, self._in_seconds = example, in_seconds
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         """Parse the duration."""
@@ -47,8 +47,9 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no
             return value
         text = str(value)
         try:
-            length = None if text.strip().isdigit() else duration(text)
-        except ScheduleInvalid:
+            is_bare = text.strip().isdigit()
+            length = duration(int(text) if is_bare else text) if self._in_seconds or not is_bare else None
+        except (ScheduleInvalid, ValueError):  # Python refuses to parse numbers with thousands of digits
             length = None
         if length is None:
             self.fail(f"{text!r} is not a duration: write {self._example}", param, ctx)

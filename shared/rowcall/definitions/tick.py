@@ -94,10 +94,11 @@ UNDECIDABLE = (RowcallError, psycopg2.DataError, psycopg2.IntegrityError)
 
 MOVE_ON = "UPDATE rowcall.job_definitions SET next_run_at = %(next_at)s WHERE id = %(definition_id)s"
 
-# At most every ten seconds, so that idle workers do not write every second.
+# The first tick, and then at most every ten seconds, so that idle workers do not write every second.
 BEAT = """
 WITH before AS (
-    SELECT ticked_at FROM rowcall.schedule_ticks WHERE ticked_at < now() - interval '10 seconds' FOR UPDATE SKIP LOCKED
+    SELECT ticked_at FROM rowcall.schedule_ticks WHERE worker IS NULL OR ticked_at < now() - interval '10 seconds'
+    FOR UPDATE SKIP LOCKED
 )
 UPDATE rowcall.schedule_ticks SET ticked_at = now(), worker = %(worker)s FROM before
 RETURNING before.ticked_at AS before, now() AS after

@@ -111,13 +111,31 @@ def app_module(app: str, name: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # an app's sys.exit() would end the process without a word
         if isinstance(error, ModuleNotFoundError) and f"{app}.{name}.".startswith(f"{error.name}."):
             raise DeclarationError(
-                f"ROWCALL_APP is {app!r}, and there is no module {app}.{name} on Python's path:"
-                " start Rowcall in the folder that contains the package, or install it"
+                f"ROWCALL_APP is {app!r}, and there is no module {app}.{name}{_remedy(app, name)}"
             ) from None
         raise DeclarationError(
             f"ROWCALL_APP is {app!r}, and importing {app}.{name} failed{_line_of(error, app)}:"
-            f" {type(error).__name__}: {error}"
+            f" {type(error).__name__}: {error}{_driver(error)}"
         ) from error
+
+
+def _remedy(app: str, name: str) -> str:
+    """Say which file to write if the package is there, else where Python would find it."""
+    places = [str(place) for place in getattr(sys.modules.get(app), "__path__", ())]
+    if places:
+        return f": write {Path(places[0], name)}.py"
+    return " on Python's path: start Rowcall in the folder that contains the package, or install it"
+
+
+def _driver(error: BaseException) -> str:
+    """Return a remedy if SQLAlchemy 2.1, whose default driver has changed, misses that driver."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if getattr(error, "name", None) != "psycopg" or not any("sqlalchemy" in Path(one.filename).parts for one in frames):
+        return ""
+    return (
+        "; SQLAlchemy 2.1 uses psycopg 3 for postgresql://: write postgresql+psycopg2:// in your app's URL to use"
+        " psycopg2, which Rowcall installs"
+    )
 
 
 def _line_of(error: BaseException, app: str) -> str:

@@ -16,7 +16,7 @@ from rowcall.cli.parameters import Duration
 from rowcall.cli.runs.tail import show_end
 from rowcall.cli.runs.wait import UNTIL_IT_ENDS, status_at_end
 from rowcall.cli.session import command_transaction, held_server
-from rowcall.cli.terminal.output import show_json, shown
+from rowcall.cli.terminal.output import show_json, shown, wrapped
 from rowcall.cli.terminal.table import Table, relative, table_options
 from rowcall.definitions import clock
 from rowcall.status import FINAL, Event, Status
@@ -24,25 +24,30 @@ from rowcall.status import FINAL, Event, Status
 # How many lines of its log are shown with a run.
 LOG_LINES = 10
 
-# The error comes last, because it may be long: other columns are padded to their longest cell.
-ENDED = ("attempt", "outcome", "worker", "ended_at")
+# The number is that of the run's log, which a retry does not start again.  The error comes last, because it may be
+# long: other columns are padded to their longest cell.
+ENDED = ("lease_no", "outcome", "worker", "ended_at")
 
 
 @click.command("show")
-@click.argument("run_id", type=int)
+@click.argument("run_id", type=int, metavar="RUN_ID", required=False)
 @click.option(
     "--wait",
-    type=Duration("30s or '5 minutes'"),
+    type=Duration("30s or '5 minutes'", in_seconds=True),
     is_flag=False,
     flag_value=UNTIL_IT_ENDS,
-    help="First wait until the run ends, at most this long, such as 30s.  [without a value: as long as it takes]",
+    help="First wait until the run ends, at most this long, such as 30s; a number alone is seconds.  [without a value:"
+    " as long as it takes]",
 )
 @table_options
-def show_command(run_id: int, wait: timedelta | None, table: Table) -> None:
+def show_command(run_id: int | None, wait: timedelta | None, table: Table) -> None:
     """Show one run: its error if it failed, its fields, its attempts that did not succeed, and the end of its log.
 
     With --wait, the exit code is 0 if the run has succeeded, and 1 if it has not.
     """
+    if run_id is None:
+        hint = None if wait is None else "--wait took the number after it: put the id before --wait"
+        raise click.MissingParameter(hint, click.get_current_context(), param_hint="'RUN_ID'", param_type="argument")
     if wait is None:
         _show(run_id, table)
         return
@@ -67,7 +72,7 @@ def _show(run_id: int, table: Table) -> None:
     failed = run["last_error"] is not None and run["status"] != Status.SUCCEEDED
     click.echo(f"run {run['id']}  {run['job_type']}  {run['status']}")
     if failed:
-        click.echo(click.style(error_of(run), fg="red"))
+        click.echo(click.style(wrapped(str(error_of(run))), fg="red"))
     if run["pruned_at"]:
         click.echo(
             f"The details were {gone} at {shown(run['pruned_at'])}: payload, result, errors and attempts are gone;"
@@ -81,7 +86,8 @@ def _show(run_id: int, table: Table) -> None:
     if failed and run["last_stack"]:
         click.echo()
         for line in str(run["last_stack"]).rstrip().splitlines():
-            click.echo(shown(line))
+            # The lines of frames stay as they are; the exception's message is a sentence.
+            click.echo(shown(line) if line.startswith(" ") else wrapped(shown(line)))
     if attempts:
         click.echo()
         _show_attempts(_numbered(attempts, _before(run, attempts)), now, table)
@@ -146,9 +152,9 @@ def _before(run: Row, attempts: Sequence[Row]) -> int:
 
 
 def _numbered(attempts: Sequence[Row], before: int) -> list[Row]:
-    """Mark the attempts before the last retry, because a retry starts their numbers again at 1."""
+    """Mark the attempts before the last retry, because only those after it count towards the maximum."""
     numbered = []
     for attempt in attempts:
-        numbered.append({**attempt, "attempt": f"{attempt['attempt']} before retry"} if before > 0 else attempt)
+        numbered.append({**attempt, "lease_no": f"{attempt['lease_no']} before retry"} if before > 0 else attempt)
         before -= attempt["outcome"] != Event.SNOOZE
     return numbered

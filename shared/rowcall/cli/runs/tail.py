@@ -13,7 +13,7 @@ from rowcall import queue
 from rowcall.base.database import Row, commit
 from rowcall.cli.session import command_transaction, held_server, survived_outage
 from rowcall.cli.terminal.output import json_option, show_json, shown
-from rowcall.status import FINAL
+from rowcall.status import FINAL, Status
 
 # Lines are read this many at a time.
 PAGE = 200
@@ -26,12 +26,14 @@ COLOURS = {"warning": "yellow", "error": "red"}
 
 @click.command("tail")
 @click.argument("run_id", type=int)
-@click.option("--follow", "-f", is_flag=True, help="Print new lines too, until the run ends or Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines too, until the run ends.")
 @json_option
 def tail_command(run_id: int, follow: bool, as_json: bool) -> None:
     """Print the log of run RUN_ID: what its handler logged with run.log, in all attempts.
 
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and when the attempt ends.
+
+    With --follow, Ctrl-C ends it with exit code 130, because the run has not ended.
     """
     tail = Tail(run_id, as_json)
     try:
@@ -40,10 +42,10 @@ def tail_command(run_id: int, follow: bool, as_json: bool) -> None:
             if follow:
                 tail.follow()
     except KeyboardInterrupt:
-        click.echo(err=True)
-    else:
-        if not tail.last:
-            click.echo(f"run {run_id} has logged nothing", err=True)
+        click.echo(err=True)  # after the terminal's ^C
+        raise
+    if not tail.last:
+        click.echo(f"run {run_id} has logged nothing", err=True)
 
 
 class Tail:
@@ -52,12 +54,12 @@ class Tail:
     def __init__(self, run_id: int, as_json: bool) -> None:
         self.last = 0
         self._run_id, self._as_json = run_id, as_json
-        self._has_ended = False
+        self._status = Status.QUEUED
 
     def show(self) -> None:
         """Print the lines since the last time, and say how many were left out before each."""
         with command_transaction() as connection:
-            has_ended = queue.get_run(connection, self._run_id)["status"] in FINAL
+            status = Status(queue.get_run(connection, self._run_id)["status"])
             # The lines are read later than the status, so those that were written with the end are among them.
             commit(connection)
             more = True
@@ -66,12 +68,14 @@ class Tail:
                 for line in lines:
                     self._show(line)
         sys.stdout.flush()
-        self._has_ended = has_ended
+        self._status = status
 
     def follow(self) -> None:
         """Print new lines until the run has ended, even if the database goes away meanwhile."""
         was_away = False
-        while not self._has_ended:
+        if self._status not in (Status.RUNNING, *FINAL):
+            click.echo(f"run {self._run_id} is {self._status}; waiting until it ends", err=True)
+        while self._status not in FINAL:
             time.sleep(FOLLOWED_SECONDS)  # the log is read again at intervals; Ctrl-C interrupts it
             with survived_outage() as outage:
                 self.show()

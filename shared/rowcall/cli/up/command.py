@@ -14,6 +14,8 @@ from psycopg2.extensions import parse_dsn
 
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
+from rowcall.base.errors import RowcallError
+from rowcall.cli import extras
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import discard_output, in_foreground
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
@@ -30,13 +32,16 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
 
     With DATABASE_URL, the worker takes only runs that this command and its key enqueue, and the key expires after a
     day.  Without it, Rowcall starts its own PostgreSQL, keeps the data in ROWCALL_HOME, and reuses it next time.
-    Without ROWCALL_APP, it runs Rowcall's example app, a small SaaS, if the extra `example` is installed.
+    Without ROWCALL_APP, it runs Rowcall's example app, a small SaaS, if the extra `example` is installed, and refuses
+    a folder that contains another app.
 
     On a terminal, with the extra `all`, it shows services, runs and effects as they change; logs are in
     ROWCALL_HOME/log.  In a pipe, and with NO_COLOR or TERM=dumb, it prints plain lines.
     """
     if with_parent:
         die_with(os.getppid(), signal.SIGTERM)
+    if not all(map(find_spec, extras.API)):
+        raise RowcallError("up starts the API, which needs the api extra: pip install 'rowcall[api]'")
     is_example = choose_app()
     chosen = settings.read()
     if chosen.database_url:

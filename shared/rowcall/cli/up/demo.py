@@ -13,6 +13,7 @@ from typing import Protocol
 from rowcall.base.database import PgConnection, fetch_all, transaction
 from rowcall.base.errors import RowcallError
 from rowcall.base.settings import Settings
+from rowcall.cli.up.apps_here import refuse_apps_here
 from rowcall.job_types.catalogue import load_catalogue, optional_app_module
 
 # The default app of `up`, and the modules that the extra `example` installs for it.
@@ -74,8 +75,15 @@ def is_installed() -> bool:
 
 
 def choose_app() -> bool:
-    """Set the example as the app of this process and its children, if it is installed and no app is named."""
-    if os.environ.get("ROWCALL_APP", "").strip() or not is_installed():
+    """Set the example as the app of this process and its children, if it is installed and no app is named.
+
+    The folder of another app is refused.
+    """
+    if os.environ.get("ROWCALL_APP", "").strip():
+        return False
+    has_example = is_installed()
+    refuse_apps_here(Path.cwd(), EXAMPLE if has_example else None)
+    if not has_example:
         return False
     os.environ["ROWCALL_APP"] = EXAMPLE
     return True
