@@ -50,7 +50,8 @@ assert [run.id for run in [*first.items, *second.items]] == ids[::-1]
 
 refused = enqueue_run.sync(client=client, body=Enqueue(job_type="none"))
 assert isinstance(refused, Problem) and refused.status == 422, refused
-assert refused.type_ == "urn:rowcall:problem:job-type-unknown", refused
+assert refused.type_ == "urn:rowcall:problem:invalid-input", refused
+assert isinstance(refused.errors, list) and refused.errors[0].code == "job-type-unknown", refused
 
 missing = get_run.sync_detailed(999_999, client=client)
 assert missing.status_code == 404 and isinstance(missing.parsed, Problem), missing
