@@ -91,7 +91,9 @@ def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str
     assert "no worker has ticked since 20" in found["schedules"]["message"]
 
 
-def test_after_migrate_alone_no_worker_has_ticked_and_the_first_worker_is_not_denied(environment: dict[str, str], fresh_url: str) -> None:
+def test_after_migrate_alone_no_worker_has_ticked_until_the_first_one(
+    environment: dict[str, str], fresh_url: str
+) -> None:
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert (found["schedules"]["good"], found["schedules"]["message"]) == (True, "no worker has ticked yet")
     # Within the first seconds after the migration.
