@@ -91,7 +91,7 @@ def test_schedules_that_nobody_ticks(environment: dict[str, str], fresh_url: str
     assert "no worker has ticked since 20" in found["schedules"]["message"]
 
 
-def test_after_migrate_alone_no_worker_has_ticked_and_the_first_worker_is_not_denied(
+def test_after_migrate_alone_no_worker_has_ticked_until_the_first_one(
     environment: dict[str, str], fresh_url: str
 ) -> None:
     _, found = findings({**environment, "DATABASE_URL": fresh_url})

@@ -205,6 +205,12 @@ def test_each_tick_is_a_sign_of_life_and_the_first_after_a_silence_says_since_wh
     assert ticked(connection).slept_since == silent["at"]
 
 
+def test_the_first_tick_after_the_migration_is_recorded_at_once(connection: PgConnection) -> None:
+    fetch_all(connection, "UPDATE rowcall.schedule_ticks SET ticked_at = now(), worker = NULL")
+    ticked(connection)
+    assert last_tick(connection)["worker"] == "worker-1"
+
+
 def test_an_idle_tick_writes_nothing_for_ten_seconds(connection: PgConnection) -> None:
     ticked(connection)
 

@@ -72,7 +72,8 @@ TICK = [
     *ticking("MOVE_ON", ("another definition moves on too", "WHERE id = %(definition_id)s", "WHERE true")),
     *ticking(
         "BEAT",
-        ("an idle tick writes every time", " WHERE ticked_at < now() - interval '10 seconds'", ""),
+        ("an idle tick writes every time", "worker IS NULL OR ticked_at < now() - interval '10 seconds'", "true"),
+        ("the first tick is not recorded at once", "worker IS NULL OR ", ""),
         ("the time of the last tick is lost", "before.ticked_at AS before", "schedule_ticks.ticked_at AS before"),
     ),
     *ticking("NEXT_DUE", ("the next time is not the first", "min(next_run_at)", "max(next_run_at)")),
