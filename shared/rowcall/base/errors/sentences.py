@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-# Comparing a name takes longer the longer it is, and no known name is longer.
+# The time to compare names grows with their length; no known name is longer than this.
 COMPARED_CHARACTERS = 100
 
 
